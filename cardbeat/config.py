@@ -1,0 +1,55 @@
+"""What an operator can set, and the limits that stand, each with its unit and its reason."""
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """How much of the server one client can hold (CONTRACT 1)."""
+
+    request_line_bytes: int = 8 * 1024
+    header_bytes: int = 16 * 1024
+    header_count: int = 100
+    body_bytes: int = 64 * 1024
+    header_seconds: float = 10
+    body_seconds: float = 10
+    idle_seconds: float = 5
+    stop_seconds: float = 10
+    """How long a stop waits for what runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What one key may use. None is no limit."""
+
+    max_checks: int | None = 100
+    min_period_seconds: int = 1
+    renders_per_minute: int | None = 120
+
+
+FREE = Tier()
+UNLIMITED = Tier(max_checks=None, renders_per_minute=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """The options of `serve`, checked (CONTRACT 5)."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    data: Path = Path("cardbeat-data")
+    base_url: str | None = None
+    sweep_seconds: float = 60
+    registration_open: bool = True
+    register_per_minute: int = 30
+    tiers: Mapping[str, Tier] = field(default_factory=lambda: {"free": FREE, "unlimited": UNLIMITED})
+    store_bytes: int = 1024 * 1024 * 1024
+    allow_private_webhooks: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    report_to: str | None = None
+    http: HttpLimits = HttpLimits()

@@ -1,0 +1,105 @@
+"""A request and a response as values; no handler ever sees a socket."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from cardbeat.errors import Invalid, Refusal
+
+NO_STORE = "no-store"
+
+
+@dataclass(slots=True)
+class Request:
+    """One HTTP request, read whole.
+
+    `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what
+    follows the first `?`, still encoded. Header names are in lower case; a repeated header's values are joined
+    with `, `. `client` is the caller's address, the forwarded one behind a trusted proxy.
+    """
+
+    method: str
+    target: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    client: str = "127.0.0.1"
+    id: str = "-"
+    params: dict[str, str] = field(default_factory=dict)
+
+    def json_object(self, members: Collection[str]) -> dict[str, Any]:
+        """The body as a JSON object that has no other members than `members` (CONTRACT 1).
+
+        Raises `Refusal` 415 for another content type and `Invalid` for anything that is not such an object.
+        """
+        media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media_type != "application/json":
+            raise Refusal(415, "unsupported_media_type", "Send the body as JSON, with Content-Type: application/json.")
+        value = _parse_json(self.body)
+        if not isinstance(value, dict):
+            raise Invalid("invalid_json", "The body must be a JSON object, such as {}.")
+        for name, item in value.items():
+            if name not in members:
+                known = ", ".join(members) or "none"
+                raise Invalid(
+                    "unknown_field", f"There is no field {_quoted(name)} here; the fields are: {known}.", field=name
+                )
+            if isinstance(item, dict | list):
+                raise Invalid("invalid_field", f"The field {_quoted(name)} must not hold a list or object.", field=name)
+        return value
+
+
+@dataclass(slots=True)
+class Response:
+    """What to answer. The server adds `Content-Length`, `Date` and `Connection`, and leaves the body out for HEAD."""
+
+    status: int = 200
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":
+        body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        return cls(status, body, {"Content-Type": "application/json", "Cache-Control": NO_STORE, **(headers or {})})
+
+    @classmethod
+    def refusal(cls, refusal: Refusal) -> "Response":
+        """The one shape of every error body (CONTRACT 1)."""
+        value = {"error": refusal.sentence, "code": refusal.code}
+        if refusal.field is not None:
+            value["field"] = refusal.field
+        return cls.json(refusal.status, value, refusal.headers)
+
+
+def _parse_json(body: bytes) -> Any:
+    try:
+        text = body.decode("utf-8")
+        value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+        # A lone \ud800 is legal JSON but no text: it could be neither stored nor sent back.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except UnicodeError:
+        raise Invalid("invalid_json", "The body is not valid UTF-8 text.") from None
+    except RecursionError:
+        raise Invalid("invalid_json", "The body is nested too deeply.") from None
+    except ValueError:
+        raise Invalid("invalid_json", "The body is not valid JSON.") from None
+    return value
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        double = next(name for name in names if names.count(name) > 1)
+        raise Invalid("duplicate_field", f"The field {_quoted(double)} is given more than once.", field=double)
+    return members
+
+
+def _no_constant(name: str) -> Any:
+    raise Invalid("invalid_json", f"{name} is not a JSON value.")
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name if len(name) <= 40 else name[:40] + "…")

@@ -1,0 +1,94 @@
+"""The route table, and the one place that turns refusals and failures into answers."""
+
+import logging
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from cardbeat.errors import NotFound, Refusal
+from cardbeat.web.message import NO_STORE, Request, Response
+
+log = logging.getLogger(__name__)
+
+Handler = Callable[[Request], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One endpoint. `{name}` in the pattern stands for one path segment, given as `request.params["name"]`.
+
+    `quick`, where there is one, may answer in the server's own loop: it must never wait on a disk, a lock or
+    the network, and gives None when it can't answer at once; then `handler` answers in a worker thread.
+    """
+
+    method: str
+    pattern: str
+    handler: Handler
+    quick: Callable[[Request], Response | None] | None = None
+
+
+class Router:
+    """Finds the route of a request and answers it. GET routes answer HEAD too."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self.routes = tuple(routes)
+        self._fixed: dict[str, dict[str, Route]] = {}
+        self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
+        for route in self.routes:
+            methods = self._methods_of(route.pattern)
+            methods[route.method] = route
+            if route.method == "GET":
+                methods.setdefault("HEAD", route)
+
+    def handle(self, request: Request) -> Response:
+        """The answer to a request, whatever happens while it is made."""
+        try:
+            return self._finish(request, self.find(request).handler(request))
+        except Exception as error:
+            return self._failure(request, error)
+
+    def handle_quick(self, request: Request) -> Response | None:
+        """The answer if the route can give it without waiting, else None."""
+        try:
+            quick = self.find(request).quick
+            response = quick(request) if quick else None
+            return response and self._finish(request, response)
+        except Exception as error:
+            return self._failure(request, error)
+
+    def find(self, request: Request) -> Route:
+        """The request's route, its path parameters set. Raises `Refusal` 404 or 405."""
+        methods = self._fixed.get(request.path)
+        if methods is None:
+            for pattern, candidates in self._patterns.values():
+                if match := pattern.fullmatch(request.path):
+                    methods = candidates
+                    request.params = match.groupdict()
+                    break
+            else:
+                raise NotFound("There is nothing at this path.")
+        route = methods.get(request.method)
+        if route is None:
+            allowed = ", ".join(methods)
+            sentence = f"This path does not take {request.method}; it takes {allowed}."
+            raise Refusal(405, "method_not_allowed", sentence, headers={"Allow": allowed})
+        return route
+
+    def _methods_of(self, pattern: str) -> dict[str, Route]:
+        if "{" not in pattern:
+            return self._fixed.setdefault(pattern, {})
+        expression = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
+        return self._patterns.setdefault(pattern, (expression, {}))[1]
+
+    def _failure(self, request: Request, error: Exception) -> Response:
+        if not isinstance(error, Refusal):
+            log.error("request %s failed", request.id, exc_info=error)
+            error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")
+        return self._finish(request, Response.refusal(error))
+
+    @staticmethod
+    def _finish(request: Request, response: Response) -> Response:
+        response.headers.setdefault("Cache-Control", NO_STORE)
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["X-Request-Id"] = request.id
+        return response
