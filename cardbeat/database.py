@@ -46,15 +46,16 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self._lock_file = _open_lock_file(folder)
-        try:
-            with _start_up_errors(self.path), self._only_writer():
+        with contextlib.ExitStack() as undo, _start_up_errors(self.path):
+            undo.callback(os.close, self._lock_file)
+            with self._only_writer():
                 _create_if_missing(self.path)
-                self._writer = _connect(self.path)
-                _check(self._writer, self.path)
+            self._writer = _connect(self.path)
+            undo.callback(self._writer.close)
+            _check(self._writer, self.path)
+            with self._only_writer():
                 _migrate(self._writer)
-        except BaseException:
-            os.close(self._lock_file)
-            raise
+            undo.pop_all()
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._reader_slots = threading.BoundedSemaphore(READERS)
         self._queue: deque[_Job[Any]] = deque()

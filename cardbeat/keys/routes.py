@@ -1,0 +1,110 @@
+"""The endpoints of keys: registration, and a key's own reading, rotation and revocation (CONTRACT 2)."""
+
+import ipaddress
+from collections.abc import Callable
+from typing import Any
+
+from cardbeat.errors import Invalid, Refusal, TooMany
+from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+MAX_EMAIL_LENGTH = 254
+
+
+class KeyRoutes:
+    """`count_checks` tells how many checks a key has; `renders` counts the drawings of each key."""
+
+    def __init__(
+        self,
+        keys: Keys,
+        renders: RateLimit,
+        count_checks: Callable[[str], int],
+        *,
+        registration_open: bool,
+        register_per_minute: int,
+    ) -> None:
+        self._keys = keys
+        self._renders = renders
+        self._count_checks = count_checks
+        self._registration_open = registration_open
+        self._register_per_minute = register_per_minute
+        self._registrations = RateLimit()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("POST", "/register", self.register),
+            Route("GET", "/key", self.read),
+            Route("DELETE", "/key", self.revoke),
+            Route("POST", "/key/rotate", self.rotate),
+        ]
+
+    def register(self, request: Request) -> Response:
+        if not self._registration_open:
+            raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
+        email = _email(request.json_object(["email"])) if request.body else None
+        wait = self._registrations.take(_network(request.client), self._register_per_minute)
+        if wait:
+            raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
+        return Response.json(201, _issued(self._keys.issue(email)))
+
+    def read(self, request: Request) -> Response:
+        key = self._keys.authenticate(request, None)
+        return Response.json(200, {"prefix": key.prefix, **key.as_json(), **self._limits_and_usage(key)})
+
+    def rotate(self, request: Request) -> Response:
+        return Response.json(200, _issued(self._keys.rotate(self._keys.authenticate(request, None))))
+
+    def revoke(self, request: Request) -> Response:
+        self._keys.revoke(self._keys.authenticate(request, None).id)
+        return Response(204)
+
+    def _limits_and_usage(self, key: Key) -> dict[str, Any]:
+        limits = key.limits
+        per_minute = limits.renders_per_minute
+        return {
+            "limits": {
+                "max_checks": limits.max_checks,
+                "min_period_seconds": limits.min_period_seconds,
+                "renders_per_minute": per_minute,
+            },
+            "usage": {
+                "checks": self._count_checks(key.id),
+                "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
+            },
+        }
+
+
+def _issued(issued: IssuedKey) -> dict[str, Any]:
+    value = {"key": issued.value, **issued.key.as_json()}
+    return value if issued.webhook_secret is None else {**value, "webhook_secret": issued.webhook_secret}
+
+
+def _email(body: dict[str, Any]) -> str:
+    """The address in a registration. Raises `Invalid` unless it has the form of CONTRACT 2."""
+    email = body.get("email")
+    if not isinstance(email, str):
+        sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
+        raise Invalid("invalid_field", sentence, field="email")
+    name, at, host = email.partition("@")
+    if not (name and at and host) or "@" in host:
+        raise Invalid("invalid_field", "The e-mail address needs one @ with something on both sides.", field="email")
+    if len(email) > MAX_EMAIL_LENGTH:
+        sentence = f"The e-mail address must have at most {MAX_EMAIL_LENGTH} characters."
+        raise Invalid("invalid_field", sentence, field="email")
+    if " " in email or not email.isprintable():
+        sentence = "The e-mail address must not contain spaces or control characters."
+        raise Invalid("invalid_field", sentence, field="email")
+    return email
+
+
+def _network(client: str) -> str:
+    """What counts as one client: an address, or the /64 that one IPv6 host usually has to itself."""
+    try:
+        address = ipaddress.ip_address(client)
+    except ValueError:
+        return client
+    if isinstance(address, ipaddress.IPv4Address):
+        return client
+    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
