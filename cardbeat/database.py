@@ -212,6 +212,16 @@ def integrity_problems(folder: Path) -> list[str]:
         return [] if found == ["ok"] else found
 
 
+def last_moment_stored(folder: Path) -> int:
+    """The latest Unix second that the monitor has noted of itself, 0 if there is none. Raises `StartupError`."""
+    path = folder / FILE_NAME
+    if not path.exists():
+        return 0
+    with _start_up_errors(path), contextlib.closing(_connect(path, query_only=True)) as connection:
+        (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
+        return int(latest or 0)
+
+
 def schema_version() -> int:
     """The version of the schema that this program writes."""
     return len(_migrations())

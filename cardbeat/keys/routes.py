@@ -43,7 +43,7 @@ class KeyRoutes:
     def register(self, request: Request) -> Response:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
-        email = _email(request.json_object(["email"])) if request.body else None
+        email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
         wait = self._registrations.take(_network(request.client), self._register_per_minute)
         if wait:
             raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
@@ -81,9 +81,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
     return value if issued.webhook_secret is None else {**value, "webhook_secret": issued.webhook_secret}
 
 
-def _email(body: dict[str, Any]) -> str:
-    """The address in a registration. Raises `Invalid` unless it has the form of CONTRACT 2."""
-    email = body.get("email")
+def valid_email(email: object) -> str:
+    """The address, if it has the form of CONTRACT 2. Raises `Invalid` otherwise."""
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
         raise Invalid("invalid_field", sentence, field="email")

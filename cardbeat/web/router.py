@@ -30,11 +30,15 @@ class Route:
 class Router:
     """Finds the route of a request and answers it. GET routes answer HEAD too."""
 
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self.routes = tuple(routes)
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self.routes: list[Route] = []
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
-        for route in self.routes:
+        self.add(routes)
+
+    def add(self, routes: Iterable[Route]) -> None:
+        for route in routes:
+            self.routes.append(route)
             methods = self._methods_of(route.pattern)
             methods[route.method] = route
             if route.method == "GET":

@@ -1,0 +1,110 @@
+"""The command `doctor`: looks at this host and says what to do about what is wrong (CONTRACT 5)."""
+
+import contextlib
+import shutil
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardbeat.clock import utc_text
+from cardbeat.database import FILE_NAME, integrity_problems, last_moment_stored
+from cardbeat.errors import StartupError
+
+OK, WARNING, PROBLEM = "ok", "warning", "problem"
+
+LOW_DISK_BYTES = 512 * 1024 * 1024
+RELEASED_AT = 1_767_225_600
+"""2026-01-01: a clock before it is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What one examination found; `text` names the thing, its state and what to do."""
+
+    level: str
+    text: str
+
+
+def examine(data: Path) -> int:
+    """Print every finding. Returns 1 if there is a problem among them, else 0."""
+    findings = [finding for examination in EXAMINATIONS for finding in examination(data)]
+    for finding in findings:
+        print(f"{finding.level:8} {finding.text}")
+    return int(any(finding.level == PROBLEM for finding in findings))
+
+
+def _python(_data: Path) -> Iterator[Finding]:
+    # Older ones have been turned away before this runs.
+    yield Finding(OK, f"Python {sys.version.split()[0]}, SQLite {sqlite3.sqlite_version}")
+
+
+def _pillow(_data: Path) -> Iterator[Finding]:
+    try:
+        from PIL import __version__, features  # noqa: PLC0415 - it may be missing
+    except ImportError:
+        yield Finding(PROBLEM, "Pillow is missing: python -m pip install Pillow")
+        return
+    if tuple(map(int, __version__.split(".")[:2])) < (9, 4):
+        yield Finding(PROBLEM, f"Pillow {__version__} is too old: python -m pip install --upgrade Pillow")
+    else:
+        yield Finding(OK, f"Pillow {__version__}")
+    if not features.check("freetype2"):
+        yield Finding(PROBLEM, "Pillow has no FreeType and can't draw text: install a build that has it")
+    elif features.check("raqm"):
+        yield Finding(OK, "raqm: Indic scripts are shaped and text is kerned")
+    else:
+        yield Finding(WARNING, "raqm is not usable, so Indic scripts are not shaped: install libfribidi0 (or fribidi)")
+
+
+def _fonts(_data: Path) -> Iterator[Finding]:
+    try:
+        from cardbeat.cards.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
+
+        count = Fonts().check()
+    except ImportError:
+        return
+    except Exception as error:
+        yield Finding(PROBLEM, f"the fonts can't be used ({error}): get a fresh copy of cardbeat.pyz")
+        return
+    yield Finding(OK, f"{count} font files")
+
+
+def _database(data: Path) -> Iterator[Finding]:
+    path = data / FILE_NAME
+    if not path.exists():
+        yield Finding(OK, f"no database in {data} yet; serving makes one")
+        return
+    try:
+        problems = integrity_problems(data)
+    except StartupError as error:
+        problems = [str(error)]
+    for problem in problems:
+        yield Finding(PROBLEM, f"database: {problem}")
+    if problems:
+        yield Finding(PROBLEM, "stop the server, move the database away and put the last backup in its place")
+    else:
+        yield Finding(OK, f"database {path}: {path.stat().st_size / 1e6:.1f} MB, sound")
+
+
+def _disk(data: Path) -> Iterator[Finding]:
+    existing = next(folder for folder in (data, *data.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    level, advice = (WARNING, ": make room, or lower --store-mb") if free < LOW_DISK_BYTES else (OK, "")
+    yield Finding(level, f"{free / 1e9:.1f} GB free for {data}{advice}")
+
+
+def _clock(data: Path) -> Iterator[Finding]:
+    now = time.time()
+    latest = RELEASED_AT
+    with contextlib.suppress(StartupError):
+        latest = max(latest, last_moment_stored(data))
+    if now < latest - 60:
+        yield Finding(PROBLEM, f"the clock says {utc_text(now)}, before {utc_text(latest)}: set it, and keep it by NTP")
+    else:
+        yield Finding(OK, f"clock: {utc_text(now)} UTC")
+
+
+EXAMINATIONS: tuple[Callable[[Path], Iterator[Finding]], ...] = (_python, _pillow, _fonts, _database, _disk, _clock)

@@ -1,0 +1,36 @@
+"""`GET /healthz`: whether the service can do its work (CONTRACT 5)."""
+
+import sqlite3
+from collections.abc import Callable
+
+from cardbeat.clock import Clock
+from cardbeat.database import Database
+from cardbeat.errors import Unavailable
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+
+class HealthRoutes:
+    """`sweep_is_healthy` tells whether a sweep has finished within three intervals."""
+
+    def __init__(self, database: Database, clock: Clock, sweep_is_healthy: Callable[[], bool]) -> None:
+        self._database = database
+        self._clock = clock
+        self._sweep_is_healthy = sweep_is_healthy
+
+    def routes(self) -> list[Route]:
+        return [Route("GET", "/healthz", self.read)]
+
+    def read(self, _request: Request) -> Response:
+        # Only a write tells whether one is possible.
+        self._database.write(self._note_health_check)
+        if not self._sweep_is_healthy():
+            raise Unavailable("sweep_stalled", "The sweep has not finished for three intervals; see the log.")
+        return Response.json(200, {"status": "ok"})
+
+    def _note_health_check(self, connection: sqlite3.Connection) -> None:
+        connection.execute(
+            "INSERT INTO monitor (name, value) VALUES ('last_health_check_at', ?) "
+            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+            (int(self._clock()),),
+        )

@@ -1,0 +1,161 @@
+"""Options as flags and as CARDBEAT_* variables, flags first; each value checked with one clear line (CONTRACT 5)."""
+
+import argparse
+import ipaddress
+import math
+import os
+import urllib.parse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cardbeat.config import Network
+from cardbeat.errors import StartupError
+
+Parse = Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One option. `shown` is the default as `--help` words it; a `switch` takes no value on the command line."""
+
+    flag: str
+    metavar: str
+    parse: Parse
+    default: Any
+    shown: str
+    help: str
+    switch: bool = False
+    repeatable: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.flag[2:].replace("-", "_")
+
+    @property
+    def variable(self) -> str:
+        return f"CARDBEAT_{self.name.upper()}"
+
+    def add_to(self, parser: argparse.ArgumentParser) -> None:
+        text = f"{self.help} [{self.shown}]".replace("%", "%%")
+        if self.switch:
+            parser.add_argument(self.flag, action="store_true", default=None, help=text)
+        else:
+            action = "extend" if self.repeatable else "store"
+            parser.add_argument(self.flag, metavar=self.metavar, type=self.parse, action=action, help=text)
+
+    def value(self, options: argparse.Namespace) -> Any:
+        """From the flag, else the variable, else the default. Raises `StartupError` for a variable's bad value."""
+        given = getattr(options, self.name)
+        if given is not None:
+            return given
+        text = os.environ.get(self.variable, "")
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except argparse.ArgumentTypeError as error:
+            raise StartupError(f"{self.variable}: {error}") from None
+
+
+class Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, without the usage before it."""
+
+    def __init__(self, usage: str, description: str, epilog: str = "") -> None:
+        super().__init__(
+            prog="cardbeat",
+            usage=f"cardbeat {usage}",
+            description=description,
+            epilog=epilog,
+            allow_abbrev=False,
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100),
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise StartupError(f"{message} (see --help)")
+
+
+def parse_values(parser: argparse.ArgumentParser, options: Iterable[Option], argv: Iterable[str]) -> dict[str, Any]:
+    """Option name -> value, for the given options."""
+    options = tuple(options)
+    for option in options:
+        option.add_to(parser)
+    given = parser.parse_args(list(argv))
+    return {option.name: option.value(given) for option in options}
+
+
+def integer(low: int, high: int) -> Parse:
+    def parse(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and low <= int(text[:12]) <= high):
+            raise argparse.ArgumentTypeError(f"must be an integer from {low} to {high}, not {text!r}")
+        return int(text)
+
+    return parse
+
+
+def seconds(low: float, high: float) -> Parse:
+    def parse(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not low <= value <= high:
+            raise argparse.ArgumentTypeError(f"must be a number of seconds from {low:g} to {high:g}, not {text!r}")
+        return value
+
+    return parse
+
+
+def one_of(*allowed: str) -> Parse:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise argparse.ArgumentTypeError(f"must be {' or '.join(allowed)}, not {text!r}")
+        return text
+
+    return parse
+
+
+def yes_or_no(text: str) -> bool:
+    if text.lower() not in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+        raise argparse.ArgumentTypeError(f"must be 1 or 0, not {text!r}")
+    return text.lower() in ("1", "true", "yes", "on")
+
+
+def file_path(text: str) -> Path:
+    if not text or "\0" in text:
+        raise argparse.ArgumentTypeError("must name a file or folder")
+    return Path(text)
+
+
+def host_name(text: str) -> str:
+    if not text or not text.isascii() or any(character <= " " for character in text):
+        raise argparse.ArgumentTypeError(f"must be an address or a host name, not {text!r}")
+    return text
+
+
+def http_url(text: str) -> str:
+    try:
+        parts = urllib.parse.urlsplit(text)
+        valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        valid = False
+    if not valid or not text.isascii() or any(character <= " " for character in text):
+        raise argparse.ArgumentTypeError(f"must be a URL that starts with http:// or https://, not {text!r}")
+    return text
+
+
+def base_url(text: str) -> str:
+    """An `http_url` that paths can be put behind, without its last slash."""
+    url = http_url(text)
+    if "?" in url or "#" in url:
+        raise argparse.ArgumentTypeError(f"must have no ? or #, unlike {text!r}")
+    return url.rstrip("/")
+
+
+def networks(text: str) -> list[Network]:
+    """Addresses or networks, separated by commas."""
+    try:
+        return [ipaddress.ip_network(part.strip()) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an address or a network such as 10.0.0.0/8, not {text!r}") from None

@@ -1,0 +1,80 @@
+"""The composition root: builds every part of the service from a `Config`, and starts and stops them in order."""
+
+import contextlib
+import logging
+import os
+import signal
+
+from cardbeat import __version__
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.render import Renderer
+from cardbeat.cards.routes import CardRoutes
+from cardbeat.cards.store import Store
+from cardbeat.clock import Clock, wall_clock
+from cardbeat.config import Config
+from cardbeat.database import Database
+from cardbeat.health import HealthRoutes
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.routes import CheckRoutes
+from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.routes import KeyRoutes
+from cardbeat.keys.store import Keys
+from cardbeat.web.router import Router
+from cardbeat.web.server import Server
+
+log = logging.getLogger(__name__)
+
+ALERTS_STOP_SECONDS = 2
+"""What is not delivered by then is sent again after the next start."""
+
+
+class Service:
+    """The service, bound to its address but not yet serving. Raises `StartupError` if it can't run as configured."""
+
+    def __init__(self, config: Config, clock: Clock = wall_clock) -> None:
+        # Connections, keys and stored cards are for the owner's eyes.
+        os.umask(0o077)
+        with contextlib.ExitStack() as undo:
+            router = Router()
+            self.server = Server(router, config.host, config.port, config.http, config.trusted_proxies)
+            undo.callback(self.server.server_close)
+            self.database = Database(config.data)
+            undo.callback(self.database.close)
+            base_url = config.base_url or self.server.url
+            renders = RateLimit()
+            keys = Keys(self.database, clock, config.tiers)
+            self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
+            checks = Checks(self.database, clock, self.alerts)
+            self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, config.report_to)
+            store = Store(config.data / "cards", config.store_bytes)
+            for part in (
+                KeyRoutes(
+                    keys,
+                    renders,
+                    checks.count,
+                    registration_open=config.registration_open,
+                    register_per_minute=config.register_per_minute,
+                ),
+                CardRoutes(keys, store, Renderer(Fonts()), renders),
+                CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
+                HealthRoutes(self.database, clock, self.sweep.healthy),
+            ):
+                router.add(part.routes())
+            undo.pop_all()
+
+    def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, finish what runs, and return."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: self.server.stop())
+        log.info("cardbeat %s serves %s", __version__, self.server.url)
+        self.alerts.start()
+        self.sweep.start()
+        try:
+            self.server.serve_forever()
+        finally:
+            self.sweep.stop()
+            self.alerts.stop(ALERTS_STOP_SECONDS)
+            self.database.close()
+        log.info("stopped")
