@@ -1,0 +1,129 @@
+"""What a check is, and what its four changeable fields may hold (CONTRACT 4; heartbeat document, sections 2 and 4)."""
+
+import sqlite3
+import unicodedata
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from cardbeat.clock import utc_text
+from cardbeat.errors import Invalid
+
+NAME_CHARACTERS = 100
+LONGEST_SECONDS = 31_536_000
+"""A year: the largest period and the largest grace."""
+REQUIRED = ("name", "period_seconds", "grace_seconds")
+CHANGEABLE = (*REQUIRED, "webhook_url")
+
+RefusedUrl = Callable[[str], str | None]
+"""Why a webhook URL is refused, as a sentence; None for a good one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The four fields that a caller sets, validated."""
+
+    name: str
+    period_seconds: int
+    grace_seconds: int
+    webhook_url: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of `checks`; all times are Unix seconds.
+
+    `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from; `outage` numbers the
+    overdue spells; a ping changes neither `version` nor `updated_at`.
+    """
+
+    seq: int
+    id: str
+    api_key_id: str
+    name: str
+    period_seconds: int
+    grace_seconds: int
+    webhook_url: str | None
+    status: str
+    outage: int
+    clock_from: int
+    deadline_at: int
+    last_ping_at: int | None
+    ping_count: int
+    created_at: int
+    updated_at: int
+    version: int
+
+    @classmethod
+    def from_row(cls, row: sqlite3.Row) -> "Check":
+        return cls(*(row[column] for column in _COLUMNS))
+
+    def as_json(self, base_url: str) -> dict[str, Any]:
+        """The check as the contract shows it everywhere, members in the contract's order."""
+        return {
+            "id": self.id,
+            "api_key_id": self.api_key_id,
+            "name": self.name,
+            "period_seconds": self.period_seconds,
+            "grace_seconds": self.grace_seconds,
+            "webhook_url": self.webhook_url,
+            "status": self.status,
+            "last_ping_at": None if self.last_ping_at is None else utc_text(self.last_ping_at),
+            "deadline_at": utc_text(self.deadline_at),
+            "ping_count": self.ping_count,
+            "created_at": utc_text(self.created_at),
+            "updated_at": utc_text(self.updated_at),
+            "version": self.version,
+            "ping_url": f"{base_url}/ping/{self.id}",
+        }
+
+
+_COLUMNS = tuple(field.name for field in fields(Check))
+
+
+def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:
+    """The four fields out of `values`, whole: a creation's body, or a check's fields with a PATCH merged in.
+
+    Raises `Invalid` naming the first field at fault.
+    """
+    for field in REQUIRED:
+        if values.get(field) is None:
+            raise Invalid("missing_field", f"The field {field} is required and can't be null.", field=field)
+    return Settings(
+        _name(values["name"]),
+        _whole_number(values, "period_seconds", min_period_seconds),
+        _whole_number(values, "grace_seconds", 0),
+        _webhook_url(values.get("webhook_url"), refused_url),
+    )
+
+
+def _name(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Invalid("invalid_field", "The field name must be a string.", field="name")
+    name = value.strip()
+    if not 1 <= len(name) <= NAME_CHARACTERS:
+        sentence = f"The field name must have 1 to {NAME_CHARACTERS} characters besides the spaces around it."
+        raise Invalid("invalid_field", sentence, field="name")
+    # Line and paragraph separators break a line too, and names stand in one-line messages.
+    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
+        raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
+    return name
+
+
+def _whole_number(values: Mapping[str, Any], field: str, least: int) -> int:
+    value = values[field]
+    # `type`, because True is an int to isinstance.
+    if type(value) is not int or not least <= value <= LONGEST_SECONDS:
+        sentence = f"The field {field} must be an integer from {least} to {LONGEST_SECONDS} (seconds)."
+        raise Invalid("invalid_field", sentence, field=field)
+    return value
+
+
+def _webhook_url(value: Any, refused_url: RefusedUrl) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise Invalid("invalid_field", "The field webhook_url must be a string or null.", field="webhook_url")
+    if sentence := refused_url(value):
+        raise Invalid("invalid_field", sentence, field="webhook_url")
+    return value
