@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -86,6 +87,8 @@ def serve(argv: Sequence[str]) -> int:
     _require_pillow()
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
+    # Keys' secrets, check ids and cards are for the owner's eyes.
+    os.umask(0o077)
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     Service(config).run()

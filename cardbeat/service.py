@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import os
 import signal
 
 from cardbeat import __version__
@@ -34,11 +33,9 @@ class Service:
     """The service, bound to its address but not yet serving. Raises `StartupError` if it can't run as configured."""
 
     def __init__(self, config: Config, clock: Clock = wall_clock) -> None:
-        # Connections, keys and stored cards are for the owner's eyes.
-        os.umask(0o077)
         with contextlib.ExitStack() as undo:
-            router = Router()
-            self.server = Server(router, config.host, config.port, config.http, config.trusted_proxies)
+            self.router = Router()
+            self.server = Server(self.router, config.host, config.port, config.http, config.trusted_proxies)
             undo.callback(self.server.server_close)
             self.database = Database(config.data)
             undo.callback(self.database.close)
@@ -61,7 +58,7 @@ class Service:
                 CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
             ):
-                router.add(part.routes())
+                self.router.add(part.routes())
             undo.pop_all()
 
     def run(self) -> None:
@@ -74,7 +71,12 @@ class Service:
         try:
             self.server.serve_forever()
         finally:
-            self.sweep.stop()
-            self.alerts.stop(ALERTS_STOP_SECONDS)
-            self.database.close()
+            self.close()
         log.info("stopped")
+
+    def close(self) -> None:
+        """Stop what works in the background, and let go of the port and the database."""
+        self.sweep.stop()
+        self.alerts.stop(ALERTS_STOP_SECONDS)
+        self.server.server_close()
+        self.database.close()

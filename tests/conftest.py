@@ -1,24 +1,13 @@
-"""Fixtures for every kind of test: an injected clock, a database, the application without a socket."""
+"""Fixtures for every kind of test."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cardbeat.config import Config
 from cardbeat.database import Database
-
-
-class FakeClock:
-    """A clock that only the test moves."""
-
-    def __init__(self, now: float = 1_800_000_000) -> None:
-        self.now = now
-
-    def __call__(self) -> float:
-        return self.now
-
-    def advance(self, seconds: float) -> None:
-        self.now += seconds
+from tests.support import App, FakeClock
 
 
 @pytest.fixture
@@ -31,3 +20,17 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database = Database(tmp_path)
     yield database
     database.close()
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Config:
+    return Config(data=tmp_path / "data", port=0, base_url="https://cards.example", register_per_minute=1000)
+
+
+@pytest.fixture
+def app(config: Config, clock: FakeClock) -> Iterator[App]:
+    from cardbeat.service import Service
+
+    service = Service(config, clock)
+    yield App(service, clock)
+    service.close()

@@ -1,0 +1,60 @@
+"""What tests are made with: a clock that only they move, and the application without a socket."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from cardbeat.web.message import Request, Response
+
+if TYPE_CHECKING:
+    from cardbeat.service import Service
+
+
+class FakeClock:
+    """A clock that only the test moves."""
+
+    def __init__(self, now: float = 1_800_000_000) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+class App:
+    """The whole application without a socket: requests go to its router as values."""
+
+    def __init__(self, service: "Service", clock: FakeClock) -> None:
+        self.service = service
+        self.clock = clock
+
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        json_body: Any = None,
+        *,
+        key: str | None = None,
+        body: bytes = b"",
+        headers: dict[str, str] | None = None,
+        client: str = "127.0.0.1",
+    ) -> Response:
+        sent = dict(headers or {})
+        if key is not None:
+            sent["authorization"] = f"Bearer {key}"
+        if json_body is not None:
+            body = json.dumps(json_body).encode()
+            sent.setdefault("content-type", "application/json")
+        path, _, query = target.partition("?")
+        return self.service.router.handle(Request(method, target, path, query, sent, body, client, id="test"))
+
+    def json(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """The body of an answer that is expected to be JSON."""
+        return dict(json.loads(self(*args, **options).body))
+
+    def cards_key(self) -> str:
+        return str(self.json("POST", "/register")["key"])
+
+    def checks_key(self) -> str:
+        return str(self.json("POST", "/register", {"email": "ops@example.com"})["key"])

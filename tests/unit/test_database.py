@@ -1,0 +1,223 @@
+import sqlite3
+import threading
+
+import pytest
+
+from cardbeat.database import FILE_NAME, Database, back_up, integrity_problems, schema_version
+from cardbeat.errors import Refusal, StartupError, Unavailable
+
+
+def count_up(connection):
+    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+
+
+def counted(database):
+    with database.read() as connection:
+        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+
+
+def test_what_write_returned_from_is_seen_by_readers(database):
+    database.write(count_up)
+    assert counted(database) == 1
+
+
+def test_writes_from_many_threads_are_all_kept(database):
+    barrier = threading.Barrier(16)
+
+    def write_some():
+        barrier.wait()
+        for _ in range(50):
+            database.write(count_up)
+
+    threads = [threading.Thread(target=write_some) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counted(database) == 800
+
+
+def test_a_job_that_fails_undoes_only_itself_within_a_group(database):
+    entered, release = threading.Event(), threading.Event()
+    results = []
+
+    def hold(connection):
+        entered.set()
+        release.wait(10)
+
+    def fail(connection):
+        count_up(connection)
+        raise Refusal(409, "conflict", "no")
+
+    def attempt(work):
+        try:
+            results.append(database.write(work))
+        except Refusal as refusal:
+            results.append(refusal.status)
+
+    threads = [threading.Thread(target=attempt, args=(hold,))]
+    threads[0].start()
+    assert entered.wait(10)
+    threads += [threading.Thread(target=attempt, args=(work,)) for work in (count_up, fail, count_up)]
+    for thread in threads[1:]:
+        thread.start()
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(results, key=str) == [409, None, None, None]
+    assert counted(database) == 2
+
+
+def test_readers_cannot_write(database):
+    with pytest.raises(Unavailable), database.read() as connection:
+        count_up(connection)
+
+
+def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
+    with pytest.raises(sqlite3.IntegrityError):
+        database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES ('n', NULL)"))
+    with pytest.raises(ZeroDivisionError):
+        database.write(lambda connection: 1 / 0)
+
+
+def test_a_full_disk_is_a_503_until_there_is_room_again(database):
+    def shrink(connection):
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    def fill(connection):
+        connection.execute("INSERT INTO monitor VALUES (?, 1)", ("x" * 100_000,))
+
+    database.write(shrink)
+    with pytest.raises(Unavailable) as caught:
+        database.write(fill)
+    assert caught.value.status == 503
+    assert caught.value.headers["Retry-After"]
+    database.write(count_up)
+    database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
+    database.write(fill)
+
+
+def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
+    database = Database(tmp_path)
+    database.write(count_up)
+    database.close()
+    with pytest.raises(Unavailable):
+        database.write(count_up)
+    assert not (tmp_path / f"{FILE_NAME}-wal").exists()
+
+
+def test_durability_settings_hold(database):
+    with database.read() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
+    assert database.write(lambda connection: connection.execute("PRAGMA synchronous").fetchone()[0]) == 2
+    assert database.write(lambda connection: connection.execute("PRAGMA foreign_keys").fetchone()[0]) == 1
+
+
+def test_every_table_is_strict(database):
+    with database.read() as connection:
+        tables = connection.execute("PRAGMA table_list").fetchall()
+    assert all(row["strict"] for row in tables if not row["name"].startswith("sqlite_"))
+
+
+def test_two_processes_may_hold_it_and_both_write(tmp_path):
+    first, second = Database(tmp_path), Database(tmp_path)
+    for database in (first, second, first):
+        database.write(count_up)
+    assert counted(second) == 3
+    first.close()
+    second.close()
+
+
+def damage(path):
+    with path.open("r+b") as file:
+        file.seek(path.stat().st_size // 2)
+        file.write(b"\xa5" * 8192)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (lambda path: path.write_bytes(b""), "damaged"),
+        (lambda path: path.write_bytes(b"not a database at all" * 400), "damaged"),
+        (damage, "damaged"),
+        (lambda path: path.write_bytes(path.read_bytes()[:5000]), "damaged"),
+    ],
+)
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, spoil, sentence):
+    database = Database(tmp_path)
+    for number in range(200):
+        database.write(lambda c, n=number: c.execute("INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)))
+    database.close()
+    path = tmp_path / FILE_NAME
+    spoil(path)
+    before = path.read_bytes()
+    with pytest.raises(StartupError, match=sentence):
+        Database(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_newer_file_is_refused(tmp_path):
+    Database(tmp_path).close()
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute(f"PRAGMA user_version = {schema_version() + 1}")
+    connection.close()
+    with pytest.raises(StartupError, match="newer"):
+        Database(tmp_path)
+
+
+def test_another_programs_database_is_refused(tmp_path):
+    with sqlite3.connect(tmp_path / FILE_NAME) as connection:
+        connection.execute("CREATE TABLE theirs (a)")
+    connection.close()
+    with pytest.raises(StartupError, match="not a cardbeat database"):
+        Database(tmp_path)
+
+
+def test_a_wal_without_its_database_is_not_thrown_away(tmp_path):
+    (tmp_path / f"{FILE_NAME}-wal").write_bytes(b"precious")
+    with pytest.raises(StartupError, match="missing"):
+        Database(tmp_path)
+    assert (tmp_path / f"{FILE_NAME}-wal").read_bytes() == b"precious"
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StartupError, match="data folder"):
+        Database(tmp_path / "file" / "data")
+
+
+def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
+    database = Database(tmp_path / "live")
+    stop = threading.Event()
+
+    def write_on():
+        while not stop.is_set():
+            database.write(count_up)
+
+    thread = threading.Thread(target=write_on)
+    thread.start()
+    try:
+        before = counted(database) or 0
+        for number in range(3):
+            back_up(tmp_path / "live", tmp_path / f"{number}.db")
+    finally:
+        stop.set()
+        thread.join()
+    after = counted(database)
+    database.close()
+    (tmp_path / "restored").mkdir()
+    (tmp_path / "2.db").rename(tmp_path / "restored" / FILE_NAME)
+    assert integrity_problems(tmp_path / "restored") == []
+    restored = Database(tmp_path / "restored")
+    assert before <= counted(restored) <= after
+    restored.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.db", "1.db", "live", "restored"]
+
+
+def test_a_backup_of_nothing_or_to_nowhere_is_refused(tmp_path):
+    with pytest.raises(StartupError, match="no database"):
+        back_up(tmp_path, tmp_path / "copy.db")
+    Database(tmp_path).close()
+    with pytest.raises(StartupError, match="can't"):
+        back_up(tmp_path, tmp_path / "missing" / "copy.db")

@@ -1,0 +1,48 @@
+from cardbeat.keys.rate import RateLimit
+from tests.support import FakeClock
+
+
+def test_a_burst_of_the_rate_passes_and_the_next_waits_for_its_share():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    assert [limit.take("a", 30) for _ in range(30)] == [0] * 30
+    assert limit.take("a", 30) == 2
+    clock.advance(2)
+    assert limit.take("a", 30) == 0
+    assert limit.take("a", 30) == 2
+
+
+def test_a_refused_take_costs_nothing():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    waits = [limit.take("a", 1) for _ in range(5)]
+    assert waits == [0, 60, 60, 60, 60]
+
+
+def test_names_do_not_share():
+    limit = RateLimit(FakeClock(0))
+    assert limit.take("a", 1) == 0
+    assert limit.take("b", 1) == 0
+
+
+def test_used_counts_down_as_the_burst_refills():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    for _ in range(3):
+        limit.take("a", 60)
+    assert limit.used("a", 60) == 3
+    clock.advance(1)
+    assert limit.used("a", 60) == 2
+    clock.advance(60)
+    assert limit.used("a", 60) == 0
+    assert limit.used("never", 60) == 0
+
+
+def test_names_are_forgotten_oldest_first(monkeypatch):
+    monkeypatch.setattr("cardbeat.keys.rate.MAX_NAMES", 2)
+    limit = RateLimit(FakeClock(0))
+    for name in "abc":
+        limit.take(name, 1)
+    assert limit.take("c", 1) > 0
+    assert limit.take("b", 1) > 0
+    assert limit.take("a", 1) == 0
