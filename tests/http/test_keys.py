@@ -1,0 +1,192 @@
+import json
+import threading
+
+import pytest
+
+from cardbeat.keys.store import Keys
+from cardbeat.service import Service
+from tests.support import App
+
+
+def bodies(app):
+    with app.service.database.read() as connection:
+        return [tuple(row) for row in connection.execute("SELECT * FROM keys")]
+
+
+def test_registering_without_a_body_issues_a_cards_key(app):
+    answer = app("POST", "/register")
+    issued = json.loads(answer.body)
+    assert answer.status == 201
+    assert list(issued) == ["key", "scope", "tier", "created_at"]
+    assert (issued["scope"], issued["tier"]) == ("cards", "free")
+    assert issued["key"].startswith("sk_")
+    assert len(issued["key"]) >= 35
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_registering_an_address_issues_a_checks_key_each_time(app):
+    first, second = (app.json("POST", "/register", {"email": "ops@example.com"}) for _ in range(2))
+    assert set(first) == {"key", "scope", "tier", "created_at", "email", "webhook_secret"}
+    assert (first["scope"], first["email"]) == ("checks", "ops@example.com")
+    assert first["webhook_secret"].startswith("whsec_")
+    assert first["key"] != second["key"]
+
+
+def test_no_key_is_stored_as_it_is(app):
+    values = [app.cards_key(), app.checks_key()]
+    stored = repr(bodies(app))
+    assert not any(value in stored or value[3:] in stored for value in values)
+
+
+@pytest.mark.parametrize(
+    "email",
+    ["", "@", "a@", "@b", "a@b@c", "a b@c", "a@b\n", "a\x00@b", "a\u0085@b", "x" * 250 + "@b.cd", None, 5, True],
+)
+def test_an_address_of_another_form_is_refused_and_no_key_issued(app, email):
+    answer = app("POST", "/register", {"email": email})
+    assert answer.status == 400
+    assert json.loads(answer.body)["field"] == "email"
+    assert bodies(app) == []
+
+
+def test_an_address_of_254_characters_is_taken(app):
+    assert app("POST", "/register", {"email": "x" * 250 + "@b.c"}).status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"{}", "application/json", 400),
+        (b'{"email": "a@b"}', "text/plain", 415),
+        (b'{"email": "a@b"}', "", 415),
+        (b'{"email": "a@b"}', "application/json; charset=utf-8", 201),
+        (b'{"email": "a@b"}', "Application/JSON", 201),
+        (b'{"email": "a@b", "email": "c@d"}', "application/json", 400),
+        (b'{"email": "a@b", "name": "x"}', "application/json", 400),
+        (b'{"email": NaN}', "application/json", 400),
+        (b'{"email": "\\ud800@b"}', "application/json", 400),
+        (b'{"email": "\xff@b"}', "application/json", 400),
+        (b"[" * 60_000, "application/json", 400),
+        (b'["a@b"]', "application/json", 400),
+        (b"null", "application/json", 400),
+        (b'{"email": {"a": "b"}}', "application/json", 400),
+        (b'{"email": ' + b"9" * 10_000 + b"}", "application/json", 400),
+    ],
+)
+def test_bodies(app, body, content_type, status):
+    answer = app("POST", "/register", body=body, headers={"content-type": content_type})
+    assert answer.status == status
+    assert len(bodies(app)) == (status == 201)
+
+
+def test_an_unknown_member_is_named(app):
+    answer = app.json("POST", "/register", {"email": "a@b", "nmae": "x"})
+    assert (answer["code"], answer["field"]) == ("unknown_field", "nmae")
+
+
+def test_registration_is_limited_for_each_address(tmp_path, config, clock):
+    service = Service(type(config)(data=tmp_path, port=0, register_per_minute=2), clock)
+    app = App(service, clock)
+    try:
+        assert [app("POST", "/register").status for _ in range(3)] == [201, 201, 429]
+        refused = app("POST", "/register")
+        assert int(refused.headers["Retry-After"]) in range(1, 61)
+        assert app("POST", "/register", client="192.0.2.7").status == 201
+        assert [app("POST", "/register", client=f"2001:db8::{n}").status for n in range(3)] == [201, 201, 429]
+    finally:
+        service.close()
+
+
+def test_refused_registrations_do_not_count(tmp_path, config, clock):
+    service = Service(type(config)(data=tmp_path, port=0, register_per_minute=1), clock)
+    app = App(service, clock)
+    try:
+        assert app("POST", "/register", {"email": "nobody"}).status == 400
+        assert app("POST", "/register").status == 201
+    finally:
+        service.close()
+
+
+def test_closed_registration_is_refused(tmp_path, config, clock):
+    service = Service(type(config)(data=tmp_path, port=0, registration_open=False), clock)
+    try:
+        answer = App(service, clock)("POST", "/register")
+        assert (answer.status, json.loads(answer.body)["code"]) == (403, "registration_closed")
+    finally:
+        service.close()
+
+
+def test_a_key_reads_its_own_limits_and_use(app):
+    key = app.checks_key()
+    app("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)
+    read = app.json("GET", "/key", key=key)
+    assert (read["scope"], read["tier"], read["email"]) == ("checks", "free", "ops@example.com")
+    assert read["limits"] == {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120}
+    assert read["usage"] == {"checks": 1, "renders": 0}
+    assert "key" not in read
+    assert "webhook_secret" not in read
+    assert key.startswith(read["prefix"])
+
+
+def test_rotation_gives_the_same_key_a_new_value_and_ends_the_old_one(app):
+    old = app.checks_key()
+    created = app.json("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=old)
+    answer = app("POST", "/key/rotate", key=old)
+    new = json.loads(answer.body)["key"]
+    assert answer.status == 200
+    assert app("GET", "/checks", key=old).status == 401
+    assert app.json("GET", f"/checks/{created['check']['id']}", key=new)["check"] == created["check"]
+
+
+def test_concurrent_rotations_leave_one_living_value(app):
+    old = app.checks_key()
+    barrier = threading.Barrier(8)
+    answers = []
+
+    def rotate():
+        barrier.wait()
+        answers.append(app("POST", "/key/rotate", key=old))
+
+    threads = [threading.Thread(target=rotate) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(answer.status for answer in answers) == [200] + [401] * 7
+
+
+def test_revocation_takes_the_checks_along(app):
+    key = app.checks_key()
+    check = app.json("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)["check"]
+    assert app("DELETE", "/key", key=key).status == 204
+    assert app("GET", "/key", key=key).status == 401
+    assert app("GET", f"/ping/{check['id']}").status == 404
+
+
+@pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic c2s6", "Bearer sk_unknown", "sk_unknown"])
+def test_without_a_known_key_it_is_401(app, header):
+    headers = {} if header is None else {"authorization": header}
+    for method, path in [("GET", "/key"), ("DELETE", "/key"), ("POST", "/key/rotate"), ("GET", "/checks")]:
+        answer = app(method, path, headers=headers)
+        assert answer.status == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_scopes_do_not_open_each_others_endpoints(app):
+    cards, checks = app.cards_key(), app.checks_key()
+    assert app("GET", "/checks", key=cards).status == 403
+    answer = app("GET", f"/og?title=x&key={checks}")
+    assert answer.status == 403
+    assert "cards key" in json.loads(answer.body)["error"]
+
+
+def test_a_change_by_another_process_is_seen_once_the_cache_is_old(app, monkeypatch):
+    key = app.cards_key()
+    assert app("GET", "/key", key=key).status == 200
+    keys = Keys(app.service.database, app.clock, {})
+    with app.service.database.read() as connection:
+        (key_id,) = connection.execute("SELECT id FROM keys").fetchone()
+    keys.revoke(key_id)
+    now = __import__("time").monotonic()
+    monkeypatch.setattr("cardbeat.keys.store.time.monotonic", lambda: now + 0.11)
+    assert app("GET", "/key", key=key).status == 401

@@ -1,0 +1,102 @@
+import contextlib
+import io
+
+import pytest
+
+from cardbeat import cli
+from cardbeat.errors import StartupError
+from cardbeat.options import Parser, parse_values
+
+
+def values(*argv):
+    return parse_values(Parser("", ""), cli.SERVE_OPTIONS, argv)
+
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch):
+    for option in cli.SERVE_OPTIONS:
+        monkeypatch.delenv(option.variable, raising=False)
+
+
+def test_defaults_are_the_contracts():
+    config = cli._config(values())
+    assert (config.host, config.port, str(config.data)) == ("127.0.0.1", 8080, "cardbeat-data")
+    assert (config.sweep_seconds, config.register_per_minute) == (60, 30)
+    assert config.registration_open
+    assert config.store_bytes == 1024 * 1024 * 1024
+    assert not config.allow_private_webhooks
+    assert (config.base_url, config.report_to, config.trusted_proxies) == (None, None, ())
+
+
+def test_a_flag_wins_over_its_variable_and_that_over_the_default(monkeypatch):
+    monkeypatch.setenv("CARDBEAT_PORT", "9000")
+    monkeypatch.setenv("CARDBEAT_ALLOW_PRIVATE_WEBHOOKS", "yes")
+    monkeypatch.setenv("CARDBEAT_TRUSTED_PROXY", "10.0.0.1, 192.168.0.0/16")
+    assert values()["port"] == 9000
+    assert values("--port", "9001")["port"] == 9001
+    assert values()["allow_private_webhooks"] is True
+    assert [str(n) for n in values()["trusted_proxy"]] == ["10.0.0.1/32", "192.168.0.0/16"]
+    assert [str(n) for n in values("--trusted-proxy", "::1", "--trusted-proxy", "10.1.1.1")["trusted_proxy"]] == [
+        "::1/128",
+        "10.1.1.1/32",
+    ]
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--port", "65536"],
+        ["--port", "-1"],
+        ["--port", "8O"],
+        ["--port", "٨"],
+        ["--host", ""],
+        ["--sweep-seconds", "0"],
+        ["--sweep-seconds", "nan"],
+        ["--sweep-seconds", "inf"],
+        ["--registration", "maybe"],
+        ["--register-per-minute", "0"],
+        ["--store-mb", "0"],
+        ["--store-mb", "1.5"],
+        ["--base-url", "cards.example"],
+        ["--base-url", "https://cards.example/?a"],
+        ["--report-to", "ftp://example.com/"],
+        ["--report-to", "http://"],
+        ["--report-to", "http://exa mple/"],
+        ["--trusted-proxy", "10.0.0.1/8"],
+        ["--tiers", ""],
+        ["--unknown"],
+        ["--por", "1"],
+    ],
+)
+def test_an_option_out_of_range_is_one_line_that_names_it(argv):
+    with pytest.raises(StartupError) as caught:
+        values(*argv)
+    assert argv[0] in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_variable_out_of_range_is_named(monkeypatch):
+    monkeypatch.setenv("CARDBEAT_PORT", "x")
+    with pytest.raises(StartupError, match="CARDBEAT_PORT"):
+        values()
+
+
+def test_a_base_url_loses_its_last_slash():
+    assert values("--base-url", "https://cards.example/x/")["base_url"] == "https://cards.example/x"
+
+
+def test_help_fits_a_screen_and_shows_every_option_with_its_default():
+    with contextlib.redirect_stdout(io.StringIO()) as out, pytest.raises(SystemExit):
+        cli.main(["--help"])
+    lines = out.getvalue().splitlines()
+    assert len(lines) <= 30
+    assert max(map(len, lines)) <= 100
+    for option in cli.SERVE_OPTIONS:
+        (line,) = [line for line in lines if line.strip().startswith(option.flag)]
+        assert f"[{option.shown}]" in line
+    assert all(command in out.getvalue() for command in cli.COMMANDS)
+
+
+def test_an_unknown_command_is_one_line_and_status_2(capsys):
+    assert cli.main(["srve"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
