@@ -50,12 +50,11 @@ CREATE TABLE alerts (
     last_error      TEXT,
     created_at      INTEGER NOT NULL,
     next_attempt_at INTEGER,
-    leased_until    INTEGER,
     UNIQUE (check_id, outage, type)
 ) STRICT;
 
 CREATE INDEX alerts_by_check ON alerts (check_id, seq);
-CREATE INDEX alerts_due ON alerts (next_attempt_at) WHERE state = 'pending';
+CREATE INDEX alerts_pending ON alerts (state, seq) WHERE state = 'pending';
 
 -- What the monitor must remember of itself over a restart, such as when its last sweep finished.
 CREATE TABLE monitor (
