@@ -1,0 +1,184 @@
+"""The rows of `checks`: everything but the sweep that reads or changes one goes through here (CONTRACT 4)."""
+
+import dataclasses
+import secrets
+import sqlite3
+from dataclasses import dataclass
+
+from cardbeat.clock import Clock
+from cardbeat.database import Database
+from cardbeat.errors import Invalid, NotFound, Refusal
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.check import Check, Settings
+from cardbeat.keys.store import Key
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What a ping did; `recovered` if it ended an overdue spell."""
+
+    deadline_at: int
+    recovered: bool
+
+
+class Checks:
+    """The checks of all keys. Another key's check is the same as none: `NotFound`."""
+
+    def __init__(self, database: Database, clock: Clock, alerts: Alerts) -> None:
+        self._database = database
+        self._clock = clock
+        self._alerts = alerts
+
+    def create(self, key: Key, settings: Settings) -> Check:
+        """A new check, on time from now on. Raises `Refusal` 403 when the key has as many as its tier allows."""
+        values = {
+            **dataclasses.asdict(settings),
+            # Hexadecimal digits, so that no id starts with a dash and every shell takes it as it is.
+            "id": secrets.token_hex(16),
+            "key_id": key.id,
+            "now": int(self._clock()),
+        }
+        return self._database.write(lambda connection: _insert(connection, values, key.limits.max_checks))
+
+    def get(self, key_id: str, check_id: str) -> Check:
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT * FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)
+            ).fetchone()
+        if row is None:
+            raise _no_check()
+        return Check.from_row(row)
+
+    def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
+        """At most `limit` checks, oldest first, from behind the check with the id `after`; and the next `after`.
+
+        Raises `Invalid` when this key has no check with that id.
+        """
+        with self._database.read() as connection:
+            after_seq = 0 if after is None else _seq(connection, key_id, after)
+            rows = connection.execute(
+                "SELECT * FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                (key_id, after_seq, limit + 1),
+            ).fetchall()
+        checks = [Check.from_row(row) for row in rows[:limit]]
+        return checks, checks[-1].id if len(rows) > limit else None
+
+    def update(self, check: Check, settings: Settings) -> Check:
+        """Write `settings` if the check still has the version that was read, and give the row so written.
+
+        Raises `Refusal` 409 when no row changed, be it modified or deleted since (heartbeat document, section 4).
+        """
+        values = (
+            *dataclasses.astuple(settings),
+            int(self._clock()),
+            check.id,
+            check.api_key_id,
+            check.version,
+        )
+        row = self._database.write(
+            lambda connection: connection.execute(
+                "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
+                "updated_at = ?, version = version + 1 "
+                "WHERE id = ? AND api_key_id = ? AND version = ? RETURNING *",
+                values,
+            ).fetchone()
+        )
+        if row is None:
+            sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
+            raise Refusal(409, "conflict", sentence)
+        return Check.from_row(row)
+
+    def delete(self, key_id: str, check_id: str) -> None:
+        """Remove a check and, with it, its alerts."""
+        deleted = self._database.write(
+            lambda connection: connection.execute(
+                "DELETE FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)
+            ).rowcount
+        )
+        if not deleted:
+            raise _no_check()
+
+    def ping(self, check_id: str) -> Beat:
+        """Record a heartbeat. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
+        beat = self._database.write(lambda connection: self._beat(connection, check_id))
+        if beat.recovered:
+            self._alerts.wake()
+        return beat
+
+    def test_alert(self, check: Check) -> None:
+        """Queue a `check.test` alert. Raises `Invalid` for a check without webhook."""
+        if check.webhook_url is None:
+            sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
+            raise Invalid("no_webhook", sentence, field="webhook_url")
+        now = int(self._clock())
+        self._database.write(lambda connection: self._alerts.record(connection, "check.test", check, now))
+        self._alerts.wake()
+
+    def count(self, key_id: str) -> int:
+        with self._database.read() as connection:
+            return _count(connection, key_id)
+
+    def totals(self) -> dict[str, int]:
+        """How many checks there are in each status."""
+        with self._database.read() as connection:
+            (on_time,) = connection.execute("SELECT count(*) FROM checks WHERE status = 'on_time'").fetchone()
+            (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
+        return {"on_time": on_time, "overdue": total - on_time}
+
+    def _beat(self, connection: sqlite3.Connection, check_id: str) -> Beat:
+        # Read in the order of writing, so that of two pings the later one stands.
+        now = int(self._clock())
+        row = connection.execute(
+            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1 "
+            "WHERE id = ?2 AND status = 'on_time' RETURNING deadline_at",
+            (now, check_id),
+        ).fetchone()
+        if row is not None:
+            return Beat(row["deadline_at"], recovered=False)
+        row = connection.execute(
+            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
+            "WHERE id = ?2 AND status = 'overdue' RETURNING *",
+            (now, check_id),
+        ).fetchone()
+        if row is None:
+            raise _no_check()
+        check = Check.from_row(row)
+        self._alerts.record(connection, "check.recovered", check, now)
+        return Beat(check.deadline_at, recovered=True)
+
+
+def _insert(connection: sqlite3.Connection, values: dict[str, object], max_checks: int | None) -> Check:
+    """Count and insert in one transaction, so that no crowd of creations gets past the limit."""
+    key_id = str(values["key_id"])
+    if max_checks is not None and _count(connection, key_id) >= max_checks:
+        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
+        raise Refusal(403, "too_many_checks", sentence)
+    try:
+        row = connection.execute(
+            "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
+            "clock_from, created_at, updated_at) VALUES (:id, :key_id, :name, :period_seconds, :grace_seconds, "
+            ":webhook_url, :now, :now, :now) RETURNING *",
+            values,
+        ).fetchone()
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
+            raise
+        sentence = "This API key was revoked a moment ago."
+        raise Refusal(401, "key_unknown", sentence, headers={"WWW-Authenticate": "Bearer"}) from None
+    return Check.from_row(row)
+
+
+def _count(connection: sqlite3.Connection, key_id: str) -> int:
+    (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
+    return int(count)
+
+
+def _seq(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
+    row = connection.execute("SELECT seq FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).fetchone()
+    if row is None:
+        raise Invalid("invalid_parameter", "The parameter after must be the id of one of your checks.", field="after")
+    return int(row["seq"])
+
+
+def _no_check() -> NotFound:
+    return NotFound("There is no check with this id.")

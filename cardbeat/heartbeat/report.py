@@ -1,0 +1,70 @@
+"""Who watches the watcher: a request to another monitor after every finished sweep (CONTRACT 5, `--report-to`)."""
+
+import http.client
+import logging
+import threading
+import time
+from urllib.parse import urlsplit
+
+from cardbeat import __version__
+
+log = logging.getLogger(__name__)
+
+DEADLINE_SECONDS = 10
+_LONGEST_STATUS_LINE = 4096
+
+
+class Report:
+    """Called after a sweep: requests `url` in a thread of its own, so that it is never in the sweep's way.
+
+    While one request is still under way the next is left out. Failures are logged, nothing is tried again: the
+    other monitor allows for a lost report or two.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._under_way = threading.Lock()
+
+    def __call__(self) -> None:
+        if not self._under_way.acquire(blocking=False):
+            log.warning("the report to the other monitor is still under way; this sweep goes unreported")
+            return
+        threading.Thread(target=self._report, name="report", daemon=True).start()
+
+    def _report(self) -> None:
+        try:
+            status = get_status(self._url, DEADLINE_SECONDS)
+            if not 200 <= status < 300:
+                log.warning("the report to the other monitor was answered %d", status)
+        except Exception as error:
+            log.warning("the report to the other monitor failed: %s", error)
+        finally:
+            self._under_way.release()
+
+
+def get_status(url: str, seconds: float) -> int:
+    """The status of a GET. Raises `OSError` or `ValueError` without one in time; no redirect is followed."""
+    ends = time.monotonic() + seconds
+    parts = urlsplit(url)
+    connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = connect(parts.hostname or "", parts.port, timeout=seconds)
+    try:
+        target = parts.path or "/"
+        connection.request("GET", f"{target}?{parts.query}" if parts.query else target, headers=_HEADERS)
+        line = b""
+        while b"\n" not in line and len(line) < _LONGEST_STATUS_LINE:
+            # Our own reading, because a response trickled byte by byte outlasts any timeout of the socket.
+            connection.sock.settimeout(max(0.001, ends - time.monotonic()))
+            received = connection.sock.recv(_LONGEST_STATUS_LINE)
+            if not received:
+                break
+            line += received
+        version, status = line.split(maxsplit=2)[:2]
+        if not version.startswith(b"HTTP/1."):
+            raise ValueError("the answer is not HTTP")
+        return int(status)
+    finally:
+        connection.close()
+
+
+_HEADERS = {"User-Agent": f"cardbeat/{__version__}", "Connection": "close"}

@@ -1,0 +1,141 @@
+"""The endpoints of checks and pings (CONTRACT 4)."""
+
+import functools
+import re
+from typing import Any
+from urllib.parse import parse_qsl
+
+from cardbeat.clock import utc_text
+from cardbeat.errors import Invalid, NotFound, Refusal
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.webhook import refused_url
+from cardbeat.keys.store import CHECKS, Key, Keys
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+PAGE_CHECKS = 100
+LARGEST_PAGE_CHECKS = 1000
+
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+
+
+class CheckRoutes:
+    """`base_url` has no slash at its end; `allow_private_webhooks` lets alerts go to the operator's own network."""
+
+    def __init__(
+        self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool
+    ) -> None:
+        self._checks = checks
+        self._keys = keys
+        self._alerts = alerts
+        self._base_url = base_url
+        self._refused_url = functools.partial(refused_url, allow_private=allow_private_webhooks)
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("POST", "/checks", self.create),
+            Route("GET", "/checks", self.page),
+            Route("GET", "/checks/{id}", self.read),
+            Route("PATCH", "/checks/{id}", self.update),
+            Route("DELETE", "/checks/{id}", self.delete),
+            Route("GET", "/checks/{id}/alerts", self.list_alerts),
+            Route("POST", "/checks/{id}/test-alert", self.test_alert),
+            Route("GET", "/ping/{id}", self.ping),
+            Route("POST", "/ping/{id}", self.ping),
+        ]
+
+    def create(self, request: Request) -> Response:
+        key = self._key(request)
+        check = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
+        return self._answer(201, check, {"Location": f"/checks/{check.id}"})
+
+    def page(self, request: Request) -> Response:
+        key = self._key(request)
+        parameters = _parameters(request.query, ("limit", "after"))
+        checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
+        return Response.json(200, {"checks": [check.as_json(self._base_url) for check in checks], "next": following})
+
+    def read(self, request: Request) -> Response:
+        return self._answer(200, self._own(request, self._key(request)))
+
+    def update(self, request: Request) -> Response:
+        """The six rules of the heartbeat document, section 4."""
+        key = self._key(request)
+        changes = request.json_object(CHANGEABLE)
+        check = self._own(request, key)
+        kept = {field: getattr(check, field) for field in CHANGEABLE}
+        settings = self._validated(kept | changes, key)
+        if not _matches(request.headers.get("if-match"), check.version):
+            sentence = f"The check has version {check.version}, which If-Match does not name; read it again and retry."
+            raise Refusal(412, "precondition_failed", sentence, field="If-Match")
+        return self._answer(200, self._checks.update(check, settings))
+
+    def delete(self, request: Request) -> Response:
+        self._checks.delete(self._key(request).id, _check_id(request))
+        return Response(204)
+
+    def list_alerts(self, request: Request) -> Response:
+        return Response.json(200, {"alerts": self._alerts.newest(self._own(request, self._key(request)).id)})
+
+    def test_alert(self, request: Request) -> Response:
+        check = self._own(request, self._key(request))
+        self._checks.test_alert(check)
+        return self._answer(202, check)
+
+    def ping(self, request: Request) -> Response:
+        beat = self._checks.ping(_check_id(request))
+        answer = {"status": "on_time", "recovered": beat.recovered, "deadline_at": utc_text(beat.deadline_at)}
+        return Response.json(200, answer)
+
+    def _key(self, request: Request) -> Key:
+        return self._keys.authenticate(request, CHECKS)
+
+    def _own(self, request: Request, key: Key) -> Check:
+        return self._checks.get(key.id, _check_id(request))
+
+    def _validated(self, values: dict[str, Any], key: Key) -> Settings:
+        return validated(values, key.limits.min_period_seconds, self._refused_url)
+
+    def _answer(self, status: int, check: Check, headers: dict[str, str] | None = None) -> Response:
+        etag = {"ETag": f'"{check.version}"'}
+        return Response.json(status, {"check": check.as_json(self._base_url)}, etag | (headers or {}))
+
+
+def _check_id(request: Request) -> str:
+    """The id in the path; what could not be one never reaches the database."""
+    check_id = request.params["id"]
+    if not _ID.fullmatch(check_id):
+        raise NotFound("There is no check with this id.")
+    return check_id
+
+
+def _parameters(query: str, known: tuple[str, ...]) -> dict[str, str]:
+    """The known parameters of a query; others may be there and say nothing. Raises `Invalid` for a repeated one."""
+    parameters: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name in parameters:
+            raise Invalid("duplicate_parameter", f"The parameter {name} is given more than once.", field=name)
+        if name in known:
+            parameters[name] = value
+    return parameters
+
+
+def _limit(text: str | None) -> int:
+    if text is None:
+        return PAGE_CHECKS
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= LARGEST_PAGE_CHECKS:
+        sentence = f"The parameter limit must be an integer from 1 to {LARGEST_PAGE_CHECKS}."
+        raise Invalid("invalid_parameter", sentence, field="limit")
+    return int(text)
+
+
+def _matches(if_match: str | None, version: int) -> bool:
+    """Whether an `If-Match` header, if there is one, names this version: `"3"`, `W/"3"`, a list of them, or `*`."""
+    if if_match is None:
+        return True
+    # Proxies that compress make our tags weak (`W/`); the version they hold is as good.
+    tags = [tag.strip().removeprefix("W/") for tag in if_match.split(",")]
+    return "*" in tags or f'"{version}"' in tags

@@ -1,0 +1,108 @@
+"""The sweep: turns checks whose deadline has passed overdue, each with its alert (CONTRACT 4)."""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections.abc import Callable
+
+from cardbeat.clock import Clock
+from cardbeat.database import Database
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.credit import Credit
+
+log = logging.getLogger(__name__)
+
+STEP_CHECKS = 1000
+"""How many checks one write job turns: bounds how long a ping waits behind it."""
+
+
+class Sweep:
+    """Sweeps at its start and every `sweep_seconds`, in a thread of its own; `after` is called after each.
+
+    `last_duration_seconds` is that of the last finished sweep, None before there was one.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        alerts: Alerts,
+        sweep_seconds: float,
+        after: Callable[[], None] | None = None,
+        monotonic: Clock = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._alerts = alerts
+        self._sweep_seconds = sweep_seconds
+        self._after = after
+        self._monotonic = monotonic
+        self._credit = Credit(database, clock, monotonic, sweep_seconds)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+        self._finished_monotonic = monotonic()
+        self.last_duration_seconds: float | None = None
+
+    def start(self) -> None:
+        self._finished_monotonic = self._monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, at the latest after the step that it is in."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def age_seconds(self) -> float:
+        """How long ago a sweep finished; before the first, how long ago sweeping began."""
+        return self._monotonic() - self._finished_monotonic
+
+    def healthy(self) -> bool:
+        """Whether a sweep has finished within three intervals."""
+        return self.age_seconds() <= 3 * self._sweep_seconds
+
+    def sweep_once(self) -> int:
+        """Turn every check that is due now; the number of them."""
+        started = self._monotonic()
+        now = int(self._clock())
+        turned = 0
+        while not self._stopping.is_set():
+            step = self._database.write(lambda connection: self._turn_due(connection, now))
+            turned += step
+            if step:
+                self._alerts.wake()
+            if step < STEP_CHECKS:
+                self._credit.monotonic_is_known = True
+                self._finished_monotonic = self._monotonic()
+                self.last_duration_seconds = self._finished_monotonic - started
+                break
+        return turned
+
+    def _turn_due(self, connection: sqlite3.Connection, now: int) -> int:
+        """One step: the change of status and its alert are one transaction. `now` is past every deadline turned."""
+        rows = connection.execute(
+            "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
+            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
+            ") RETURNING *",
+            (now, STEP_CHECKS),
+        ).fetchall()
+        for row in rows:
+            self._alerts.record(connection, "check.overdue", Check.from_row(row), now)
+        if len(rows) < STEP_CHECKS:
+            self._credit.note_sweep(connection)
+        return len(rows)
+
+    def _run(self) -> None:
+        while True:
+            started = self._monotonic()
+            try:
+                self._credit.settle()
+                self.sweep_once()
+                if self._after is not None:
+                    self._after()
+            except Exception:
+                log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
+            if self._stopping.wait(max(0, started + self._sweep_seconds - self._monotonic())):
+                return
