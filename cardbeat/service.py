@@ -15,6 +15,7 @@ from cardbeat.database import Database
 from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.keys.rate import RateLimit
@@ -44,7 +45,8 @@ class Service:
             keys = Keys(self.database, clock, config.tiers)
             self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
             checks = Checks(self.database, clock, self.alerts)
-            self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, config.report_to)
+            report = Report(config.report_to) if config.report_to else None
+            self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, report)
             store = Store(config.data / "cards", config.store_bytes)
             for part in (
                 KeyRoutes(

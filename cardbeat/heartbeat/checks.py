@@ -91,9 +91,9 @@ class Checks:
     def delete(self, key_id: str, check_id: str) -> None:
         """Remove a check and, with it, its alerts."""
         deleted = self._database.write(
-            lambda connection: connection.execute(
-                "DELETE FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)
-            ).rowcount
+            lambda connection: (
+                connection.execute("DELETE FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).rowcount
+            )
         )
         if not deleted:
             raise _no_check()

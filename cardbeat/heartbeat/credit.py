@@ -44,8 +44,8 @@ class Credit:
 
     def note_sweep(self, connection: sqlite3.Connection) -> None:
         """Note that a sweep finishes in this transaction."""
-        _put(connection, "swept_at", int(self._clock()))
-        _put(connection, "swept_monotonic", int(self._monotonic()))
+        _put(connection, "last_sweep_at", int(self._clock()))
+        _put(connection, "last_sweep_monotonic", int(self._monotonic()))
 
     def settle(self) -> None:
         """Finish a credit that a crash cut short, then give the one due now, if any. To be called before a sweep."""
@@ -55,11 +55,11 @@ class Credit:
 
     def _begin(self, connection: sqlite3.Connection) -> bool:
         noted = _noted(connection)
-        if "swept_at" not in noted:
+        if "last_sweep_at" not in noted:
             return False
         now = int(self._clock())
-        listened = int(self._monotonic()) - noted["swept_monotonic"] if self.monotonic_is_known else None
-        seconds = lost_seconds(now - noted["swept_at"], listened, self._sweep_seconds)
+        listened = int(self._monotonic()) - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
+        seconds = lost_seconds(now - noted["last_sweep_at"], listened, self._sweep_seconds)
         if not seconds:
             return False
         _put(connection, "credit_seconds", seconds)

@@ -25,9 +25,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 class CheckRoutes:
     """`base_url` has no slash at its end; `allow_private_webhooks` lets alerts go to the operator's own network."""
 
-    def __init__(
-        self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool
-    ) -> None:
+    def __init__(self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool) -> None:
         self._checks = checks
         self._keys = keys
         self._alerts = alerts

@@ -31,6 +31,7 @@ class Sweep:
         alerts: Alerts,
         sweep_seconds: float,
         after: Callable[[], None] | None = None,
+        *,
         monotonic: Clock = time.monotonic,
     ) -> None:
         self._database = database
