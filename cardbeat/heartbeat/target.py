@@ -1,0 +1,177 @@
+"""Where a webhook may go: URLs taken apart and addresses judged, without any network (CONTRACT 4, SSRF)."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, urlsplit
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+URL_CHARACTERS = 2000
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+_V4 = ipaddress.IPv4Network
+_V6 = ipaddress.IPv6Network
+
+LAN = (
+    _V4("10.0.0.0/8"),
+    _V4("100.64.0.0/10"),
+    _V4("127.0.0.0/8"),
+    _V4("172.16.0.0/12"),
+    _V4("192.168.0.0/16"),
+    _V6("::1/128"),
+    _V6("fc00::/7"),
+)
+"""What an operator opens who allows private webhooks."""
+
+NEVER = (
+    _V4("0.0.0.0/8"),
+    _V4("168.63.129.16/32"),  # Azure's host agent
+    _V4("169.254.0.0/16"),
+    _V4("192.0.0.0/24"),
+    _V4("192.0.2.0/24"),
+    _V4("192.88.99.0/24"),
+    _V4("198.18.0.0/15"),
+    _V4("198.51.100.0/24"),
+    _V4("203.0.113.0/24"),
+    _V4("224.0.0.0/3"),
+    _V6("2001::/23"),
+    _V6("2001:db8::/32"),
+    _V6("3fff::/20"),
+)
+"""What no receiver can have: link-local (a cloud's metadata), multicast, reserved, documentation."""
+
+_PUBLIC_V6 = _V6("2000::/3")
+_MAPPED = _V6("::ffff:0:0/96")
+_NAT64 = _V6("64:ff9b::/96")
+_6TO4 = _V6("2002::/16")
+
+_NETLOC = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?")
+_NAME = re.compile(r"[a-z0-9._-]{1,253}")
+_NUMERIC = re.compile(r"0x[0-9a-f]*|[0-9]+")
+_NUMBER = re.compile(r"0x(?P<hex>[0-9a-f]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)")
+_BASES = {"hex": 16, "octal": 8, "decimal": 10}
+
+
+class Refused(Exception):
+    """One sentence why a URL or its host can't be a webhook's target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A webhook URL in the one spelling that is judged and requested: ASCII, without fragment."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str
+    address: Address | None
+
+    @property
+    def url(self) -> str:
+        return f"{self.scheme}://{self.netloc}{self.path}"
+
+    @property
+    def netloc(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def parse(url: str) -> Target:
+    """Raises `Refused` unless `url` is an absolute http or https URL of the contract's kind."""
+    if len(url) > URL_CHARACTERS:
+        raise Refused("The URL is longer than 2,000 characters.")
+    if " " in url or not url.isprintable():
+        raise Refused("The URL holds a space or control character; write it percent-encoded.")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise Refused("The URL is not valid.") from None
+    if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
+        raise Refused("Give an absolute URL that begins with http:// or https://.")
+    if "@" in parts.netloc:
+        raise Refused("The URL must not hold a user name or password.")
+    netloc = _NETLOC.fullmatch(parts.netloc)
+    if netloc is None:
+        raise Refused("The URL's host or port is not valid.")
+    host, address = _host(netloc[1])
+    port = int(netloc[2] or DEFAULT_PORTS[parts.scheme])
+    if not 0 < port < 65536:
+        raise Refused("The URL's port is not valid.")
+    return Target(parts.scheme, host, port, _path(parts.path or "/", parts.query), address)
+
+
+def refusal_of(target: Target, allow_private: bool) -> str | None:
+    """Why a target is refused before its name is resolved, or None."""
+    local = target.host == "localhost" or target.host.endswith(".localhost")
+    if (local and not allow_private) or (target.address and not allowed(target.address, allow_private)):
+        return "The URL's host is a private or reserved address; give one that is reachable from the Internet."
+    return None
+
+
+def allowed(address: Address, allow_private: bool) -> bool:
+    """Whether a webhook may be sent to an address, judged by the IPv4 address that it may carry inside."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = _carried(address)
+        if inner is not None:
+            return allowed(inner, allow_private)
+    if any(address in network for network in LAN):
+        return allow_private
+    if any(address in network for network in NEVER):
+        return False
+    return address.version == 4 or address in _PUBLIC_V6
+
+
+def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if address in _MAPPED or address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    if address in _6TO4:
+        return ipaddress.IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
+    return None
+
+
+def _host(text: str) -> tuple[str, Address | None]:
+    """A host in lower-case ASCII, and its address where it is one in any spelling that a resolver takes."""
+    if text.startswith("["):
+        return _ipv6(text[1:-1])
+    try:
+        name = text.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        name = ""
+    if not _NAME.fullmatch(name):
+        raise Refused("The URL's host is not valid.")
+    if _NUMERIC.fullmatch(name.rpartition(".")[2]):
+        address = _ipv4(name)
+        return str(address), address
+    return name, None
+
+
+def _ipv6(text: str) -> tuple[str, Address]:
+    try:
+        if "%" in text:
+            raise ValueError("a zone means nothing to another host")
+        address = ipaddress.IPv6Address(text)
+    except ValueError:
+        raise Refused("The URL's host is not a valid IPv6 address.") from None
+    return str(address), address
+
+
+def _ipv4(name: str) -> ipaddress.IPv4Address:
+    """An IPv4 address of one to four numbers, each decimal, octal or hexadecimal; the last fills what is left."""
+    numbers = [_number(part) for part in name.split(".")]
+    *leading, last = numbers
+    if len(leading) > 3 or any(number > 255 for number in leading) or last >= 256 ** (4 - len(leading)):
+        raise Refused("The URL's host is not a valid IPv4 address.")
+    return ipaddress.IPv4Address(sum(number << 24 - 8 * place for place, number in enumerate(leading)) + last)
+
+
+def _number(part: str) -> int:
+    match = _NUMBER.fullmatch(part)
+    if match is None or match.lastgroup is None:
+        raise Refused("The URL's host is not a valid IPv4 address.")
+    return int(match[match.lastgroup] or "0", _BASES[match.lastgroup])
+
+
+def _path(path: str, query: str) -> str:
+    """Path and query with what a request line can't hold percent-encoded; what is encoded already stays."""
+    return quote(f"{path}?{query}" if query else path, safe="!$%&'()*+,/:;=?@[]|~")

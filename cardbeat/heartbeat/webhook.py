@@ -1,0 +1,246 @@
+"""One webhook: a signed POST that reaches only vetted addresses and ends by its deadline (CONTRACT 4, Alerts)."""
+
+import base64
+import functools
+import hashlib
+import hmac
+import http.client
+import ipaddress
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from cardbeat import __version__
+from cardbeat.heartbeat.resolver import Resolver
+from cardbeat.heartbeat.target import Address, Refused, allowed, parse, refusal_of
+
+SECONDS = 10
+"""For one attempt in all: name, connection, TLS, sending and the whole answer."""
+ANSWER_BYTES = 64 * 1024
+ADDRESSES = 8
+"""Addresses of one name tried at the most."""
+
+_NOT_PUBLIC = "The host's name leads to a private or reserved address, which is never requested."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history."""
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: str | None = None
+    """The answer's `Retry-After`, as sent."""
+
+
+def refused_url(url: str, allow_private: bool) -> str | None:
+    """Why a check can't have this webhook URL, as a sentence; None for a good one. Names are judged when sending."""
+    try:
+        return refusal_of(parse(url), allow_private)
+    except Refused as refused:
+        return str(refused)
+
+
+def signed_headers(alert_id: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
+    """The headers of the Standard Webhooks specification; `secret` is `whsec_` and base64."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{alert_id}.{timestamp}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode("ascii")
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"cardbeat/{__version__}",
+        "webhook-id": alert_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+class Sender:
+    """Posts webhooks from any number of threads. `tls` is the context to use instead of the system's trust."""
+
+    def __init__(
+        self,
+        allow_private: bool = False,
+        resolver: Resolver | None = None,
+        tls: ssl.SSLContext | None = None,
+        seconds: float = SECONDS,
+    ) -> None:
+        self._allow_private = allow_private
+        self._resolver = resolver or Resolver()
+        self._trust = tls
+        self._seconds = seconds
+        # Bare: the default opener would follow redirects, read files and ask the environment for proxies.
+        self._opener = urllib.request.OpenerDirector()
+        self._opener.add_handler(_Handler(self))
+
+    @functools.cached_property
+    def tls(self) -> ssl.SSLContext:
+        """Made with the first https URL: reading the system's certificates takes tens of milliseconds."""
+        context = self._trust or ssl.create_default_context()
+        context.sslsocket_class = _TlsSocket
+        return context
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
+        """One attempt, at most `seconds` long whatever the other side does. Raises nothing."""
+        try:
+            target = parse(url)
+            refusal = refusal_of(target, self._allow_private)
+            if refusal is not None:
+                raise Refused(refusal)
+            request = urllib.request.Request(target.url, body, dict(headers), method="POST")  # noqa: S310 - parsed above
+            with self._opener.open(request, timeout=self._seconds) as response:
+                return _outcome(response)
+        except urllib.error.URLError as error:
+            return Outcome(error=_sentence(error.reason))
+        except (OSError, http.client.HTTPException, Refused) as error:
+            return Outcome(error=_sentence(error))
+
+    def connect(self, host: str, port: int, deadline: float) -> "_Socket":
+        """A connection to the first vetted address of a host that takes one."""
+        addresses = self._vetted(host, deadline)
+        for tried, address in enumerate(addresses, 1):
+            try:
+                # An address that is silent must leave time for those after it.
+                return _connected(address, port, deadline, _left(deadline) / (1 + len(addresses) - tried))
+            except OSError:
+                if tried == len(addresses):
+                    raise
+        raise AssertionError("a name without addresses is an error of the resolver")
+
+    def _vetted(self, host: str, deadline: float) -> list[Address]:
+        """Every address of a host. Raises `Refused` if a single one must not be requested: it may be next."""
+        try:
+            addresses = [ipaddress.ip_address(host)]
+        except ValueError:
+            addresses = self._resolver.addresses(host, _left(deadline))
+        if not all(allowed(address, self._allow_private) for address in addresses):
+            raise Refused(_NOT_PUBLIC)
+        return addresses[:ADDRESSES]
+
+
+class _Handler(urllib.request.AbstractHTTPHandler):
+    def __init__(self, sender: Sender) -> None:
+        super().__init__()
+        self._sender = sender
+
+    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_Connection, request, sender=self._sender)  # type: ignore[arg-type]
+
+    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(_TlsConnection, request, sender=self._sender)  # type: ignore[arg-type]
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+
+class _Connection(http.client.HTTPConnection):
+    """Its `timeout` is a deadline for all that happens from `connect` on."""
+
+    def __init__(self, host: str, *, timeout: float, sender: Sender) -> None:
+        super().__init__(host, timeout=timeout)
+        self._sender = sender
+        self._seconds = timeout
+
+    def connect(self) -> None:
+        self.sock = self._connected()
+
+    def _connected(self) -> "_Socket":
+        return self._sender.connect(self.host, self.port, time.monotonic() + self._seconds)
+
+
+class _TlsConnection(_Connection):
+    default_port = http.client.HTTPS_PORT
+
+    def _connected(self) -> "_Socket":
+        return _secured(super()._connected(), self.host, self._sender.tls)
+
+
+class _Socket(socket.socket):
+    """A socket that a trickle can't hold past its deadline, and that says the answer has ended at 64 KiB."""
+
+    deadline: float
+    room = ANSWER_BYTES
+
+    def sendall(self, *arguments: Any) -> None:
+        self.settimeout(_left(self.deadline))
+        super().sendall(*arguments)
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        self.settimeout(_left(self.deadline))
+        wanted = min(nbytes or len(buffer), self.room)
+        if wanted == 0:
+            return 0
+        count = super().recv_into(buffer, wanted, flags)
+        self.room -= count
+        return count
+
+
+class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
+    """The same over TLS."""
+
+
+def _connected(address: Address, port: int, deadline: float, seconds: float) -> _Socket:
+    connection = _Socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
+    try:
+        connection.deadline = deadline
+        connection.settimeout(seconds)
+        connection.connect((str(address), port))
+        # Head and body are two writes: without this the second waits for the first's acknowledgement.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
+    connection.settimeout(_left(connection.deadline))
+    secured = cast(_TlsSocket, tls.wrap_socket(connection, server_hostname=host))
+    secured.deadline = connection.deadline
+    return secured
+
+
+def _left(deadline: float) -> float:
+    """Seconds until `deadline`. Raises `TimeoutError` when there are none, for 0 would mean not to wait at all."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _outcome(response: http.client.HTTPResponse) -> Outcome:
+    status = response.status
+    try:
+        response.read(ANSWER_BYTES)
+    except TimeoutError as error:
+        return Outcome(status, _sentence(error))
+    except (OSError, http.client.HTTPException):
+        # The body says nothing that the status hasn't said.
+        pass
+    if 200 <= status < 300:
+        return Outcome(status)
+    hint = "; redirects are not followed." if 300 <= status < 400 else "."
+    return Outcome(status, f"The receiver answered {status}{hint}", response.headers.get("Retry-After"))
+
+
+_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, f"There was no complete answer within {SECONDS} seconds."),
+    (socket.gaierror, "The host's name has no address."),
+    (ConnectionRefusedError, "The connection was refused."),
+    (http.client.RemoteDisconnected, "The connection was closed without an answer."),
+    (ConnectionError, "The connection was reset."),
+    (http.client.HTTPException, "The answer was not valid HTTP."),
+    (ssl.SSLCertVerificationError, "The receiver's certificate is not valid or not trusted."),
+    (ssl.SSLError, "The receiver does not speak TLS as expected."),
+)
+
+
+def _sentence(reason: object) -> str:
+    """What went wrong, for the alert's history: it names no address that the user has not given."""
+    if isinstance(reason, Refused):
+        return str(reason)
+    return next((sentence for kind, sentence in _SENTENCES if isinstance(reason, kind)), "The connection failed.")
