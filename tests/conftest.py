@@ -9,6 +9,8 @@ from cardbeat.config import Config
 from cardbeat.database import Database
 from tests.support import App, FakeClock
 
+pytest_plugins = ["tests.artifact"]
+
 
 @pytest.fixture
 def clock() -> FakeClock:

@@ -1,6 +1,8 @@
 """What tests are made with: a clock that only they move, and the application without a socket."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.web.message import Request, Response
@@ -58,3 +60,11 @@ class App:
 
     def checks_key(self) -> str:
         return str(self.json("POST", "/register", {"email": "ops@example.com"})["key"])
+
+
+def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
+    """Return as soon as the condition holds; fail when it does not within the time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "this did not come true in time"
+        time.sleep(0.01)

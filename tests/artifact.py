@@ -1,0 +1,86 @@
+"""The built artifact, run as a user runs it: in an empty folder, by a Python that has nothing but Pillow."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import PIL
+import pytest
+
+from tests.support import wait_until
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory) -> Path:
+    """The interpreter of a fresh virtual environment that holds only Pillow."""
+    folder = tmp_path_factory.mktemp("venv")
+    venv.create(folder, symlinks=True, with_pip=False)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    here = Path(PIL.__file__).parent.parent
+    for name in ("PIL", "pillow.libs", "Pillow.libs"):
+        if (here / name).is_dir():
+            shutil.copytree(here / name, packages / name)
+    return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="session")
+def pyz(tmp_path_factory) -> Path:
+    target = tmp_path_factory.mktemp("artifact") / "cardbeat.pyz"
+    subprocess.run(
+        [sys.executable, "build_zipapp.py", "--output", target], cwd=ROOT, check=True, stdout=subprocess.PIPE
+    )
+    return target
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Running:
+    """A server process of the artifact."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        self.process = process
+        self.port = port
+        self.url = f"http://127.0.0.1:{port}"
+        self.log = log
+
+    def answers(self) -> bool:
+        assert self.process.poll() is None, self.log.read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+
+@pytest.fixture
+def start(python, pyz, tmp_path):
+    """Starts the artifact in the test's folder with some options; whatever still runs is ended with the test."""
+    running: list[Running] = []
+
+    def start_one(*options: str, port: int | None = None) -> Running:
+        port = port or free_port()
+        log = tmp_path / f"log-{len(running)}.txt"
+        with log.open("wb") as sink:
+            process = subprocess.Popen(
+                [python, pyz, "--port", str(port), *options], cwd=tmp_path, stderr=sink, env=clean_environment()
+            )
+        server = Running(process, port, log)
+        running.append(server)
+        wait_until(server.answers)
+        return server
+
+    yield start_one
+    for server in running:
+        server.process.kill()
+        server.process.wait()
+
+
+def clean_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(("CARDBEAT_", "PYTHON"))}

@@ -1,0 +1,199 @@
+import json
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import urllib.request
+import zipfile
+
+import pytest
+
+from tests.artifact import ROOT, clean_environment
+from tests.support import wait_until
+
+
+@pytest.fixture
+def run(python, pyz, tmp_path):
+    def run_command(*argv, **options):
+        return subprocess.run(
+            [python, pyz, *argv],
+            cwd=tmp_path,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+            **options,
+        )
+
+    return run_command
+
+
+def test_two_builds_have_the_same_bytes(pyz, tmp_path):
+    again = tmp_path / "again.pyz"
+    subprocess.run([sys.executable, ROOT / "build_zipapp.py", "--output", again], cwd=tmp_path, check=True)
+    assert again.read_bytes() == pyz.read_bytes()
+
+
+def test_the_artifact_is_small_and_holds_only_the_package(pyz):
+    assert pyz.stat().st_size < 16_000_000
+    names = zipfile.ZipFile(pyz).namelist()
+    assert names == sorted(names)
+    assert {name.split("/")[0] for name in names} == {"LICENSE", "__main__.py", "cardbeat"}
+    assert not any("__pycache__" in name or name.endswith("fonts/build.py") for name in names)
+
+
+def test_the_build_says_when_it_cannot_write(tmp_path):
+    ran = subprocess.run(
+        [sys.executable, ROOT / "build_zipapp.py", "--output", tmp_path / "none" / "a.pyz"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+
+
+def test_a_stop_signal_ends_it_with_0(start):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        server = start()
+        server.process.send_signal(number)
+        assert server.process.wait(15) == 0
+
+
+def test_what_is_stored_is_for_the_owner_alone(start, tmp_path):
+    start()
+    stored = list((tmp_path / "cardbeat-data").rglob("*"))
+    assert stored
+    assert all(path.stat().st_mode & 0o077 == 0 for path in stored)
+
+
+def spoil(folder, content):
+    (folder / "data").mkdir()
+    (folder / "data" / "cardbeat.db").write_bytes(content)
+    return "--data", "data"
+
+
+def newer(folder):
+    spoil(folder, b"")
+    with sqlite3.connect(folder / "data" / "cardbeat.db") as connection:
+        connection.execute(f"PRAGMA application_id = {0x43424541}")
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+    return "--data", "data"
+
+
+def port_in_use(folder):
+    blocker = socket.create_server(("127.0.0.1", 0))
+    return blocker, ("--port", str(blocker.getsockname()[1]))
+
+
+def unwritable(folder):
+    (folder / "data").write_text("a file, not a folder")
+    return "--data", "data"
+
+
+@pytest.mark.parametrize(
+    ("prepare", "words"),
+    [
+        (lambda folder: spoil(folder, b"no database " * 500), "damaged"),
+        (lambda folder: spoil(folder, b""), "damaged"),
+        (newer, "newer"),
+        (unwritable, "data"),
+        (lambda folder: ("--port", "70000"), "--port"),
+        (lambda folder: ("--sweep-seconds", "0"), "--sweep-seconds"),
+        (lambda folder: ("--tiers", "none.toml"), "none.toml"),
+        (lambda folder: ("--host", "192.0.2.1"), "192.0.2.1"),
+        (lambda folder: ("keys", "revoke", "key_none"), "key_none"),
+        (lambda folder: ("keys", "revoke"), "takes an ID"),
+        (lambda folder: ("keys", "create", "--email", "nobody"), "@"),
+        (lambda folder: ("keys", "create", "--tier", "gold"), "gold"),
+        (lambda folder: ("backup", "copy.db"), "no database"),
+        (lambda folder: ("card", "--title", " ", "--output", "a.png"), "title"),
+        (lambda folder: ("card", "--title", "a", "--theme", "pink", "--output", "a.png"), "dark"),
+        (lambda folder: ("nonsense",), "nonsense"),
+    ],
+)
+def test_what_an_operator_must_change_is_one_line_and_status_2(run, tmp_path, prepare, words):
+    ran = run(*prepare(tmp_path))
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1
+    assert words in ran.stderr
+
+
+def test_a_port_in_use_is_one_line_and_status_2(run, tmp_path):
+    blocker, options = port_in_use(tmp_path)
+    with blocker:
+        ran = run(*options)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "in use" in ran.stderr
+
+
+def test_without_pillow_it_says_how_to_get_it(pyz, python, tmp_path):
+    ran = subprocess.run([python, "-S", pyz], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "Pillow" in ran.stderr
+
+
+def test_keys_changed_on_the_command_line_count_at_once_while_serving(start, run):
+    server = start("--data", "data")
+    value, _secret = run("keys", "create", "--email", "a@b", "--data", "data").stdout.split()
+
+    def status():
+        request = urllib.request.Request(f"{server.url}/key", headers={"Authorization": f"Bearer {value}"})
+        try:
+            with urllib.request.urlopen(request) as answer:
+                return answer.status, json.load(answer)["tier"]
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code, None
+
+    assert status() == (200, "free")
+    key_id = run("keys", "list", "--data", "data").stdout.split()[0]
+    assert run("keys", "tier", key_id, "unlimited", "--data", "data").returncode == 0
+    assert status() == (200, "unlimited")
+    assert run("keys", "revoke", key_id, "--data", "data").returncode == 0
+    assert status() == (401, None)
+
+
+def test_doctor_reports_and_fails_only_on_problems(run, tmp_path):
+    healthy = run("doctor", "--data", "data")
+    assert healthy.returncode == 0, healthy.stdout
+    for thing in ("Python", "Pillow", "raqm", "font", "database", "GB free", "clock"):
+        assert thing in healthy.stdout
+    spoil(tmp_path, b"no database " * 500)
+    ill = run("doctor", "--data", "data")
+    assert ill.returncode == 1
+    assert "problem" in ill.stdout
+
+
+def test_version(run):
+    from cardbeat import __version__
+
+    assert run("--version").stdout == f"cardbeat {__version__}\n"
+
+
+def test_healthz_turns_503_while_the_database_cannot_be_written(start, tmp_path):
+    server = start("--data", "data")
+    with urllib.request.urlopen(f"{server.url}/healthz") as answer:
+        assert answer.status == 200
+    with sqlite3.connect(tmp_path / "data" / "cardbeat.db", isolation_level=None) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{server.url}/healthz", timeout=30)
+        assert refused.value.code == 503
+        assert refused.value.headers["Retry-After"]
+        refused.value.close()
+        holder.execute("ROLLBACK")
+    holder.close()
+    with urllib.request.urlopen(f"{server.url}/healthz") as answer:
+        assert answer.status == 200
+
+
+def test_two_servers_do_not_share_a_port_but_may_share_a_folder(start):
+    first, second = start("--data", "data"), start("--data", "data")
+    for server in (first, second):
+        with urllib.request.urlopen(f"{server.url}/healthz") as answer:
+            assert answer.status == 200
+    wait_until(lambda: first.process.poll() is None)
