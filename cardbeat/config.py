@@ -19,6 +19,10 @@ class HttpLimits:
     header_seconds: float = 10
     body_seconds: float = 10
     idle_seconds: float = 5
+    write_seconds: float = 30
+    """For the client to take one answer."""
+    linger_seconds: float = 2
+    """For the client to see an answer that closes the connection before it has sent everything."""
     stop_seconds: float = 10
     """How long a stop waits for what runs."""
 

@@ -17,6 +17,7 @@ class Request:
     `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what
     follows the first `?`, still encoded. Header names are in lower case; a repeated header's values are joined
     with `, `. `client` is the caller's address, the forwarded one behind a trusted proxy.
+    `pattern` is the matched route's.
     """
 
     method: str
@@ -28,6 +29,7 @@ class Request:
     client: str = "127.0.0.1"
     id: str = "-"
     params: dict[str, str] = field(default_factory=dict)
+    pattern: str | None = None
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
         """The body as a JSON object that has no other members than `members` (CONTRACT 1).

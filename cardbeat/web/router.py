@@ -49,7 +49,7 @@ class Router:
         try:
             return self._finish(request, self.find(request).handler(request))
         except Exception as error:
-            return self._failure(request, error)
+            return self.refuse(request, error)
 
     def handle_quick(self, request: Request) -> Response | None:
         """The answer if the route can give it without waiting, else None."""
@@ -58,19 +58,13 @@ class Router:
             response = quick(request) if quick else None
             return response and self._finish(request, response)
         except Exception as error:
-            return self._failure(request, error)
+            return self.refuse(request, error)
 
     def find(self, request: Request) -> Route:
-        """The request's route, its path parameters set. Raises `Refusal` 404 or 405."""
-        methods = self._fixed.get(request.path)
+        """The request's route, its pattern and path parameters set. Raises `Refusal` 404 or 405."""
+        request.pattern, methods = request.path, self._fixed.get(request.path)
         if methods is None:
-            for pattern, candidates in self._patterns.values():
-                if match := pattern.fullmatch(request.path):
-                    methods = candidates
-                    request.params = match.groupdict()
-                    break
-            else:
-                raise NotFound("There is nothing at this path.")
+            request.pattern, methods = self._match(request)
         route = methods.get(request.method)
         if route is None:
             allowed = ", ".join(methods)
@@ -78,13 +72,22 @@ class Router:
             raise Refusal(405, "method_not_allowed", sentence, headers={"Allow": allowed})
         return route
 
+    def _match(self, request: Request) -> tuple[str, dict[str, Route]]:
+        for pattern, (expression, methods) in self._patterns.items():
+            if match := expression.fullmatch(request.path):
+                request.params = match.groupdict()
+                return pattern, methods
+        request.pattern = None
+        raise NotFound("There is nothing at this path.")
+
     def _methods_of(self, pattern: str) -> dict[str, Route]:
         if "{" not in pattern:
             return self._fixed.setdefault(pattern, {})
         expression = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
         return self._patterns.setdefault(pattern, (expression, {}))[1]
 
-    def _failure(self, request: Request, error: Exception) -> Response:
+    def refuse(self, request: Request, error: Exception) -> Response:
+        """The answer to a request that failed: a refusal as it is, anything else as 500, logged with its trace."""
         if not isinstance(error, Refusal):
             log.error("request %s failed", request.id, exc_info=error)
             error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")

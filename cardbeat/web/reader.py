@@ -1,0 +1,204 @@
+"""The bytes of one connection in, its requests out: strict, and without a socket (CONTRACT 1)."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+from urllib.parse import unquote_to_bytes
+
+from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
+from cardbeat.web.message import Request
+
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+"""What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_LINE = rb"(" + _TOKEN + rb") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n"
+_HEAD = re.compile(_LINE + rb"((?:" + _TOKEN + rb":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
+_HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
+_ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
+
+_FAULTS: Final = (
+    (re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte", "Send no control characters in a request's head."),
+    (re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end", "End every line of a request's head with CR LF."),
+    (
+        re.compile(rb"\A(?!" + _LINE + rb").*?\r\n", re.DOTALL),
+        "bad_request_line",
+        "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
+    ),
+)
+_BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
+_SINGLE: Final = frozenset({"host", "content-length"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """A block of header lines and what it says of the framing. `persistent` is None where it says nothing."""
+
+    headers: Mapping[str, str]
+    body_bytes: int
+    persistent: bool | None
+    expects_continue: bool
+
+
+def read_fields(block: bytes) -> Fields:
+    """The header lines of a well-formed head. Raises `Refusal` where they contradict the rules of framing."""
+    headers: dict[str, str] = {}
+    for line in block.decode("latin-1").split("\r\n")[:-1]:
+        name, _, value = line.partition(":")
+        name, value = name.lower(), value.strip(" \t")
+        if name not in headers:
+            headers[name] = value
+        elif name in _SINGLE:
+            raise Refusal(400, "duplicate_header", f"Send the header {name.title()} once.")
+        else:
+            headers[name] += ", " + value
+    _check_host(headers.get("host"))
+    length = _body_bytes(headers)
+    options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
+    persistent = False if "close" in options else True if "keep-alive" in options else None
+    return Fields(MappingProxyType(headers), length, persistent, _expects_continue(headers.get("expect")))
+
+
+def _check_host(host: str | None) -> None:
+    if host is None:
+        raise Refusal(400, "missing_host", "Send the header Host.")
+    if not _HOST.fullmatch(host):
+        raise Refusal(400, "bad_host", "Send a host name or address, with or without a port, in the header Host.")
+
+
+def _body_bytes(headers: Mapping[str, str]) -> int:
+    length = headers.get("content-length")
+    if "transfer-encoding" in headers:
+        if length is not None:
+            raise Refusal(400, "bad_framing", "Send Content-Length without Transfer-Encoding.")
+        raise Refusal(501, "transfer_encoding", "Send the body with Content-Length; no Transfer-Encoding works here.")
+    if length is None:
+        return 0
+    if not (length.isascii() and length.isdigit()):
+        raise Refusal(400, "bad_content_length", "Send Content-Length as plain digits.")
+    # Past eighteen digits the number itself is the attack; such a body is too large anyway.
+    return int(length) if len(length) < 19 else 10**18
+
+
+def _expects_continue(expect: str | None) -> bool:
+    if expect is not None and expect.lower() != "100-continue":
+        raise Refusal(417, "expectation_failed", "Send no Expect header other than 100-continue.")
+    return expect is not None
+
+
+class Reader:
+    """Cuts what arrives on one connection into requests.
+
+    `fields` reads a block of header lines; a caller may give a cached `read_fields`, since clients repeat
+    themselves. After a `Refusal` the connection can't be read any further.
+    """
+
+    __slots__ = ("_buffer", "_checked", "_fields", "_limits", "_request", "_wanted", "expects_continue", "keep_alive")
+
+    def __init__(self, limits: HttpLimits, fields: Callable[[bytes], Fields] = read_fields) -> None:
+        self._limits = limits
+        self._fields = fields
+        self._buffer = b""
+        self._checked = 0
+        self._request: Request | None = None
+        self._wanted = 0
+        self.keep_alive = False
+        """Whether the client lets the connection live on after the newest request."""
+        self.expects_continue = False
+        """Whether the client waits for `100 Continue` before it sends the body."""
+
+    @property
+    def has_part(self) -> bool:
+        """Whether a request has begun and is not whole."""
+        return bool(self._buffer) or self._request is not None
+
+    @property
+    def in_body(self) -> bool:
+        """Whether a request's head is read and its body is not."""
+        return self._request is not None
+
+    def feed(self, data: bytes) -> None:
+        self._buffer = self._buffer + data if self._buffer else data
+
+    def next(self) -> Request | None:
+        """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
+        request = self._request or self._head()
+        if request is None or len(self._buffer) < self._wanted:
+            return None
+        if self._wanted:
+            request.body = self._buffer[: self._wanted]
+            self._buffer = self._buffer[self._wanted :]
+        self._request = None
+        self._wanted = 0
+        self.expects_continue = False
+        return request
+
+    def _head(self) -> Request | None:
+        # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
+        while self._buffer.startswith(b"\r\n"):
+            self._buffer = self._buffer[2:]
+        end = self._buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
+        if end < 4:
+            self._check_part(self._buffer)
+            return None
+        head, self._buffer = self._buffer[:end], self._buffer[end:]
+        match = _HEAD.fullmatch(head)
+        if match is None or end > self._limits.request_line_bytes:
+            self._check_part(head)
+        if match is None:
+            raise Refusal(400, *_BAD_HEADER)
+        self._checked = 0
+        return self._begin(*match.groups())
+
+    def _check_part(self, part: bytes) -> None:
+        """Refuse the beginning of a head that no further byte can mend."""
+        for fault, code, sentence in _FAULTS:
+            if fault.search(part, max(0, self._checked - 1)):
+                raise Refusal(400, code, sentence)
+        line, _, fields = part.partition(b"\r\n")
+        if len(line.removesuffix(b"\r")) > self._limits.request_line_bytes:
+            raise Refusal(
+                414, "target_too_long", f"Send at most {self._limits.request_line_bytes} bytes as request line."
+            )
+        if len(fields.removesuffix(b"\r\n")) > self._limits.header_bytes:
+            raise Refusal(431, "headers_too_large", f"Send at most {self._limits.header_bytes} bytes of headers.")
+        self._checked = len(part)
+
+    def _begin(self, method_bytes: bytes, target_bytes: bytes, minor: bytes, block: bytes) -> Request:
+        if block.count(b"\n") > self._limits.header_count:
+            raise Refusal(431, "too_many_headers", f"Send at most {self._limits.header_count} headers.")
+        fields = self._fields(block)
+        method = method_bytes.decode("ascii")
+        if method not in METHODS:
+            raise Refusal(501, "unknown_method", "No resource here knows this method.")
+        if fields.body_bytes > self._limits.body_bytes:
+            raise Refusal(413, "body_too_large", f"Send at most {self._limits.body_bytes} bytes of body.")
+        self.keep_alive = minor == b"1" if fields.persistent is None else fields.persistent
+        self.expects_continue = fields.expects_continue and minor == b"1"
+        self._wanted = fields.body_bytes
+        target = target_bytes.decode("latin-1")
+        path, query = split_target(method, target)
+        self._request = Request(method, target, path, query, fields.headers)
+        return self._request
+
+
+def split_target(method: str, target: str) -> tuple[str, str]:
+    """The path, its percent-encoding undone, and the query of a request target. Raises `Refusal` 400."""
+    if not target.startswith("/"):
+        target = _origin_form(method, target)
+    path, _, query = target.partition("?")
+    if "%" in path or not path.isascii():
+        path = unquote_to_bytes(path.encode("latin-1")).decode("utf-8", "replace")
+    return path, query
+
+
+def _origin_form(method: str, target: str) -> str:
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute and _HOST.fullmatch(absolute[1]):
+        return absolute[2] if absolute[2].startswith("/") else "/" + absolute[2]
+    if target == "*" and method == "OPTIONS":
+        return target
+    raise Refusal(400, "bad_target", "Send a request target that starts with a slash.")
