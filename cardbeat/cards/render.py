@@ -1,0 +1,82 @@
+"""Draws a card: lays it out, paints it, and packs it as a PNG."""
+
+import hashlib
+import threading
+from dataclasses import dataclass
+from importlib import resources
+
+from PIL import Image, ImageDraw, features
+
+from cardbeat.cards.canvas import Background, Canvas, background, rounded
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.request import Card
+from cardbeat.cards.templates import Text, Theme, lay_out
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A PNG of 1200 x 630, and how many characters no font had."""
+
+    png: bytes
+    missing_glyphs: int
+
+
+class Renderer:
+    """Draws cards, several at once if need be, and keeps the empty backgrounds."""
+
+    def __init__(self, fonts: Fonts) -> None:
+        self._fonts = fonts
+        self._backgrounds: dict[Theme, Background] = {}
+        self._lock = threading.Lock()
+
+    def render(self, card: Card) -> Drawing:
+        layout = lay_out(self._fonts, card)
+        canvas = Canvas(self._background(layout.theme), layout.mirrored)
+        for shape in layout.shapes:
+            canvas.paint(rounded(shape.width, shape.height, shape.radius), shape.x, shape.y, shape.colour)
+        for text in layout.texts:
+            _paint_text(canvas, text)
+        return Drawing(canvas.png(), layout.missing_glyphs)
+
+    def _background(self, theme: Theme) -> Background:
+        with self._lock:
+            found = self._backgrounds.get(theme)
+            if found is None:
+                found = self._backgrounds[theme] = background(theme)
+            return found
+
+
+def renderer_version() -> str:
+    """Changes with whatever changes a drawing: the code of this folder, the fonts, and how Pillow shapes text."""
+    package = resources.files("cardbeat")
+    digest = hashlib.sha256((package / "fonts" / "index.json").read_bytes())
+    for name in ("canvas", "fonts", "render", "request", "templates", "text"):
+        digest.update((package / "cards" / f"{name}.py").read_bytes())
+    shaping = "raqm" if features.check("raqm") else "basic"
+    return f"{digest.hexdigest()[:12]}-{shaping}"
+
+
+def _paint_text(canvas: Canvas, text: Text) -> None:
+    block = text.block
+    mask = Image.new("L", (text.width, block.height_px))
+    draw = ImageDraw.Draw(mask)
+    for n, line in enumerate(block.lines):
+        baseline = block.first_baseline_px + n * block.line_height_px
+        x = _start(text, line.left_px, line.right_px)
+        line.draw(draw, x, baseline)
+        if line.has_emoji:
+            top = n * block.line_height_px
+            size = {"width": text.width, "height": block.line_height_px}
+            canvas.emoji(line, text.x + x, text.y + top, baseline=baseline - top, **size)
+    canvas.paint(mask, text.x, text.y, text.colour, text.over)
+
+
+def _start(text: Text, left: float, right: float) -> float:
+    """Where a line's origin goes so that its ink, not its bearing, is flush with the box."""
+    align = text.align
+    if align == "center":
+        return (text.width - (right - left)) / 2 - left
+    return text.width - right if align == "right" else -left
+
+
+RENDERER_VERSION = renderer_version()

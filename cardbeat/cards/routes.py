@@ -1,0 +1,155 @@
+"""GET /og and GET /robots.txt (CONTRACT 3)."""
+
+import os
+import re
+from collections import OrderedDict
+
+from cardbeat.cards.render import Renderer
+from cardbeat.cards.request import Card, card_of, key_in, pairs_of
+from cardbeat.cards.store import Store, StoredCard, file_name, seal
+from cardbeat.cards.turns import SingleFlight, Turns
+from cardbeat.errors import Refusal, TooMany
+from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.store import CARDS, Key, Keys
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+WAITING_RENDERS = 64
+WAIT_SECONDS = 5
+KNOWN_TARGETS = 1024
+
+MAX_KNOWN_TARGET = 2048
+"""Longer ones are asked in full each time, so that a few hundred thousand of them can't fill the memory."""
+
+_RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
+
+
+class CardRoutes:
+    """Answers a card's URL from the store, or renders it."""
+
+    def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
+        self._keys = keys
+        self._store = store
+        self._renderer = renderer
+        self._renders = renders
+        self._flights: SingleFlight[tuple[StoredCard, bool]] = SingleFlight()
+        self._turns = Turns(os.cpu_count() or 1, WAITING_RENDERS, WAIT_SECONDS)
+        self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/og", self.card, quick=self.quick_card),
+            Route("GET", "/robots.txt", robots),
+        ]
+
+    def card(self, request: Request) -> Response:
+        """The card's PNG, stored before or now. Nothing of the URL is judged before its key."""
+        pairs = pairs_of(request.query)
+        value = key_in(pairs)
+        _explain_escaped_ampersand(value, pairs)
+        key = self._keys.authenticate_value(value, CARDS)
+        card = card_of(pairs)
+        name = file_name(request.target)
+        stored = self._store.get(name)
+        if stored is not None:
+            self._remember(request.target, name, value or "")
+            return respond(request, stored, "HIT")
+        (stored, rendered), first = self._flights.do(name, lambda: self._make(name, card, key))
+        return respond(request, stored, "MISS" if first and rendered else "HIT")
+
+    def quick_card(self, request: Request) -> Response | None:
+        """A stored card that is in memory, for a key that is still good."""
+        name, value = self._known.get(request.target, ("", ""))
+        stored = self._store.get_hot(name) if name else None
+        if stored is None:
+            return None
+        key = self._keys.find(value)
+        return respond(request, stored, "HIT") if key and key.scope == CARDS else None
+
+    def _make(self, name: str, card: Card, key: Key) -> tuple[StoredCard, bool]:
+        """The card, and whether it was rendered: another flight may have landed since this one looked."""
+        stored = self._store.get(name)
+        if stored is not None:
+            return stored, False
+        self._take_render(key)
+        with self._turns.turn():
+            drawing = self._renderer.render(card)
+        stored = seal(name, drawing.png, drawing.missing_glyphs)
+        self._store.put(name, stored)
+        return stored, True
+
+    def _take_render(self, key: Key) -> None:
+        per_minute = key.limits.renders_per_minute
+        wait_seconds = 0 if per_minute is None else self._renders.take(key.id, per_minute)
+        if wait_seconds:
+            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
+
+    def _remember(self, target: str, name: str, value: str) -> None:
+        """Spares the next request for this target the reading of its query."""
+        if len(target) <= MAX_KNOWN_TARGET:
+            self._known[target] = (name, value)
+        while len(self._known) > KNOWN_TARGETS:
+            self._known.popitem(last=False)
+
+
+def robots(request: Request) -> Response:
+    """Crawlers are welcome: they are who cards are drawn for."""
+    return Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
+
+
+def respond(request: Request, card: StoredCard, cache: str) -> Response:
+    """The card, the part of it asked for, or 304. Raises `Refusal` 416."""
+    etag = f'"{card.digest}"'
+    headers = {
+        "Content-Type": "image/png",
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "ETag": etag,
+        "X-Cache": cache,
+        "X-Missing-Glyphs": str(card.missing_glyphs),
+        "Accept-Ranges": "bytes",
+    }
+    if _matches(request.headers.get("if-none-match", ""), etag):
+        return Response(304, b"", headers)
+    part = byte_range(request, len(card.png), etag)
+    if part is None:
+        return Response(200, card.png, headers)
+    first, last = part
+    headers["Content-Range"] = f"bytes {first}-{last}/{len(card.png)}"
+    return Response(206, card.png[first : last + 1], headers)
+
+
+def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | None:
+    """The first and last byte asked for, or None for all: several ranges, and nonsense, get the whole.
+
+    Raises `Refusal` 416 for a range that begins after the end.
+    """
+    if request.method != "GET" or request.headers.get("if-range", etag) != etag:
+        return None
+    match = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if match is None or match.group() == "bytes=-":
+        return None
+    first, last = match.groups()
+    if first and last and int(last) < int(first):
+        return None
+    span = (int(first), min(int(last or length), length - 1)) if first else (max(0, length - int(last)), length - 1)
+    if span[0] > span[1]:
+        sentence = f"The image has {length} bytes; ask for a range inside it."
+        raise Refusal(416, "range_not_satisfiable", sentence, headers={"Content-Range": f"bytes */{length}"})
+    return span
+
+
+def _matches(if_none_match: str, etag: str) -> bool:
+    tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
+    return any(tag in (etag, "*") for tag in tags)
+
+
+def _explain_escaped_ampersand(value: str | None, pairs: list[tuple[str, str]]) -> None:
+    """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
+    if value is None and any(name == "amp;key" for name, _ in pairs):
+        raise Refusal(
+            401,
+            "key_missing",
+            "The API key is missing: this URL has &amp; where a plain & belongs.",
+            field="key",
+            headers={"WWW-Authenticate": "Bearer"},
+        )

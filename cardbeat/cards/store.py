@@ -1,0 +1,288 @@
+"""Stored cards: one PNG file for each request target, sealed so that nothing else is ever served as one."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import shutil
+import stat
+import tempfile
+import threading
+import zlib
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from cardbeat.cards.render import RENDERER_VERSION
+from cardbeat.clock import Clock, wall_clock
+
+log = logging.getLogger(__name__)
+
+MAX_FILE_BYTES = 128 * 1024
+"""A larger file is not one of ours, and is not read to find out."""
+TRIMMED_PART = 0.9
+"""How much of the budget a trim leaves in use, so that not every new card needs one."""
+LEFT_OVER_SECONDS = 60
+"""No write takes this long: a temporary file of this age belongs to nobody."""
+REMEMBERED_USES = 1024
+HOT_BYTES = 8 * 1024 * 1024
+
+_TEMPORARY = ".tmp"
+_IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+_DIGEST_LENGTH = 32
+_KEYWORD = b"cardbeat\x00"
+_SEAL_BYTES = 12 + len(_KEYWORD) + _DIGEST_LENGTH + 8
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCard:
+    """A card as it is served: `png` carries its seal, `digest` names its content."""
+
+    png: bytes
+    digest: str
+    missing_glyphs: int
+
+
+class _Hot(NamedTuple):
+    card: StoredCard
+    signature: tuple[int, int, int]
+
+
+def file_name(target: str) -> str:
+    """The stored file of a request target as sent (CONTRACT 3)."""
+    return hashlib.sha256(target.encode("latin-1", "replace")).hexdigest() + ".png"
+
+
+def seal(name: str, png: bytes, missing_glyphs: int) -> StoredCard:
+    """Puts a text chunk before the end of a PNG that binds its content to its file name."""
+    body = png.removesuffix(_IEND)
+    digest = hashlib.sha256(b"%s %d " % (name.encode(), missing_glyphs) + body).hexdigest()[:_DIGEST_LENGTH]
+    chunk = b"tEXt%s%s%08d" % (_KEYWORD, digest.encode(), missing_glyphs)
+    sealed = b"%s%s%s%s%s" % (
+        body,
+        (len(chunk) - 4).to_bytes(4, "big"),
+        chunk,
+        zlib.crc32(chunk).to_bytes(4, "big"),
+        _IEND,
+    )
+    return StoredCard(sealed, digest, missing_glyphs)
+
+
+def unseal(name: str, data: bytes) -> StoredCard | None:
+    """The card that was sealed under this name, or None for anything else, however alike."""
+    count = data[-len(_IEND) - 12 : -len(_IEND) - 4]
+    if not count.isdigit():
+        return None
+    card = seal(name, data[: -len(_IEND) - _SEAL_BYTES] + _IEND, int(count))
+    return card if card.png == data else None
+
+
+class Store:
+    """The cards under `folder`, at most `max_bytes` of them, least recently used out first.
+
+    They stand in a folder named after the renderer's version, so that a new renderer serves no old drawings; what
+    other versions left is removed. Counting, tidying and trimming go on in the background. Files are the truth:
+    several processes may share the folder, and a file that is deleted, replaced or damaged is noticed at the next
+    request. Uses are remembered and written to the files' times now and then, in one go. A folder that can't be
+    written costs the storing, never the answer.
+    """
+
+    def __init__(
+        self, folder: Path, max_bytes: int, version: str = RENDERER_VERSION, clock: Clock = wall_clock
+    ) -> None:
+        self.folder = folder / version
+        self._max_bytes = max_bytes
+        self._clock = clock
+        self._hot = _HotCards(HOT_BYTES)
+        self._used: dict[str, float] = {}
+        self._bytes = 0
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._wake.set()
+        self._closing = False
+        self._keeper = threading.Thread(target=self._keep, name="card-store", daemon=True)
+        self._keeper.start()
+
+    def close(self) -> None:
+        """End the background work and write down what was used when."""
+        self._closing = True
+        self._wake.set()
+        self._keeper.join()
+        self._write_uses()
+
+    @property
+    def bytes_stored(self) -> int:
+        """As counted at the last trim, and what was stored since."""
+        return self._bytes
+
+    def get_hot(self, name: str) -> StoredCard | None:
+        """A card from memory, if its file is still the one it was read from."""
+        hot = self._hot.get(name)
+        if hot is None:
+            return None
+        if _signature(self.folder / name) != hot.signature:
+            self._hot.drop(name)
+            return None
+        self._used[name] = self._clock()
+        return hot.card
+
+    def get(self, name: str) -> StoredCard | None:
+        """A stored card, or None where there is no sound file of that name."""
+        if hot := self.get_hot(name):
+            return hot
+        path = self.folder / name
+        signature = _signature(path)
+        card = unseal(name, _read(path)) if signature else None
+        if card is None or signature is None:
+            return None
+        self._hot.add(name, _Hot(card, signature))
+        self._note_use(name)
+        return card
+
+    def put(self, name: str, card: StoredCard) -> None:
+        """Store a card, whole or not at all. Trouble with the disk is logged."""
+        try:
+            self._write(name, card.png)
+        except OSError as error:
+            log.error("can't store a card in %s: %s", self.folder, error.strerror)
+            return
+        with self._lock:
+            self._bytes += len(card.png)
+            over = self._bytes > self._max_bytes
+        self._note_use(name)
+        if over:
+            self._wake.set()
+
+    def _write(self, name: str, data: bytes) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(_TEMPORARY, "", self.folder)
+        try:
+            with open(descriptor, "wb") as file:
+                file.write(data)
+            _make_way(self.folder / name)
+            os.replace(temporary, self.folder / name)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+
+    def _note_use(self, name: str) -> None:
+        self._used[name] = self._clock()
+        if len(self._used) >= REMEMBERED_USES:
+            self._write_uses()
+
+    def _write_uses(self) -> None:
+        used, self._used = self._used, {}
+        for name, moment in list(used.items()):
+            with contextlib.suppress(OSError):
+                os.utime(self.folder / name, (moment, moment))
+
+    def _keep(self) -> None:
+        self._remove_other_versions()
+        while True:
+            self._wake.wait()
+            self._wake.clear()
+            if self._closing:
+                return
+            try:
+                self._trim()
+            except OSError as error:
+                log.error("can't tidy %s: %s", self.folder, error.strerror)
+
+    def _remove_other_versions(self) -> None:
+        """What older renderers drew is never asked for again."""
+        with contextlib.suppress(OSError):
+            for other in self.folder.parent.iterdir():
+                if other != self.folder and other.is_dir() and not other.is_symlink():
+                    shutil.rmtree(other, ignore_errors=True)
+
+    def _trim(self) -> None:
+        """Count what is there, and remove the least recently used until there is room."""
+        self._write_uses()
+        files = self._files()
+        total = sum(size for _, size, _ in files)
+        if total > self._max_bytes:
+            for _, size, name in sorted(files):
+                if total <= self._max_bytes * TRIMMED_PART:
+                    break
+                (self.folder / name).unlink(missing_ok=True)
+                total -= size
+        with self._lock:
+            self._bytes = total
+
+    def _files(self) -> list[tuple[int, int, str]]:
+        """When last used, size and name of every stored card; temporary files left over are removed."""
+        found = []
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
+            for entry in entries:
+                status = _status(Path(entry.path))
+                if status is None or not stat.S_ISREG(status.st_mode):
+                    continue
+                if entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS:
+                    Path(entry.path).unlink(missing_ok=True)
+                else:
+                    found.append((status.st_mtime_ns, status.st_size, entry.name))
+        return found
+
+
+class _HotCards:
+    """The cards asked for again most recently, within a number of bytes."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._room = max_bytes
+        self._cards: OrderedDict[str, _Hot] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, name: str) -> _Hot | None:
+        with self._lock:
+            hot = self._cards.get(name)
+            if hot is not None:
+                self._cards.move_to_end(name)
+            return hot
+
+    def add(self, name: str, hot: _Hot) -> None:
+        with self._lock:
+            self._pop(name)
+            self._cards[name] = hot
+            self._room -= len(hot.card.png)
+            while self._room < 0:
+                self._pop(next(iter(self._cards)))
+
+    def drop(self, name: str) -> None:
+        with self._lock:
+            self._pop(name)
+
+    def _pop(self, name: str) -> None:
+        hot = self._cards.pop(name, None)
+        if hot is not None:
+            self._room += len(hot.card.png)
+
+
+def _status(path: Path) -> os.stat_result | None:
+    try:
+        return os.lstat(path)
+    except OSError:
+        return None
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    """Tells one state of a stored file from another; None for anything that can't be a card."""
+    status = _status(path)
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        log.error("can't read the stored card %s: %s", path.name, error.strerror)
+        return b""
+
+
+def _make_way(path: Path) -> None:
+    """Removes a folder that stands where a card belongs; anything else is replaced by the card itself."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
