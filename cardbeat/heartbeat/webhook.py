@@ -30,12 +30,15 @@ _NOT_PUBLIC = "The host's name leads to a private or reserved address, which is 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history."""
+    """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history.
+
+    `retry_after` is the answer's header as sent; `final` says that no other attempt can do better.
+    """
 
     status: int | None = None
     error: str | None = None
     retry_after: str | None = None
-    """The answer's `Retry-After`, as sent."""
+    final: bool = False
 
 
 def refused_url(url: str, allow_private: bool) -> str | None:

@@ -1,0 +1,86 @@
+"""Alerts: stored with the change that they tell of, delivered after it (CONTRACT 4, Alerts)."""
+
+import json
+import sqlite3
+import time
+from typing import Any
+
+from cardbeat.clock import Clock, utc_text
+from cardbeat.database import Database
+from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.delivery import Delivery, Post
+from cardbeat.heartbeat.outbox import Outbox
+from cardbeat.heartbeat.webhook import Sender
+
+TEST = "check.test"
+
+
+class Alerts:
+    """The alerts of all checks. `post` replaces the webhook sender, `elapsed` the monotonic clock."""
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        base_url: str,
+        allow_private_webhooks: bool = False,
+        *,
+        post: Post | None = None,
+        elapsed: Clock = time.monotonic,
+    ) -> None:
+        self._base_url = base_url
+        self._outbox = Outbox(database)
+        post = post or Sender(allow_private_webhooks).post
+        self._delivery = Delivery(self._outbox, post, clock, database.path.with_name("delivery.lock"), elapsed)
+        self.start = self._delivery.start
+        self.stop = self._delivery.stop
+        self.wake = self._delivery.wake
+        self.totals = self._delivery.totals
+
+    def record(self, connection: sqlite3.Connection, alert_type: str, check: Check, now: int) -> None:
+        """Store an alert inside the caller's transaction; `wake` must follow its commit.
+
+        Nothing is stored for a check without a webhook URL, nor a second alert of one outage and type.
+        """
+        if check.webhook_url is None:
+            return
+        outage = None if alert_type == TEST else check.outage
+        body = self._body(alert_type, check, now)
+        self._outbox.add(connection, check.id, type=alert_type, outage=outage, body=body, now=now)
+
+    def newest(self, check_id: str) -> list[dict[str, Any]]:
+        """A check's history as the contract shows it, newest first, at most 100."""
+        return self._outbox.newest(check_id)
+
+    def _body(self, alert_type: str, check: Check, now: int) -> str:
+        sentence = _SENTENCES[alert_type](_safe(check.name), check)
+        body = {
+            "type": alert_type,
+            # ISO 8601, as the Standard Webhooks specification has it.
+            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+            "data": {"check": check.as_json(self._base_url)},
+            "text": sentence,
+            "content": sentence,
+        }
+        return json.dumps(body, separators=(",", ":"))
+
+
+def _overdue(name: str, check: Check) -> str:
+    last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
+    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _recovered(name: str, check: Check) -> str:
+    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _test(name: str, check: Check) -> str:
+    return f'This is a test alert for "{name}"; its alerts arrive here.'
+
+
+_SENTENCES = {"check.overdue": _overdue, "check.recovered": _recovered, TEST: _test}
+
+
+def _safe(name: str) -> str:
+    """A name that calls nobody in Slack, Mattermost or Discord: no <!channel>, no @everyone."""
+    return name.replace("<", "\u2039").replace(">", "\u203a").replace("@", "@\u200b")

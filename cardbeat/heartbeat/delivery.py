@@ -1,0 +1,311 @@
+"""Sending what the outbox holds: one dispatcher that plans and records, and couriers that post.
+
+Whoever holds the lock file delivers. The system frees the lock with its process, however that ends: the next start
+takes everything up at once, and two processes over one database never send the same alert side by side.
+"""
+
+import contextlib
+import functools
+import heapq
+import itertools
+import logging
+import math
+import os
+import random
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from cardbeat.clock import Clock
+from cardbeat.errors import Refusal
+from cardbeat.heartbeat.lanes import Lanes, Line
+from cardbeat.heartbeat.outbox import Attempt, Letter, Outbox, Pending
+from cardbeat.heartbeat.retries import RETRY_AFTER_SECONDS, verdict
+from cardbeat.heartbeat.target import Refused, parse
+from cardbeat.heartbeat.webhook import Outcome, signed_headers
+
+try:
+    import fcntl
+except ImportError:  # Windows: one process a data folder
+    fcntl = None  # type: ignore[assignment]
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[str, Mapping[str, str], bytes], Outcome]
+"""One attempt: URL, headers and body to what came of it."""
+
+POLL_SECONDS = 1.0
+"""How soon another process's alerts are seen, or that it has let go of the lock."""
+TROUBLE_SECONDS = 5.0
+"""Until the next try after the database could not be used."""
+BATCH = 500
+"""Results in one write at the most."""
+STACK_BYTES = 512 * 1024
+"""Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
+
+_NO_URL = Outcome(error="The check has no webhook URL any more.", final=True)
+_BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """What a courier brings back. Without `wait_seconds` the line's first alert is finished or gone."""
+
+    line: Line
+    attempt: Attempt | None = None
+    wait_seconds: float | None = None
+    host: str | None = None
+    """The line's new host where its check has a new URL."""
+
+
+class Delivery:
+    """Delivers until `stop`. `lock_path` is the lock file, `elapsed` a clock that only goes forward."""
+
+    def __init__(
+        self, outbox: Outbox, post: Post, clock: Clock, lock_path: Path, elapsed: Clock = time.monotonic
+    ) -> None:
+        self._outbox = outbox
+        self._post = post
+        self._clock = clock
+        self._elapsed = elapsed
+        self._lock_path = lock_path
+        self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
+        # The dispatcher's own: nothing here is touched by another thread.
+        self._seen = 0
+        self._scan_at = -math.inf
+        self._lines: dict[int, Line] = {}
+        self._later: list[tuple[float, int, Line]] = []
+        self._tickets = itertools.count()
+        # Shared with the couriers and callers, under this condition's lock.
+        self._changed = threading.Condition()
+        self._lanes = Lanes()
+        self._reports: deque[_Report] = deque()
+        self._woken = False
+        self._stopping = False
+        self._abandoned = False
+        self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """New alerts are stored."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def stop(self, seconds: float) -> None:
+        """Begin no more posts, and wait for what runs to end and be recorded, at most `seconds`."""
+        if not self._thread.is_alive():
+            return
+        with self._changed:
+            self._stopping = True
+            self._changed.notify()
+        self._thread.join(seconds)
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify()
+        self._thread.join()
+
+    def totals(self) -> dict[str, int]:
+        """Attempts since the start by what came of them: delivered, retried, failed."""
+        return dict(self._totals)
+
+    def _run(self) -> None:
+        with _lock_file(self._lock_path) as taken:
+            while not taken() and self._wait(POLL_SECONDS):
+                pass
+            while self._wait(self._idle_seconds()):
+                try:
+                    self._turn()
+                except Exception as error:
+                    # Whatever it was must not end all alerts; a refusal is the database's, and logged by it.
+                    if not isinstance(error, Refusal):
+                        log.exception("alerts stopped for %g s", TROUBLE_SECONDS)
+                    self._pause(TROUBLE_SECONDS)
+
+    def _wait(self, seconds: float) -> bool:
+        """Sleep until there is something to do; False once nothing is left to do for ever."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._reports or self._woken or self._ended(), seconds)
+            return not self._ended()
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(self._ended, seconds)
+
+    def _ended(self) -> bool:
+        return self._abandoned or (self._stopping and not self._lanes.running and not self._reports)
+
+    def _idle_seconds(self) -> float:
+        due = self._later[0][0] if self._later else math.inf
+        return max(0.0, min(due, self._scan_at) - self._elapsed())
+
+    def _turn(self) -> None:
+        self._record()
+        self._scan()
+        self._release()
+        self._send_out()
+
+    def _record(self) -> None:
+        """Store what couriers brought back, then let each line go on."""
+        with self._changed:
+            reports = list(itertools.islice(self._reports, BATCH))
+        attempts = [report.attempt for report in reports if report.attempt is not None]
+        if attempts:
+            self._outbox.store(attempts)
+        # Only now: until it is stored a result must not be lost, nor the line's next alert sent.
+        with self._changed:
+            for _ in reports:
+                self._reports.popleft()
+        for report in reports:
+            self._go_on(report)
+        self._totals.update(_OUTCOMES[attempt.state] for attempt in attempts)
+
+    def _go_on(self, report: _Report) -> None:
+        line = report.line
+        line.host = report.host or line.host
+        if report.wait_seconds is None:
+            line.alerts.popleft()
+        if line.alerts:
+            self._plan(line, report.wait_seconds or 0)
+        else:
+            del self._lines[line.check_seq]
+
+    def _scan(self) -> None:
+        """Take up alerts stored since the last time, a page a turn so that sending never waits for a long list."""
+        with self._changed:
+            woken, self._woken = self._woken, False
+        if not woken and self._elapsed() < self._scan_at:
+            return
+        page = self._outbox.pending_after(self._seen)
+        for pending in page:
+            self._take_up(pending)
+            self._seen = pending.seq
+        self._scan_at = self._elapsed() + (0 if page else POLL_SECONDS)
+
+    def _take_up(self, pending: Pending) -> None:
+        line = self._lines.get(pending.check_seq)
+        if line is not None:
+            line.alerts.append(pending.seq)
+            return
+        line = Line(pending.check_seq, _host(pending.webhook_url), deque([pending.seq]))
+        self._lines[pending.check_seq] = line
+        self._plan(line, _wait_seconds(pending, self._clock()))
+
+    def _plan(self, line: Line, wait_seconds: float) -> None:
+        heapq.heappush(self._later, (self._elapsed() + wait_seconds, next(self._tickets), line))
+
+    def _release(self) -> None:
+        now = self._elapsed()
+        with self._changed:
+            while self._later and self._later[0][0] <= now:
+                self._lanes.add(heapq.heappop(self._later)[2])
+
+    def _send_out(self) -> None:
+        while (line := self._take()) is not None:
+            try:
+                _start_small(functools.partial(self._carry, line))
+            except RuntimeError:
+                log.warning("no more threads for alerts; going on with those that run")
+                self._bring_back(_Report(line, wait_seconds=TROUBLE_SECONDS), 0)
+                return
+
+    def _take(self) -> Line | None:
+        with self._changed:
+            return None if self._stopping else self._lanes.take()
+
+    def _carry(self, first: Line) -> None:
+        """A courier's life: it ends when no line is due."""
+        line: Line | None = first
+        while line is not None:
+            began = time.monotonic()
+            report = self._attempt(line)
+            self._bring_back(report, time.monotonic() - began)
+            line = self._take()
+
+    def _bring_back(self, report: _Report, seconds: float) -> None:
+        answered = report.attempt is not None and report.attempt.status is not None
+        with self._changed:
+            self._lanes.done(report.line, seconds, answered)
+            self._reports.append(report)
+            self._changed.notify()
+
+    def _attempt(self, line: Line) -> _Report:
+        try:
+            letter = self._outbox.letter(line.alerts[0])
+        except Refusal:
+            return _Report(line, wait_seconds=TROUBLE_SECONDS)
+        if letter is None:
+            return _Report(line)
+        host = _host(letter.webhook_url)
+        if host != line.host:
+            return _Report(line, wait_seconds=0, host=host)
+        return self._judged(line, letter, self._outcome(letter))
+
+    def _outcome(self, letter: Letter) -> Outcome:
+        if letter.webhook_url is None:
+            return _NO_URL
+        try:
+            headers = signed_headers(letter.id, int(self._clock()), letter.body, letter.webhook_secret)
+            return self._post(letter.webhook_url, headers, letter.body)
+        except Exception:
+            log.exception("alert %s could not be sent", letter.id)
+            return _BROKEN
+
+    def _judged(self, line: Line, letter: Letter, outcome: Outcome) -> _Report:
+        now = self._clock()
+        judged = verdict(outcome, letter.attempts + 1, now, random.random())  # noqa: S311 - jitter
+        wait_seconds = judged.wait_seconds
+        next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
+        attempt = Attempt(line.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at)
+        return _Report(line, attempt, wait_seconds)
+
+
+_OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
+
+
+def _host(webhook_url: str | None) -> str:
+    """Which host's queue a URL belongs to; those that are refused share one."""
+    try:
+        return parse(webhook_url or "").netloc
+    except Refused:
+        return ""
+
+
+def _wait_seconds(pending: Pending, now: float) -> float:
+    """Seconds until a stored alert is due; a clock that was set back meanwhile can't keep it for longer than a day."""
+    wait_seconds = pending.next_attempt_at - now if pending.attempts else 0
+    return wait_seconds if 0 < wait_seconds <= RETRY_AFTER_SECONDS else 0
+
+
+def _start_small(work: Callable[[], None]) -> None:
+    """Start a thread with a small stack. Raises `RuntimeError` when the system has no room for another."""
+    usual = threading.stack_size(STACK_BYTES)
+    try:
+        threading.Thread(target=work, name="alerts-courier", daemon=True).start()
+    finally:
+        threading.stack_size(usual)
+
+
+@contextlib.contextmanager
+def _lock_file(path: Path) -> Iterator[Callable[[], bool]]:
+    """Gives a function that says whether the lock is ours, taking it if it is free."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def taken() -> bool:
+        if fcntl is None:
+            return True
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    try:
+        yield taken
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,127 @@
+"""The rows of `alerts`: what is to be sent, and what became of it."""
+
+import secrets
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from cardbeat.clock import utc_text
+from cardbeat.database import Database
+
+KEPT = 100
+"""Alerts of a check in its history; finished ones beyond them are dropped."""
+PAGE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An undelivered alert, as much of it as is kept in memory."""
+
+    seq: int
+    check_seq: int
+    webhook_url: str | None
+    attempts: int
+    next_attempt_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """All that one attempt needs. `webhook_url` is the check's present one."""
+
+    id: str
+    body: bytes
+    attempts: int
+    webhook_url: str | None
+    webhook_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert."""
+
+    seq: int
+    state: str
+    status: int | None
+    error: str | None
+    next_attempt_at: int | None
+
+
+class Outbox:
+    """Alerts stored in a transition's own transaction, and the results of sending them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self, connection: sqlite3.Connection, check_id: str, *, type: str, outage: int | None, body: str, now: int
+    ) -> None:
+        """Store an alert once: a second one of the same outage and type changes nothing."""
+        connection.execute(
+            "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (check_id, outage, type) DO NOTHING",
+            (f"msg_{secrets.token_hex(16)}", check_id, type, outage, body, now, now),
+        )
+
+    def pending_after(self, seq: int) -> list[Pending]:
+        """The next undelivered alerts in the order of their creation, at most a page."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT alerts.seq, checks.seq, checks.webhook_url, alerts.attempts, alerts.next_attempt_at"
+                " FROM alerts JOIN checks ON checks.id = alerts.check_id"
+                " WHERE alerts.state = 'pending' AND alerts.seq > ? ORDER BY alerts.seq LIMIT ?",
+                (seq, PAGE),
+            )
+            return [Pending(*row) for row in rows]
+
+    def letter(self, seq: int) -> Letter | None:
+        """None if the alert is gone, as when its check was deleted."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret"
+                " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
+                " WHERE alerts.seq = ? AND alerts.state = 'pending'",
+                (seq,),
+            ).fetchone()
+        return row and Letter(row[0], row[1].encode(), *row[2:])
+
+    def store(self, attempts: Iterable[Attempt]) -> None:
+        """Record results, all in one transaction."""
+
+        def store(connection: sqlite3.Connection) -> None:
+            for attempt in attempts:
+                _store(connection, attempt)
+
+        self._database.write(store)
+
+    def newest(self, check_id: str) -> list[dict[str, Any]]:
+        """A check's history as the contract shows it, newest first."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT id, type, state, attempts, last_status, last_error, created_at, next_attempt_at"
+                " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",
+                (check_id, KEPT),
+            ).fetchall()
+        return [_shown(row) for row in rows]
+
+
+def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
+    connection.execute(
+        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = ?, last_error = ?, next_attempt_at = ?"
+        " WHERE seq = ?",
+        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
+    )
+    if attempt.next_attempt_at is None:
+        connection.execute(
+            "DELETE FROM alerts WHERE state <> 'pending' AND check_id = (SELECT check_id FROM alerts WHERE seq = ?)"
+            " AND seq <= (SELECT newer.seq FROM alerts AS newer WHERE newer.check_id = alerts.check_id"
+            " ORDER BY newer.seq DESC LIMIT 1 OFFSET ?)",
+            (attempt.seq, KEPT),
+        )
+
+
+def _shown(row: sqlite3.Row) -> dict[str, Any]:
+    shown = dict(row)
+    for name in ("created_at", "next_attempt_at"):
+        shown[name] = None if shown[name] is None else utc_text(shown[name])
+    return shown
