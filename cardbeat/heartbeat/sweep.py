@@ -14,7 +14,7 @@ from cardbeat.heartbeat.credit import Credit
 
 log = logging.getLogger(__name__)
 
-STEP_CHECKS = 1000
+STEP_CHECKS = 250
 """How many checks one write job turns: bounds how long a ping waits behind it."""
 
 
@@ -40,7 +40,7 @@ class Sweep:
         self._sweep_seconds = sweep_seconds
         self._after = after
         self._monotonic = monotonic
-        self._credit = Credit(database, clock, monotonic, sweep_seconds)
+        self.credit = Credit(database, clock, monotonic, sweep_seconds)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
         self._finished_monotonic = monotonic()
@@ -75,7 +75,7 @@ class Sweep:
             if step:
                 self._alerts.wake()
             if step < STEP_CHECKS:
-                self._credit.monotonic_is_known = True
+                self.credit.monotonic_is_known = True
                 self._finished_monotonic = self._monotonic()
                 self.last_duration_seconds = self._finished_monotonic - started
                 break
@@ -92,14 +92,14 @@ class Sweep:
         for row in rows:
             self._alerts.record(connection, "check.overdue", Check.from_row(row), now)
         if len(rows) < STEP_CHECKS:
-            self._credit.note_sweep(connection)
+            self.credit.note_sweep(connection)
         return len(rows)
 
     def _run(self) -> None:
         while True:
             started = self._monotonic()
             try:
-                self._credit.settle()
+                self.credit.settle()
                 self.sweep_once()
                 if self._after is not None:
                     self._after()

@@ -1,0 +1,62 @@
+"""The heartbeat without its HTTP side: a database, a key, its checks, a sweep, and clocks that only the test moves."""
+
+import itertools
+import json
+
+from cardbeat.config import Tier
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.check import CHANGEABLE, Settings
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.keys.store import Keys
+from tests.support import FakeClock
+
+HOOK = "https://hooks.example/x"
+SWEEP_SECONDS = 60
+
+
+class Heart:
+    def __init__(self, database, clock, tier=Tier(max_checks=None)):  # noqa: B008 - a frozen value
+        self.database = database
+        self.clock = clock
+        self.monotonic = FakeClock(5000)
+        self.alerts = Alerts(database, clock, "https://beats.example", False)
+        self.keys = Keys(database, clock, {"free": tier})
+        self.key = self.keys.issue("ops@example.com").key
+        self.checks = Checks(database, clock, self.alerts)
+        self.sweep = self.new_sweep()
+        self._names = itertools.count(1)
+
+    def new_sweep(self):
+        """A sweep as after a restart of the process."""
+        return Sweep(self.database, self.clock, self.alerts, SWEEP_SECONDS, monotonic=self.monotonic)
+
+    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
+        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)
+        return self.checks.create(self.key, settings)
+
+    @staticmethod
+    def settings(check, **changes):
+        """What a check is set to, with changes."""
+        return Settings(**{field: getattr(check, field) for field in CHANGEABLE} | changes)
+
+    def pass_time(self, seconds):
+        """Let time pass with the monitor awake: on both clocks."""
+        self.clock.advance(seconds)
+        self.monotonic.advance(seconds)
+
+    def read(self, check):
+        return self.checks.get(self.key.id, check.id)
+
+    def status(self, check):
+        return self.read(check).status
+
+    def alert_types(self, check):
+        """The types of a check's alerts, oldest first."""
+        with self.database.read() as connection:
+            rows = connection.execute("SELECT type FROM alerts WHERE check_id = ? ORDER BY seq", (check.id,))
+            return [row["type"] for row in rows]
+
+
+def check_of(response):
+    return json.loads(response.body)["check"]

@@ -1,0 +1,222 @@
+import pytest
+
+from cardbeat.heartbeat import credit as credit_module
+from cardbeat.heartbeat.credit import lost_seconds
+from tests.heart import SWEEP_SECONDS, Heart
+
+HOUR = 3600
+
+
+@pytest.fixture
+def heart(database, clock):
+    return Heart(database, clock)
+
+
+def beat(heart, sweep=None):
+    """What the sweep's thread does in each round."""
+    sweep = sweep or heart.sweep
+    sweep.credit.settle()
+    return sweep.sweep_once()
+
+
+@pytest.mark.parametrize(
+    ("gap", "listened", "lost"),
+    [
+        (0, None, 0),
+        (120, None, 0),
+        (121, None, 121),
+        (-120, None, 0),
+        (-3600, None, -3600),
+        (60, 60, 0),
+        (62, 60, 0),
+        (58, 60, 0),
+        (63, 60, 3),
+        (57, 60, -3),
+        (3660, 60, 3600),
+        (-3540, 60, -3600),
+        (3600, 3600, 3600),
+        (121, 121, 121),
+    ],
+)
+def test_what_was_lost(gap, listened, lost):
+    assert lost_seconds(gap, listened, 60) == lost
+
+
+def test_an_outage_is_credited_to_the_checks_that_were_on_time(heart):
+    on_time, overdue = heart.create(HOUR), heart.create(1)
+    heart.pass_time(10)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(on_time).deadline_at == on_time.deadline_at + 2 * HOUR
+    assert heart.read(overdue).deadline_at == overdue.deadline_at
+
+
+def test_a_credited_check_still_turns_overdue_in_the_end(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(5 * HOUR)
+    sweep = heart.new_sweep()
+    assert beat(heart, sweep) == 0
+    heart.clock.advance(HOUR)
+    assert sweep.sweep_once() == 0
+    heart.clock.advance(1)
+    assert sweep.sweep_once() == 1
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+def test_a_check_already_late_when_the_monitor_went_down_is_not_excused(heart):
+    check = heart.create(HOUR)
+    heart.pass_time(10)
+    beat(heart)
+    late = heart.checks.update(check, heart.settings(check, period_seconds=5))
+    assert late.deadline_at < heart.clock.now
+    heart.clock.advance(2 * HOUR)
+    assert beat(heart, heart.new_sweep()) == 1
+
+
+def test_a_short_restart_credits_nothing(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * SWEEP_SECONDS)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check) == check
+
+
+def test_no_clock_is_credited_past_now(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(50)
+    heart.checks.ping(check.id)
+    heart.clock.advance(2 * HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).clock_from == heart.clock.now
+
+
+def test_a_check_pinged_since_the_restart_is_not_credited(heart):
+    pinged, silent = heart.create(HOUR), heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    heart.checks.ping(pinged.id)
+    created = heart.create(HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(pinged).deadline_at == heart.clock.now + HOUR
+    assert heart.read(created) == created
+    assert heart.read(silent).deadline_at == silent.deadline_at + 2 * HOUR
+
+
+def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monkeypatch):
+    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    checks = [heart.create(HOUR) for _ in range(7)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    crashed = heart.new_sweep().credit
+    assert heart.database.write(crashed._begin)
+    assert heart.database.write(crashed._step)
+    heart.clock.advance(10)
+    heart.checks.ping(checks[6].id)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks[:6]} == {2 * HOUR}
+    assert heart.read(checks[6]).clock_from == heart.clock.now
+
+
+def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart, monkeypatch):
+    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    checks = [heart.create(HOUR) for _ in range(5)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    crashed = heart.new_sweep().credit
+    heart.database.write(crashed._begin)
+    heart.database.write(crashed._step)
+    heart.clock.advance(3 * HOUR)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
+
+
+def test_two_processes_credit_an_outage_once(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    sweeps = [heart.new_sweep(), heart.new_sweep()]
+    for sweep in sweeps * 2:
+        beat(heart, sweep)
+    assert heart.read(check).deadline_at == check.deadline_at + 2 * HOUR
+
+
+def test_two_processes_credit_a_jump_of_the_clock_once(heart):
+    check = heart.create(HOUR)
+    sweeps = [heart.new_sweep(), heart.new_sweep()]
+    for sweep in sweeps:
+        beat(heart, sweep)
+        heart.pass_time(20)
+    heart.clock.advance(HOUR)
+    for sweep in sweeps * 2:
+        beat(heart, sweep)
+        heart.pass_time(20)
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_the_clock_alerts_nobody_wrongly_and_loses_nobody(heart, jump):
+    check = heart.create(1000)
+    beat(heart)
+    heart.pass_time(SWEEP_SECONDS)
+    heart.clock.advance(jump)
+    for _ in range((1000 - SWEEP_SECONDS) // SWEEP_SECONDS):
+        assert beat(heart) == 0
+        heart.pass_time(SWEEP_SECONDS)
+    assert heart.status(check) == "on_time"
+    heart.pass_time(SWEEP_SECONDS)
+    assert beat(heart) == 1
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_ping_between_a_jump_and_the_next_sweep_counts_in_full(heart, jump):
+    check = heart.create(1000)
+    beat(heart)
+    heart.clock.advance(jump)
+    heart.pass_time(30)
+    heart.checks.ping(check.id)
+    heart.pass_time(30)
+    beat(heart)
+    assert heart.clock.now + 1000 >= heart.read(check).deadline_at >= heart.clock.now - 30 + 1000
+
+
+def test_a_paused_process_credits_the_pause(heart):
+    check = heart.create(1000)
+    beat(heart)
+    heart.pass_time(HOUR)
+    assert beat(heart) == 0
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+def test_small_corrections_of_the_clock_are_left_alone(heart):
+    check = heart.create(1000)
+    for _ in range(10):
+        beat(heart)
+        heart.pass_time(SWEEP_SECONDS)
+        heart.clock.advance(1)
+    assert heart.read(check) == check
+
+
+def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
+    check = heart.create(1000)
+    beat(heart)
+    with monkeypatch.context() as patch:
+        patch.setattr(heart.sweep, "_turn_due", lambda *_: 1 / 0)
+        for _ in range(3):
+            heart.pass_time(SWEEP_SECONDS)
+            with pytest.raises(ZeroDivisionError):
+                beat(heart)
+    beat(heart)
+    assert heart.read(check).deadline_at == check.deadline_at + 3 * SWEEP_SECONDS
+
+
+def test_the_log_says_so_in_one_line(heart, caplog):
+    heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    beat(heart, heart.new_sweep())
+    (record,) = [record for record in caplog.records if record.name == "cardbeat.heartbeat.credit"]
+    assert "7200 s" in record.getMessage()

@@ -1,0 +1,102 @@
+import pytest
+
+from cardbeat.heartbeat import sweep as sweep_module
+from tests.heart import Heart
+
+
+@pytest.fixture
+def heart(database, clock):
+    return Heart(database, clock)
+
+
+def test_a_check_is_overdue_once_its_deadline_has_passed_and_not_before(heart):
+    check = heart.create(period_seconds=60, grace_seconds=5)
+    heart.pass_time(65.9)
+    assert heart.sweep.sweep_once() == 0
+    heart.pass_time(0.1)
+    assert heart.sweep.sweep_once() == 1
+    assert heart.status(check) == "overdue"
+
+
+def test_a_check_that_never_ran_is_noticed(heart):
+    check = heart.create(period_seconds=60)
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    assert heart.read(check).last_ping_at is None
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+def test_an_overdue_check_is_alerted_once_and_again_in_its_next_outage(heart):
+    check = heart.create()
+    for _ in range(2):
+        heart.pass_time(61)
+        assert [heart.sweep.sweep_once() for _ in range(3)] == [1, 0, 0]
+        assert heart.checks.ping(check.id).recovered
+        assert not heart.checks.ping(check.id).recovered
+    assert heart.alert_types(check) == ["check.overdue", "check.recovered"] * 2
+
+
+def test_only_a_ping_turns_a_check_back(heart):
+    check = heart.create()
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    read = heart.read(check)
+    longer = heart.checks.update(read, heart.settings(read, period_seconds=10_000))
+    heart.sweep.sweep_once()
+    assert (longer.status, heart.status(check)) == ("overdue", "overdue")
+    assert longer.deadline_at == check.created_at + 10_000
+
+
+def test_a_patch_that_moves_the_deadline_into_the_past_is_swept(heart):
+    check = heart.create(period_seconds=1000)
+    heart.pass_time(100)
+    heart.checks.update(check, heart.settings(check, period_seconds=50))
+    assert heart.sweep.sweep_once() == 1
+
+
+def test_a_check_without_webhook_turns_overdue_and_back_without_alerts(heart):
+    check = heart.create(webhook_url=None)
+    heart.pass_time(61)
+    assert heart.sweep.sweep_once() == 1
+    assert heart.checks.ping(check.id).recovered
+    assert heart.alert_types(check) == []
+
+
+def test_more_checks_than_a_step_holds_are_all_turned(heart, monkeypatch):
+    monkeypatch.setattr(sweep_module, "STEP_CHECKS", 4)
+    checks = [heart.create() for _ in range(12)]
+    heart.pass_time(61)
+    assert heart.sweep.sweep_once() == 12
+    assert all(heart.alert_types(check) == ["check.overdue"] for check in checks)
+
+
+def test_the_sweep_reads_only_what_is_due(heart):
+    statements = []
+    heart.database.write(lambda connection: connection.set_trace_callback(statements.append))
+    heart.create()
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    heart.database.write(lambda connection: connection.set_trace_callback(None))
+    (statement,) = [text for text in statements if text.startswith("UPDATE checks SET status = 'overdue'")]
+    with heart.database.read() as connection:
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert "SEARCH checks USING INDEX checks_due (deadline_at<?)" in plan
+    assert not any("SCAN" in step for step in plan)
+
+
+def test_a_sweep_that_finished_within_three_intervals_is_healthy(heart):
+    heart.sweep.sweep_once()
+    heart.monotonic.advance(180)
+    assert heart.sweep.healthy()
+    heart.monotonic.advance(1)
+    assert not heart.sweep.healthy()
+    heart.sweep.sweep_once()
+    assert heart.sweep.healthy()
+
+
+def test_a_sweep_stopped_in_the_middle_has_not_finished(heart):
+    heart.create()
+    heart.pass_time(200)
+    heart.sweep.stop()
+    assert heart.sweep.sweep_once() == 0
+    assert not heart.sweep.healthy()
