@@ -16,6 +16,7 @@ from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.report import Report
+from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.keys.rate import RateLimit
