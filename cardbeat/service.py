@@ -48,7 +48,8 @@ class Service:
             checks = Checks(self.database, clock, self.alerts)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, report)
-            store = Store(config.data / "cards", config.store_bytes)
+            self.store = Store(config.data / "cards", config.store_bytes)
+            undo.callback(self.store.close)
             for part in (
                 KeyRoutes(
                     keys,
@@ -57,7 +58,7 @@ class Service:
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
-                CardRoutes(keys, store, Renderer(Fonts()), renders),
+                CardRoutes(keys, self.store, Renderer(Fonts()), renders),
                 CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
             ):
@@ -81,5 +82,6 @@ class Service:
         """Stop what works in the background, and let go of the port and the database."""
         self.sweep.stop()
         self.alerts.stop(ALERTS_STOP_SECONDS)
+        self.store.close()
         self.server.server_close()
         self.database.close()

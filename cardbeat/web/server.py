@@ -99,6 +99,7 @@ class Server(ThreadingHTTPServer):
         trusted_proxies: Sequence[Network] = (),
         *,
         workers: int = 64,
+        max_connections: int | None = None,
     ) -> None:
         self.address_family, address = _resolve(host, port)
         super().__init__(address, BaseHTTPRequestHandler, bind_and_activate=False)
@@ -112,8 +113,8 @@ class Server(ThreadingHTTPServer):
         self._fields = lru_cache(_CACHED_HEADER_BLOCKS)(read_fields)
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
-        self._max_connections = _connection_limit()
-        self._open = 0
+        self._max_connections = max_connections or _connection_limit()
+        self.connections = 0
         self._now = time.monotonic()
         self._date = ""
         self._date_second = 0
@@ -155,7 +156,7 @@ class Server(ThreadingHTTPServer):
             while self._stop_by == inf:
                 self._turn(poll_interval)
             self._set_accepting(False)
-            self.server_close()
+            self.socket.close()
             self._turn(0)
             while self._running() and self._now < self._stop_by:
                 self._turn(poll_interval)
@@ -163,7 +164,7 @@ class Server(ThreadingHTTPServer):
             self._close_all()
 
     def _turn(self, poll_interval: float) -> None:
-        waiting = self._open > 0 or self._accept_again_at > 0 or self._stop_by < inf
+        waiting = self.connections > 0 or self._accept_again_at > 0 or self._stop_by < inf
         for key, _ in self._selector.select(poll_interval if waiting else None):
             self._now = time.monotonic()
             key.data()
@@ -190,7 +191,7 @@ class Server(ThreadingHTTPServer):
         for phase in (self._idle, self._header):
             for connection in list(phase.members):
                 self._close(connection)
-        return self._open > 0
+        return self.connections > 0
 
     def _close_all(self) -> None:
         for phase in self._phases:
@@ -199,6 +200,10 @@ class Server(ThreadingHTTPServer):
         self._workers.stop()
         self._access.stop()
         self.server_close()
+
+    def server_close(self) -> None:
+        """Let go of the port and of what serving would have needed, whether it has served or not."""
+        super().server_close()
         self._selector.close()
         self._wake_sender.close()
         self._wake_receiver.close()
@@ -224,7 +229,7 @@ class Server(ThreadingHTTPServer):
 
     def _accept(self) -> None:
         for _ in range(_ACCEPT_AT_ONCE):
-            if self._open >= self._max_connections and not self._give_way():
+            if self.connections >= self._max_connections and not self._give_way():
                 return self._pause_accepting()
             try:
                 sock, address = self.socket.accept()
@@ -254,7 +259,7 @@ class Server(ThreadingHTTPServer):
         peer = parse_address(address[0])
         trusted = bool(self._trusted_proxies) and is_trusted(peer, self._trusted_proxies)
         connection = Connection(sock, str(peer), trusted, Reader(self._limits, self._fields), self._header)
-        self._open += 1
+        self.connections += 1
         self._enter(connection, self._header)
 
     def _enter(self, connection: Connection, phase: Phase) -> None:
@@ -363,9 +368,8 @@ class Server(ThreadingHTTPServer):
     def _answer(self, connection: Connection, request: Request, response: Response, started: float) -> bool:
         """Send an answer. Whether the connection is ready for its next request at once."""
         keep = connection.reader.keep_alive and self._stop_by == inf
-        data = self._encode(request, response, keep)
-        self._tell(request, response, time.monotonic() - started)
-        if self._send(connection, data) and keep:
+        sent = self._reply(connection, request, response, started, keep)
+        if sent and keep:
             return True
         self._after(connection, self._next if keep else self._linger if connection.reader.has_part else self._close)
         return False
@@ -374,27 +378,27 @@ class Server(ThreadingHTTPServer):
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
         request = Request("-", "-", "-")
         self._name(connection, request)
-        response = self.router.refuse(request, refusal)
-        data = self._encode(request, response, keep=False)
-        self._tell(request, response, 0)
-        self._send(connection, data)
+        self._reply(connection, request, self.router.refuse(request, refusal), self._now, keep=False)
         self._after(connection, self._linger)
 
-    def _encode(self, request: Request, response: Response, keep: bool) -> bytes:
+    def _reply(self, connection: Connection, request: Request, response: Response, started: float, keep: bool) -> bool:
+        """Send and note an answer. Whether all of it is on its way."""
         line = "Connection: keep-alive\r\n" if keep else "Connection: close\r\n"
-        with_body = request.method != "HEAD"
         second = int(time.time())
         if second != self._date_second:
             self._date, self._date_second = formatdate(second, usegmt=True), second
+        with_body = request.method != "HEAD"
         try:
-            return response_bytes(response, self._date, line, with_body=with_body)
+            data = response_bytes(response, self._date, line, with_body=with_body)
         except Exception as error:
-            return response_bytes(self.router.refuse(request, error), self._date, line, with_body=with_body)
-
-    def _tell(self, request: Request, response: Response, seconds: float) -> None:
+            response = self.router.refuse(request, error)
+            data = response_bytes(response, self._date, line, with_body=with_body)
+        sent = self._send(connection, data)
+        seconds = time.monotonic() - started
         self._access.note(request, response, seconds)
         if self.observe:
             self.observe(request.method, request.pattern, response.status, seconds, response)
+        return sent
 
     def _send(self, connection: Connection, data: bytes | memoryview) -> bool:
         """Send what the kernel takes at once. Whether that was all; the rest stays with the connection."""
@@ -439,7 +443,7 @@ class Server(ThreadingHTTPServer):
         if connection.events:
             self._selector.unregister(connection.socket)
         connection.socket.close()
-        self._open -= 1
+        self.connections -= 1
 
 
 def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
