@@ -15,19 +15,18 @@ METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OP
 """What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-_LINE = rb"(" + _TOKEN + rb") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n"
-_HEAD = re.compile(_LINE + rb"((?:" + _TOKEN + rb":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
+_LINE = re.compile(rb"(" + _TOKEN + rb") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
+_HEAD = re.compile(_LINE.pattern + rb"((?:" + _TOKEN + rb":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
 
 _FAULTS: Final = (
     (re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte", "Send no control characters in a request's head."),
     (re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end", "End every line of a request's head with CR LF."),
-    (
-        re.compile(rb"\A(?!" + _LINE + rb").*?\r\n", re.DOTALL),
-        "bad_request_line",
-        "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
-    ),
+)
+_BAD_LINE: Final = (
+    "bad_request_line",
+    "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
 )
 _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
 _SINGLE: Final = frozenset({"host", "content-length"})
@@ -158,11 +157,13 @@ class Reader:
         for fault, code, sentence in _FAULTS:
             if fault.search(part, max(0, self._checked - 1)):
                 raise Refusal(400, code, sentence)
-        line, _, fields = part.partition(b"\r\n")
+        line, end, fields = part.partition(b"\r\n")
         if len(line.removesuffix(b"\r")) > self._limits.request_line_bytes:
             raise Refusal(
                 414, "target_too_long", f"Send at most {self._limits.request_line_bytes} bytes as request line."
             )
+        if end and self._checked < len(line + end) and not _LINE.match(part):
+            raise Refusal(400, *_BAD_LINE)
         if len(fields.removesuffix(b"\r\n")) > self._limits.header_bytes:
             raise Refusal(431, "headers_too_large", f"Send at most {self._limits.header_bytes} bytes of headers.")
         self._checked = len(part)

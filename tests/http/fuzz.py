@@ -1,0 +1,22 @@
+"""Streams of requests, most of them damaged: for the reader's tests and the long fuzzing run."""
+
+from random import Random
+
+from tests.http.malformed import MALFORMED, get, post
+
+_SEEDS = [get(), post(b"Content-Length: 5", body=b"{...}"), *(data[:2000] for data, _ in MALFORMED.values())]
+_SPLINTERS = (
+    *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b"\x85", b"\xff", b"\r\n\r\n", b"HTTP/1.1", b"0\r\n\r\n"),
+    *(b"Host: x\r\n", b"GET / HTTP/1.1\r\n", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n"),
+)
+
+
+def mangled(chance: Random) -> bytes:
+    """One to three requests, good or bad, with up to four places cut, doubled or spliced."""
+    stream = b"".join(chance.choice(_SEEDS) for _ in range(chance.randint(1, 3)))
+    for _ in range(chance.randint(0, 4)):
+        at, end = sorted((chance.randint(0, len(stream)), chance.randint(0, len(stream))))
+        end = min(end, at + chance.randint(0, 20))
+        new = chance.choice((b"", stream[at:end] * 2, chance.choice(_SPLINTERS), chance.randbytes(2)))
+        stream = stream[:at] + new + stream[end:]
+    return stream

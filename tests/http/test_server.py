@@ -1,0 +1,438 @@
+"""The server on a real socket: framing, deadlines, the limit of connections, stopping."""
+
+import contextlib
+import json
+import logging
+import os
+import re
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from ipaddress import ip_network
+
+import pytest
+
+from cardbeat.config import HttpLimits
+from cardbeat.errors import StartupError
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route, Router
+from cardbeat.web.server import Server
+from tests.http.malformed import MALFORMED, get, post
+
+BRIEF = HttpLimits(header_seconds=0.4, body_seconds=0.4, idle_seconds=0.4, write_seconds=0.6, linger_seconds=0.4)
+BIG = b"0123456789abcdef" * 1024 * 1024
+HELD_SECONDS = 10
+
+
+class Site:
+    """Routes to try a server with: `/held` answers when the test lets it."""
+
+    def __init__(self) -> None:
+        self.let_go = threading.Event()
+        self.entered = threading.Semaphore(0)
+        self.seen: list[Request] = []
+        self.router = Router(
+            [
+                Route("GET", "/healthz", self.quick, self.quick),
+                Route("POST", "/register", self.echo),
+                Route("GET", "/held", self.held),
+                Route("GET", "/big", lambda _: Response(200, BIG)),
+                Route("GET", "/checks/{id}", self.quick),
+                Route("GET", "/split", lambda _: Response(200, b"", {"Location": "/\r\nSet-Cookie: a"})),
+                Route("GET", "/broken", self.broken),
+                Route("DELETE", "/register", lambda _: Response(204)),
+            ]
+        )
+
+    def quick(self, request: Request) -> Response:
+        self.seen.append(request)
+        return Response.json(200, {"client": request.client})
+
+    def echo(self, request: Request) -> Response:
+        return Response(200, request.body)
+
+    def held(self, _: Request) -> Response:
+        self.entered.release()
+        self.let_go.wait(HELD_SECONDS)
+        return Response(200, b"held")
+
+    def broken(self, _: Request) -> Response:
+        raise RuntimeError("secret detail")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.let_go.set()
+
+
+Start = Callable[..., Server]
+
+
+@pytest.fixture
+def start(site: Site) -> Iterator[Start]:
+    """Starts servers, and stops them in the end."""
+    with contextlib.ExitStack() as stack:
+
+        def start(limits: HttpLimits = HttpLimits(stop_seconds=2), **options: object) -> Server:  # noqa: B008
+            server = Server(site.router, "127.0.0.1", 0, limits, **options)  # type: ignore[arg-type]
+            thread = threading.Thread(target=server.serve_forever)
+            thread.start()
+            stack.callback(thread.join, HELD_SECONDS)
+            stack.callback(server.stop)
+            stack.callback(site.let_go.set)
+            return server
+
+        yield start
+
+
+class Client:
+    """A socket, and the answers cut out of what comes back on it."""
+
+    def __init__(self, server: Server, data: bytes = b"") -> None:
+        self.socket = socket.create_connection(server.server_address[:2], timeout=HELD_SECONDS)
+        self.buffer = b""
+        self.send(data)
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def answer(self, *, with_body: bool = True) -> tuple[int, dict[str, str], bytes]:
+        """The next answer's status, headers and body."""
+        while b"\r\n\r\n" not in self.buffer:
+            self._receive()
+        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
+        line, *fields = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+        length = int(headers.get("content-length", "0")) if with_body else 0
+        while len(self.buffer) < length:
+            self._receive()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return int(line.split()[1]), headers, body
+
+    def rest(self) -> bytes:
+        """Everything up to the end of the connection, which must be an orderly one."""
+        with contextlib.suppress(EOFError):
+            while True:
+                self._receive()
+        return self.buffer
+
+    def _receive(self) -> None:
+        data = self.socket.recv(65536)
+        if not data:
+            raise EOFError(self.buffer)
+        self.buffer += data
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_request_gets_one_json_answer_and_the_end(start: Start, name: str) -> None:
+    data, status = MALFORMED[name]
+    with Client(start(), data + get()) as client:
+        got, headers, body = client.answer()
+        assert got == status
+        assert set(json.loads(body)) == {"error", "code"}
+        assert headers["connection"] == "close"
+        assert headers["cache-control"] == "no-store"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["x-request-id"]
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.rest() == b""
+
+
+def test_an_answer_to_a_body_too_large_survives_the_body(start: Start) -> None:
+    with Client(start(), post(b"Content-Length: 3000000")) as client:
+        client.send(b"x" * 3_000_000)
+        client.socket.shutdown(socket.SHUT_WR)
+        assert client.answer()[0] == 413
+        assert client.rest() == b""
+
+
+def test_pipelined_requests_are_answered_in_order_once_each(start: Start) -> None:
+    bodies = [str(i).encode() for i in range(50)]
+    stream = b"".join(post(b"Content-Length: %d" % len(body), body=body) + get() for body in bodies)
+    with Client(start(), stream + get(b"Connection: close")) as client:
+        for body in bodies:
+            assert client.answer()[2] == body
+            assert client.answer()[0] == 200
+        assert client.answer()[1]["connection"] == "close"
+        assert client.rest() == b""
+
+
+def test_a_waiting_client_is_told_to_continue_once(start: Start) -> None:
+    with Client(start(), post(b"Content-Length: 2", b"Expect: 100-continue")) as client:
+        assert client.answer()[0] == 100
+        client.send(b"{")
+        client.send(b"}" + get())
+        assert client.answer()[2] == b"{}"
+        assert client.answer()[0] == 200
+
+
+def test_head_has_the_headers_of_get_and_no_body(start: Start) -> None:
+    with Client(start(), get(line=b"HEAD /healthz HTTP/1.1") + get()) as client:
+        _, of_head, _ = client.answer(with_body=False)
+        _, of_get, _ = client.answer()
+        assert of_head.keys() == of_get.keys()
+        assert of_head["content-length"] == of_get["content-length"]
+
+
+def test_an_answer_without_content_has_no_length(start: Start) -> None:
+    with Client(start(), get(line=b"DELETE /register HTTP/1.1") + get()) as client:
+        status, headers, _ = client.answer()
+        assert status == 204
+        assert "content-length" not in headers
+        assert client.answer()[0] == 200
+
+
+def test_http_1_0_is_answered_and_closed_unless_it_asks(start: Start) -> None:
+    server = start()
+    with Client(server, get(line=b"GET /healthz HTTP/1.0")) as client:
+        assert client.answer()[1]["connection"] == "close"
+        assert client.rest() == b""
+    with Client(server, get(b"Connection: keep-alive", line=b"GET /healthz HTTP/1.0")) as client:
+        assert client.answer()[1]["connection"] == "keep-alive"
+        client.send(get())
+        assert client.answer()[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("target", "status"), [("/nowhere", 404), ("/register", 405), ("/broken", 500), ("/split", 500)]
+)
+def test_an_error_of_a_route_keeps_the_connection(start: Start, target: str, status: int) -> None:
+    with Client(start(), get(line=f"GET {target} HTTP/1.1".encode()) + get()) as client:
+        got, headers, body = client.answer()
+        assert got == status
+        assert set(json.loads(body)) == {"error", "code"}
+        assert "set-cookie" not in headers
+        assert b"secret" not in body
+        assert client.answer()[0] == 200
+
+
+def test_a_trickled_head_is_ended_by_its_deadline(start: Start) -> None:
+    with Client(start(BRIEF), b"GET / HTTP/1.1\r\n") as client:
+        started = time.monotonic()
+        client.socket.settimeout(0.05)
+        while time.monotonic() - started < HELD_SECONDS:
+            with contextlib.suppress(OSError):
+                client.send(b"A: b\r\n")
+            with contextlib.suppress(TimeoutError):
+                client._receive()
+            if client.buffer:
+                break
+        assert client.answer()[0] == 408
+
+
+def test_a_trickled_body_is_ended_by_its_deadline(start: Start) -> None:
+    with Client(start(BRIEF), post(b"Content-Length: 1000")) as client:
+        client.socket.settimeout(0.05)
+        for _ in range(1000):
+            with contextlib.suppress(OSError):
+                client.send(b"x")
+            with contextlib.suppress(TimeoutError):
+                client._receive()
+            if client.buffer:
+                break
+        assert client.answer()[0] == 408
+
+
+@pytest.mark.parametrize("data", [b"", get()])
+def test_an_idle_connection_is_closed_in_silence(start: Start, data: bytes) -> None:
+    with Client(start(BRIEF), data) as client:
+        if data:
+            assert client.answer()[0] == 200
+        assert client.rest() == b""
+
+
+def test_a_client_that_does_not_read_is_cut_off(start: Start) -> None:
+    server = start(BRIEF)
+    with Client(server, get(line=b"GET /big HTTP/1.1")) as client, Client(server, get()) as other:
+        assert other.answer()[0] == 200
+        wait_until(lambda: server.connections < 2)
+        with contextlib.suppress(ConnectionResetError):
+            assert len(client.rest()) < len(BIG)
+
+
+def test_a_slow_reader_gets_a_large_answer_whole(start: Start) -> None:
+    with Client(start(), get(line=b"GET /big HTTP/1.1") + get()) as client:
+        assert client.answer()[2] == BIG
+        assert client.answer()[0] == 200
+
+
+def test_quick_routes_answer_while_every_worker_is_held(start: Start, site: Site) -> None:
+    server = start(workers=2)
+    with contextlib.ExitStack() as stack:
+        held = [stack.enter_context(Client(server, get(line=b"GET /held HTTP/1.1"))) for _ in range(5)]
+        for _ in range(2):
+            assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert stack.enter_context(Client(server, get())).answer()[0] == 200
+        site.let_go.set()
+        assert [client.answer()[2] for client in held] == [b"held"] * 5
+
+
+def test_what_follows_a_request_at_work_waits_for_its_answer(start: Start, site: Site) -> None:
+    with Client(start(), get(line=b"GET /held HTTP/1.1")) as client:
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        client.send(get() * 3)
+        client.socket.shutdown(socket.SHUT_WR)
+        site.let_go.set()
+        assert client.answer()[2] == b"held"
+        assert [client.answer()[0] for _ in range(3)] == [200] * 3
+        assert client.rest() == b""
+
+
+def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: Site) -> None:
+    server = start(max_connections=4)
+    with contextlib.ExitStack() as stack:
+
+        def connect(data: bytes) -> Client:
+            return stack.enter_context(Client(server, data))
+
+        held = connect(get(line=b"GET /held HTTP/1.1"))
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        half_sent = connect(b"GET / HT")
+        first, second = connect(get()), connect(get())
+        assert (first.answer()[0], second.answer()[0]) == (200, 200)
+        for gone in (first, second, half_sent):
+            assert connect(get()).answer()[0] == 200
+            if gone is not half_sent:
+                assert gone.rest() == b""
+        site.let_go.set()
+        assert held.answer()[2] == b"held"
+
+
+def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) -> None:
+    server = start()
+    with (
+        Client(server, get()) as idle,
+        Client(server, b"GET / HT") as half_sent,
+        Client(server, get(line=b"GET /held HTTP/1.1")) as held,
+    ):
+        assert idle.answer()[0] == 200
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        server.stop()
+        assert idle.rest() == b""
+        assert half_sent.rest() in (b"", b"GET / HT")
+        with pytest.raises(ConnectionRefusedError):
+            Client(server)
+        site.let_go.set()
+        assert held.answer()[1]["connection"] == "close"
+        assert held.rest() == b""
+
+
+def test_a_stop_does_not_wait_for_hostile_clients(site: Site) -> None:
+    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=0.5))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    with (
+        Client(server, get(line=b"GET /held HTTP/1.1")),
+        Client(server, get(line=b"GET /big HTTP/1.1")),
+        Client(server, post(b"Content-Length: 9")),
+    ):
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        server.stop()
+        thread.join(HELD_SECONDS)
+        assert not thread.is_alive()
+
+
+def test_a_stop_before_serving_is_not_lost(site: Site) -> None:
+    server = Server(site.router, "127.0.0.1", 0)
+    server.stop()
+    server.serve_forever()
+
+
+def test_the_forwarded_client_counts_from_a_trusted_proxy_only(start: Start) -> None:
+    forwarded = get(b"X-Forwarded-For: 203.0.113.9")
+    with Client(start(), forwarded) as client:
+        assert json.loads(client.answer()[2]) == {"client": "127.0.0.1"}
+    with Client(start(trusted_proxies=[ip_network("127.0.0.0/8")]), forwarded) as client:
+        assert json.loads(client.answer()[2]) == {"client": "203.0.113.9"}
+
+
+def test_every_request_is_logged_without_its_secrets(start: Start, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "cardbeat.access")
+    secret = b"sk_" + b"a" * 40
+    server = start()
+    stream = get(line=b"GET /checks/" + secret + b"?key=" + secret + b" HTTP/1.1") + get(
+        line=b"GET /no/" + secret + b"\xe2\x80\xa8 HTTP/1.1"
+    )
+    with Client(server, stream + b"\x16") as client:
+        ids = [client.answer()[1]["x-request-id"] for _ in range(3)]
+    wait_until(lambda: len(caplog.messages) >= 3)
+    assert [message.split()[-1] for message in caplog.messages] == ids
+    assert re.fullmatch(r"GET /checks/\{id\}\? 200 22 \d+\.\dms 127.0.0.1 - \S+", caplog.messages[0])
+    assert "aaaaaaaa" not in caplog.text
+    assert caplog.text.isascii()
+
+
+def test_answers_are_observed(start: Start) -> None:
+    seen: list[tuple[str, str | None, int]] = []
+    server = start()
+    server.observe = lambda method, pattern, status, seconds, response: seen.append((method, pattern, status))
+    with Client(server, get(line=b"GET /checks/7 HTTP/1.1") + get(line=b"GET /no HTTP/1.1") + b"\n") as client:
+        assert [client.answer()[0] for _ in range(3)] == [200, 404, 400]
+    assert seen == [("GET", "/checks/{id}", 200), ("GET", None, 404), ("-", None, 400)]
+
+
+def test_a_port_in_use_and_a_wrong_host_are_told_in_one_line(start: Start) -> None:
+    port = start().server_address[1]
+    with pytest.raises(StartupError, match=f"port {port} on 127.0.0.1 is in use"):
+        Server(Router(), "127.0.0.1", port)
+    with pytest.raises(StartupError, match=r"not an address of this machine"):
+        Server(Router(), "192.0.2.1", 0)
+    with pytest.raises(StartupError, match="is not known"):
+        Server(Router(), "no such host", 0)
+
+
+def test_an_ipv6_host_is_served(site: Site) -> None:
+    server = Server(site.router, "::1", 0)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        assert re.fullmatch(r"http://\[::1\]:\d+", server.url)
+        with Client(server, get()) as client:
+            assert json.loads(client.answer()[2]) == {"client": "::1"}
+    finally:
+        server.stop()
+        thread.join(HELD_SECONDS)
+
+
+ACTIVATED = """
+import os
+from cardbeat.web.message import Response
+from cardbeat.web.router import Route, Router
+from cardbeat.web.server import Server
+os.environ["LISTEN_PID"] = str(os.getpid())
+Server(Router([Route("GET", "/healthz", lambda _: Response(200, b"activated"))]), "192.0.2.1", 1).serve_forever()
+"""
+
+
+def test_a_socket_held_by_systemd_is_taken_and_outlives_the_server() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        environment = {**os.environ, "LISTEN_FDS": "1"}
+        command = f'exec "$0" -c "$1" 3<&{listener.fileno()}'
+        for _ in range(2):
+            client = socket.create_connection(listener.getsockname(), timeout=HELD_SECONDS)
+            client.sendall(get(b"Connection: close"))
+            process = subprocess.Popen(
+                ["/bin/sh", "-c", command, sys.executable, ACTIVATED], env=environment, pass_fds=[listener.fileno()]
+            )
+            with client, client.makefile("rb") as answer:
+                assert answer.read().endswith(b"activated")
+            process.terminate()
+            process.wait(HELD_SECONDS)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + HELD_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

@@ -1,0 +1,163 @@
+"""What the request reader takes, what it refuses, and that it never depends on how the bytes arrive."""
+
+import random
+from collections.abc import Iterable
+
+import pytest
+
+from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
+from cardbeat.web.message import Request
+from cardbeat.web.reader import Reader, split_target
+from tests.http.fuzz import mangled
+from tests.http.malformed import HOST, MALFORMED, get, post
+
+LIMITS = HttpLimits()
+
+
+def read_all(chunks: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
+    reader = Reader(LIMITS)
+    requests = []
+    try:
+        for chunk in chunks:
+            reader.feed(chunk)
+            while request := reader.next():
+                requests.append(request)
+    except Refusal as refusal:
+        return requests, refusal
+    return requests, None
+
+
+def read_one(data: bytes) -> Request:
+    (request,), refusal = read_all([data])
+    assert refusal is None
+    return request
+
+
+def single_bytes(data: bytes) -> list[bytes]:
+    return [data[i : i + 1] for i in range(len(data))]
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_request_is_refused(name: str) -> None:
+    data, status = MALFORMED[name]
+    requests, refusal = read_all([data])
+    assert requests == []
+    assert refusal
+    assert refusal.status == status
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_a_malformed_request_is_refused_byte_by_byte_too(name: str) -> None:
+    data, status = MALFORMED[name]
+    requests, refusal = read_all(single_bytes(data))
+    assert requests == []
+    assert refusal
+    assert refusal.status == status
+
+
+@pytest.mark.parametrize("name", MALFORMED)
+def test_nothing_malformed_is_hidden_behind_a_good_request(name: str) -> None:
+    data, status = MALFORMED[name]
+    requests, refusal = read_all([get() + data])
+    assert len(requests) == 1
+    assert refusal
+    assert refusal.status == status
+
+
+def test_a_request_is_read_whole() -> None:
+    request = read_one(
+        get(b"Content-Length: 3", b"X-Two: a", b"x-two:\t b ", line=b"POST /checks?limit=1?&a HTTP/1.1") + b"{1}"
+    )
+    assert (request.method, request.path, request.query) == ("POST", "/checks", "limit=1?&a")
+    assert request.target == "/checks?limit=1?&a"
+    assert request.body == b"{1}"
+    assert request.headers["x-two"] == "a, b"
+
+
+def test_requests_are_cut_apart_however_they_arrive() -> None:
+    stream = post(b"Content-Length: 2", body=b"{}") + get() + b"\r\n" + post(b"Content-Length: 0") + get()
+    for size in (1, 2, 3, 7, 50, len(stream)):
+        requests, refusal = read_all(stream[i : i + size] for i in range(0, len(stream), size))
+        assert refusal is None
+        assert [(r.method, r.body) for r in requests] == [("POST", b"{}"), ("GET", b""), ("POST", b""), ("GET", b"")]
+
+
+@pytest.mark.parametrize(
+    ("head", "keep_alive"),
+    [
+        (get(), True),
+        (get(b"Connection: close"), False),
+        (get(b"Connection: Keep-Alive, Close"), False),
+        (get(b"Connection: upgrade"), True),
+        (get(line=b"GET / HTTP/1.0"), False),
+        (get(b"Connection: keep-alive", line=b"GET / HTTP/1.0"), True),
+    ],
+)
+def test_the_connection_lives_as_the_client_asks(head: bytes, keep_alive: bool) -> None:
+    reader = Reader(LIMITS)
+    reader.feed(head)
+    assert reader.next()
+    assert reader.keep_alive is keep_alive
+
+
+def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
+    reader = Reader(LIMITS)
+    reader.feed(post(b"Content-Length: 2", b"Expect: 100-Continue"))
+    assert reader.next() is None
+    assert reader.in_body
+    assert reader.expects_continue
+    reader.feed(b"{}")
+    assert reader.next()
+    assert not reader.expects_continue
+    assert not reader.has_part
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        get(host=b"Host: [::1]:8080\r\n"),
+        get(host=b"Host: 127.0.0.1\r\n"),
+        get(host=b"hOsT:a_b.example:\r\n"),
+        get(b"A:", b"B: \xff\xfe", b"C: a\tb"),
+        get(*[b"A: b"] * 99),
+        get(line=b"GET /" + b"a" * (8192 - 14) + b" HTTP/1.1"),
+        get(b"A: " + b"b" * (16384 - len(HOST) - 5)),
+        post(b"Content-Length: 65536", body=b"x" * 65536),
+        post(b"Content-Length: 0000002", body=b"{}"),
+        get(line=b"OPTIONS * HTTP/1.1"),
+        get(line=b'GET /og?title=100%&a=\xff"<>[]|^`{} HTTP/1.1'),
+    ],
+)
+def test_what_is_allowed_is_read(data: bytes) -> None:
+    assert read_one(data).method in ("GET", "POST", "OPTIONS")
+
+
+@pytest.mark.parametrize(
+    ("target", "path", "query"),
+    [
+        ("/", "/", ""),
+        ("/a%20b?c%20d", "/a b", "c%20d"),
+        ("/%", "/%", ""),
+        ("/\xc3\xa4", "/ä", ""),
+        ("/\xff%ff", "/\ufffd\ufffd", ""),
+        ("//a/../b", "//a/../b", ""),
+        ("http://cards.example/og?title=a", "/og", "title=a"),
+        ("HTTPS://[::1]:8080?title=a", "/", "title=a"),
+        ("http://cards.example", "/", ""),
+    ],
+)
+def test_a_target_is_split(target: str, path: str, query: str) -> None:
+    assert split_target("GET", target) == (path, query)
+
+
+def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> None:
+    chance = random.Random(5)
+    for _ in range(1500):
+        stream = mangled(chance)
+        cuts = sorted(chance.choices(range(len(stream) + 1), k=4))
+        pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+        requests, refusal = read_all([stream])
+        requests_in_pieces, refusal_in_pieces = read_all(pieces)
+        assert requests == requests_in_pieces
+        assert (refusal is None) == (refusal_in_pieces is None)
