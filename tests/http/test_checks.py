@@ -1,3 +1,5 @@
+import contextlib
+import dataclasses
 import json
 import re
 
@@ -10,21 +12,10 @@ from tests.support import App
 
 GOOD = {"name": "nightly backup", "period_seconds": 3600, "grace_seconds": 60, "webhook_url": "https://hooks.example/x"}
 MEMBERS = [
-    "id",
-    "api_key_id",
-    "name",
-    "period_seconds",
-    "grace_seconds",
-    "webhook_url",
-    "status",
-    "last_ping_at",
-    "deadline_at",
-    "ping_count",
-    "created_at",
-    "updated_at",
-    "version",
-    "ping_url",
+    *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),
+    *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url"),
 ]
+ALERT_MEMBERS = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
 UNKNOWN_ID = "0" * 32
 
 
@@ -36,6 +27,13 @@ def key(app):
 @pytest.fixture
 def check(app, key):
     return app.json("POST", "/checks", GOOD, key=key)["check"]
+
+
+@contextlib.contextmanager
+def serving(config, clock):
+    service = Service(config, clock)
+    yield App(service, clock)
+    service.close()
 
 
 def read(app, check, key):
@@ -83,12 +81,11 @@ def test_a_creation_needs_its_three_fields(app, key, missing):
         ("version", 3),
     ],
 )
-@pytest.mark.parametrize("method", ["POST", "PATCH"])
-def test_a_bad_field_is_named_and_changes_nothing(app, key, check, method, field, value):
-    path = "/checks" if method == "POST" else f"/checks/{check['id']}"
-    answer = app(method, path, GOOD | {field: value}, key=key)
-    assert answer.status == 400
-    assert json.loads(answer.body)["field"] == field
+def test_a_bad_field_is_named_and_changes_nothing(app, key, check, field, value):
+    for method, path in (("POST", "/checks"), ("PATCH", f"/checks/{check['id']}")):
+        answer = app(method, path, GOOD | {field: value}, key=key)
+        assert answer.status == 400
+        assert json.loads(answer.body)["field"] == field
     assert app.json("GET", "/checks", key=key)["checks"] == [check]
 
 
@@ -161,21 +158,16 @@ def test_null_takes_the_webhook_away_and_absence_keeps_it(app, key, check):
     assert app.json("PATCH", path, {"webhook_url": None}, key=key)["check"]["webhook_url"] is None
 
 
-def test_the_merged_check_is_validated_under_the_keys_tier(tmp_path, config, clock):
-    tiers = {"free": Tier(), "slow": Tier(min_period_seconds=7200)}
-    service = Service(type(config)(data=tmp_path, port=0, tiers=tiers), clock)
-    app = App(service, clock)
-    try:
+def test_the_merged_check_is_validated_under_the_keys_tier(config, clock):
+    with serving(config, clock) as app:
         key = app.checks_key()
         check = app.json("POST", "/checks", GOOD, key=key)["check"]
-        service.keys.set_tier(check["api_key_id"], "slow")
+    with serving(dataclasses.replace(config, tiers={"free": Tier(min_period_seconds=7200)}), clock) as app:
         answer = app("PATCH", f"/checks/{check['id']}", {"name": "b"}, key=key)
         assert answer.status == 400
         assert json.loads(answer.body)["field"] == "period_seconds"
         assert read(app, check, key) == check
         assert app("PATCH", f"/checks/{check['id']}", {"period_seconds": 7200}, key=key).status == 200
-    finally:
-        service.close()
 
 
 @pytest.mark.parametrize("if_match", ['"1"', 'W/"1"', '"7", "1"', "*", ' "1" '])
@@ -234,9 +226,11 @@ def test_a_page_is_of_100_checks_at_first(app, key, config):
 
 @pytest.mark.parametrize(
     "query",
-    ["limit=0", "limit=1001", "limit=-1", "limit=", "limit=1.0", "limit=+5", "limit=%D9%A3", "limit=1_0"]
-    + ["limit=99999999999999999999", f"after={UNKNOWN_ID}", "after=", "after=%00", "after=%FF"]
-    + ["limit=2&limit=2", "after=a&after=a"],
+    [
+        *("limit=0", "limit=1001", "limit=-1", "limit=", "limit=1.0", "limit=+5", "limit=%D9%A3", "limit=1_0"),
+        *("limit=99999999999999999999", f"after={UNKNOWN_ID}", "after=", "after=%00", "after=%FF"),
+        *("limit=2&limit=2", "after=a&after=a"),
+    ],
 )
 def test_a_bad_page_is_refused(app, key, query):
     answer = app("GET", f"/checks?{query}", key=key)
@@ -288,8 +282,7 @@ def test_an_outage_and_its_end_are_alerted_once(app, key, check):
     assert app.json("GET", f"/ping/{check['id']}")["recovered"] is False
     alerts = app.json("GET", f"/checks/{check['id']}/alerts", key=key)["alerts"]
     assert [alert["type"] for alert in alerts] == ["check.recovered", "check.overdue"]
-    expected = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
-    assert list(alerts[0]) == expected
+    assert list(alerts[0]) == ALERT_MEMBERS
 
 
 def test_a_test_alert_is_stored_each_time(app, key, check):
