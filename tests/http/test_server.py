@@ -3,7 +3,6 @@
 import contextlib
 import json
 import logging
-import os
 import re
 import socket
 import subprocess
@@ -406,29 +405,27 @@ def test_an_ipv6_host_is_served(site: Site) -> None:
 
 
 ACTIVATED = """
-import os
+import os, sys
 from cardbeat.web.message import Response
 from cardbeat.web.router import Route, Router
 from cardbeat.web.server import Server
-os.environ["LISTEN_PID"] = str(os.getpid())
+os.dup2(int(sys.argv[1]), 3)
+os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
 Server(Router([Route("GET", "/healthz", lambda _: Response(200, b"activated"))]), "192.0.2.1", 1).serve_forever()
 """
 
 
 def test_a_socket_held_by_systemd_is_taken_and_outlives_the_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        environment = {**os.environ, "LISTEN_FDS": "1"}
-        command = f'exec "$0" -c "$1" 3<&{listener.fileno()}'
+        descriptor = listener.fileno()
         for _ in range(2):
             client = socket.create_connection(listener.getsockname(), timeout=HELD_SECONDS)
             client.sendall(get(b"Connection: close"))
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", command, sys.executable, ACTIVATED], env=environment, pass_fds=[listener.fileno()]
-            )
-            with client, client.makefile("rb") as answer:
-                assert answer.read().endswith(b"activated")
-            process.terminate()
-            process.wait(HELD_SECONDS)
+            command = [sys.executable, "-c", ACTIVATED, str(descriptor)]
+            with client, subprocess.Popen(command, pass_fds=[descriptor]) as process:
+                answer = client.makefile("rb").read()
+                process.terminate()
+            assert answer.endswith(b"activated")
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
