@@ -41,6 +41,8 @@ POLL_SECONDS = 1.0
 """How soon another process's alerts are seen, or that it has let go of the lock."""
 TROUBLE_SECONDS = 5.0
 """Until the next try after the database could not be used."""
+GATHER_SECONDS = 0.01
+"""Results that come within it of each other share a commit."""
 BATCH = 500
 """Results in one write at the most."""
 STACK_BYTES = 512 * 1024
@@ -119,6 +121,7 @@ class Delivery:
             while not taken() and self._wait(POLL_SECONDS):
                 pass
             while self._wait(self._idle_seconds()):
+                time.sleep(GATHER_SECONDS)
                 try:
                     self._turn()
                 except Exception as error:

@@ -1,5 +1,6 @@
 """Where a webhook may go: URLs taken apart and addresses judged, without any network (CONTRACT 4, SSRF)."""
 
+import functools
 import ipaddress
 import re
 from dataclasses import dataclass
@@ -77,6 +78,7 @@ class Target:
         return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
 
+@functools.lru_cache(maxsize=1024)
 def parse(url: str) -> Target:
     """Raises `Refused` unless `url` is an absolute http or https URL of the contract's kind."""
     if len(url) > URL_CHARACTERS:
