@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -84,6 +85,9 @@ def serve(argv: Sequence[str]) -> int:
     parser = Parser("[serve] [options]", "Link-preview cards and a dead man's switch for cron jobs.", SERVE_EPILOG)
     parser.add_argument("--version", action="version", version=f"cardbeat {__version__}")
     config = _config(parse_values(parser, SERVE_OPTIONS, argv))
+    # Until the service stops by itself, a stop ends the start, leaving nothing half done.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: sys.exit(0))
     _require_pillow()
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 

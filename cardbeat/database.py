@@ -31,6 +31,8 @@ APPLICATION_ID = 0x43424541
 READERS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds the wait of the first of them."""
+BUSY_SECONDS = 5
+"""How long to wait for another program that holds the file, such as a backup tool."""
 RETRY_AFTER_SECONDS = 5
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not read through at start-up, which would keep clients waiting; `doctor` does it."""
@@ -228,7 +230,7 @@ def schema_version() -> int:
 
 
 def _connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=10, check_same_thread=False)
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
@@ -334,7 +336,7 @@ _DISK_TROUBLE = {
 def _translated(error: Exception) -> Exception:
     """SQLite's trouble with its disk as a refusal; any other error as it is."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
-        return Unavailable("database_unavailable", "The database can't be used now; try again soon.", 5)
+        return Unavailable("database_unavailable", "The database can't be used now; try again soon.", RETRY_AFTER_SECONDS)
     return error
 
 

@@ -93,7 +93,7 @@ def test_every_acknowledged_change_survives_a_kill_over_and_over(start, tmp_path
         thread.join()
         server.process.wait()
         assert integrity_problems(tmp_path / "data") == []
-        server = start("--data", "data")
+        server = start("--data", "data", port=server.port)
         stored = call(server, "GET", path, key=key)[1]["check"]
         # The kill may have cut off the answer to one more change.
         assert stored["version"] - acknowledged[-1]["version"] in (0, 1)
