@@ -18,6 +18,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOW_DISK_BYTES = 512 * 1024 * 1024
 RELEASED_AT = 1_767_225_600
 """2026-01-01: a clock before it is wrong."""
+SAMPLE_TEXT = "Aa Ωω Яя"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +63,19 @@ def _pillow(_data: Path) -> Iterator[Finding]:
 def _fonts(_data: Path) -> Iterator[Finding]:
     try:
         from cardbeat.cards.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
+        from cardbeat.cards.render import Renderer  # noqa: PLC0415
+        from cardbeat.cards.request import Card  # noqa: PLC0415
 
-        count = Fonts().check()
+        missing = Renderer(Fonts()).render(Card(SAMPLE_TEXT)).missing_glyphs
     except ImportError:
         return
     except Exception as error:
-        yield Finding(PROBLEM, f"the fonts can't be used ({error}): get a fresh copy of cardbeat.pyz")
+        yield Finding(PROBLEM, f"no card can be drawn ({error}): get a fresh copy of cardbeat.pyz")
         return
-    yield Finding(OK, f"{count} font files")
+    if missing:
+        yield Finding(PROBLEM, f"the fonts lack {missing} characters of a sample: get a fresh copy of cardbeat.pyz")
+    else:
+        yield Finding(OK, "fonts: a sample card was drawn")
 
 
 def _database(data: Path) -> Iterator[Finding]:
