@@ -7,9 +7,10 @@ from typing import Any
 
 from cardbeat.clock import Clock, utc_text
 from cardbeat.database import Database
+from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.delivery import Delivery, Post
-from cardbeat.heartbeat.outbox import Outbox
+from cardbeat.heartbeat.outbox import WAITING, Outbox
 from cardbeat.heartbeat.webhook import Sender
 
 TEST = "check.test"
@@ -43,10 +44,13 @@ class Alerts:
     def record(self, connection: sqlite3.Connection, alert_type: str, check: Check, now: int) -> None:
         """Store an alert inside the caller's transaction; `wake` must follow its commit.
 
-        Nothing is stored for a check without a webhook URL, nor a second alert of one outage and type.
+        Nothing is stored for a check without a webhook URL, nor a second alert of one outage and type. Raises
+        `TooMany` for a test alert while the check has too many waiting.
         """
         if check.webhook_url is None:
             return
+        if alert_type == TEST and self._outbox.waiting(connection, check.id) >= WAITING:
+            raise TooMany("Too many alerts are waiting for this receiver; test it when it answers again.", 60)
         outage = None if alert_type == TEST else check.outage
         body = self._body(alert_type, check, now)
         self._outbox.add(connection, check.id, type=alert_type, outage=outage, body=body, now=now)

@@ -4,7 +4,6 @@ Whoever holds the lock file delivers. The system frees the lock with its process
 takes everything up at once, and two processes over one database never send the same alert side by side.
 """
 
-import contextlib
 import functools
 import heapq
 import itertools
@@ -15,7 +14,7 @@ import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,6 +90,8 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
     def start(self) -> None:
+        """Raises `OSError` if the lock file can't be made."""
+        self._lock_file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         self._thread.start()
 
     def wake(self) -> None:
@@ -117,18 +118,24 @@ class Delivery:
         return dict(self._totals)
 
     def _run(self) -> None:
-        with _lock_file(self._lock_path) as taken:
-            while not taken() and self._wait(POLL_SECONDS):
+        try:
+            while not _taken(self._lock_file) and self._wait(POLL_SECONDS):
                 pass
             while self._wait(self._idle_seconds()):
                 time.sleep(GATHER_SECONDS)
-                try:
-                    self._turn()
-                except Exception as error:
-                    # Whatever it was must not end all alerts; a refusal is the database's, and logged by it.
-                    if not isinstance(error, Refusal):
-                        log.exception("alerts stopped for %g s", TROUBLE_SECONDS)
-                    self._pause(TROUBLE_SECONDS)
+                self._try_turn()
+        finally:
+            os.close(self._lock_file)
+
+    def _try_turn(self) -> None:
+        try:
+            self._turn()
+        except Refusal:
+            # The database's, which has logged it.
+            self._pause(TROUBLE_SECONDS)
+        except Exception:
+            log.exception("no alert is sent for %g s", TROUBLE_SECONDS)
+            self._pause(TROUBLE_SECONDS)
 
     def _wait(self, seconds: float) -> bool:
         """Sleep until there is something to do; False once nothing is left to do for ever."""
@@ -148,10 +155,13 @@ class Delivery:
         return max(0.0, min(due, self._scan_at) - self._elapsed())
 
     def _turn(self) -> None:
-        self._record()
-        self._scan()
-        self._release()
-        self._send_out()
+        try:
+            self._record()
+        finally:
+            # On a full disk nothing can be recorded, but what is stored must still go out.
+            self._scan()
+            self._release()
+            self._send_out()
 
     def _record(self) -> None:
         """Store what couriers brought back, then let each line go on."""
@@ -294,21 +304,12 @@ def _start_small(work: Callable[[], None]) -> None:
         threading.stack_size(usual)
 
 
-@contextlib.contextmanager
-def _lock_file(path: Path) -> Iterator[Callable[[], bool]]:
-    """Gives a function that says whether the lock is ours, taking it if it is free."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-
-    def taken() -> bool:
-        if fcntl is None:
-            return True
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+def _taken(lock_file: int) -> bool:
+    """Whether the lock is ours, or just became ours."""
+    if fcntl is None:
         return True
-
     try:
-        yield taken
-    finally:
-        os.close(descriptor)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

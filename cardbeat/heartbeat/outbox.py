@@ -11,6 +11,8 @@ from cardbeat.database import Database
 
 KEPT = 100
 """Alerts of a check in its history; finished ones beyond them are dropped."""
+WAITING = 1000
+"""Unfinished alerts of a check: a dead receiver must not fill the disk."""
 PAGE = 1000
 
 
@@ -56,12 +58,18 @@ class Outbox:
     def add(
         self, connection: sqlite3.Connection, check_id: str, *, type: str, outage: int | None, body: str, now: int
     ) -> None:
-        """Store an alert once: a second one of the same outage and type changes nothing."""
+        """Store an alert once: nothing for a second one of an outage and type, or for a check that is gone."""
         connection.execute(
             "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (check_id, outage, type) DO NOTHING",
-            (f"msg_{secrets.token_hex(16)}", check_id, type, outage, body, now, now),
+            " SELECT ?, id, ?, ?, ?, ?, ? FROM checks WHERE id = ? ON CONFLICT (check_id, outage, type) DO NOTHING",
+            (f"msg_{secrets.token_hex(16)}", type, outage, body, now, now, check_id),
         )
+
+    def waiting(self, connection: sqlite3.Connection, check_id: str) -> int:
+        """How many alerts of a check are not finished."""
+        sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+        (count,) = connection.execute(sql, (check_id,)).fetchone()
+        return int(count)
 
     def pending_after(self, seq: int) -> list[Pending]:
         """The next undelivered alerts in the order of their creation, at most a page."""
@@ -106,18 +114,37 @@ class Outbox:
 
 
 def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
-    connection.execute(
+    row = connection.execute(
         "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = ?, last_error = ?, next_attempt_at = ?"
-        " WHERE seq = ?",
+        " WHERE seq = ? RETURNING check_id",
         (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
+    ).fetchone()
+    if row is None:
+        return
+    if attempt.state != "delivered":
+        _give_up_oldest(connection, row["check_id"], attempt.seq)
+    if attempt.state != "pending":
+        _drop_oldest(connection, row["check_id"])
+
+
+def _give_up_oldest(connection: sqlite3.Connection, check_id: str, after: int) -> None:
+    connection.execute(
+        "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL"
+        " WHERE check_id = ? AND seq > ? AND state NOT IN ('delivered', 'failed') AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (_TOO_MANY, check_id, after, check_id, WAITING),
     )
-    if attempt.next_attempt_at is None:
-        connection.execute(
-            "DELETE FROM alerts WHERE state <> 'pending' AND check_id = (SELECT check_id FROM alerts WHERE seq = ?)"
-            " AND seq <= (SELECT newer.seq FROM alerts AS newer WHERE newer.check_id = alerts.check_id"
-            " ORDER BY newer.seq DESC LIMIT 1 OFFSET ?)",
-            (attempt.seq, KEPT),
-        )
+
+
+def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
+    connection.execute(
+        "DELETE FROM alerts WHERE check_id = ? AND state <> 'pending' AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (check_id, check_id, KEPT),
+    )
+
+
+_TOO_MANY = f"It was never sent: {WAITING:,} newer alerts were waiting for the receiver."
 
 
 def _shown(row: sqlite3.Row) -> dict[str, Any]:
