@@ -10,12 +10,13 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from PIL import Image, ImageChops, ImageDraw
 
-from cardbeat.cards.templates import HEIGHT, WIDTH, Colour, Glow, Rings, Theme
+from cardbeat.cards.templates import HEIGHT, WIDTH
 from cardbeat.cards.text import Line
+from cardbeat.cards.themes import Colour, Light, Theme
 
 Rgb = tuple[int, int, int]
 
@@ -26,6 +27,9 @@ TONES = 3
 COLOURS = 256
 _SUPERSAMPLING = 4
 _FIELD_STEP = 8
+_PER_PIXEL = 4
+MAX_DISTANCE = 1600
+"""Of a pixel from a light, which may stand outside the card."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,7 @@ class Background:
 
 def background(theme: Theme) -> Background:
     """The empty card of a theme. Costs some 30 ms: keep it."""
-    light = _light(theme.glows).point(lambda value: value * (theme.steps - 1) + 0.5).convert("L")
-    for rings in theme.rings:
-        added = [int(v / 255 * theme.steps * rings.strength) for v in range(256)]
-        light = ImageChops.add(light, _rings(rings).point(added))
+    light = reduce(ImageChops.add, (_light(source, theme.steps) for source in theme.lights))
     top = theme.steps - 1
     return Background(light.point([min(v, top) for v in range(256)]), _ramp(theme.ramp, theme.steps))
 
@@ -68,6 +69,10 @@ class Canvas:
             box = (x, y, x + coverage.width, y + coverage.height)
             indices = ImageChops.add(indices, self._tones.crop(box).point(self._tone_offsets()))
         self._rows.paste(indices, (x + 1, y), coverage.point([255 * bool(_shade(v)) for v in range(256)]))
+
+    def colour_at(self, x: int, y: int) -> Colour:
+        """Of the background."""
+        return "#%02x%02x%02x" % self._ramp[self._tones.crop((x, y, x + 1, y + 1)).tobytes()[0]]
 
     def emoji(self, line: Line, x: float, y: int, *, baseline: int, width: int, height: int) -> None:
         """Keeps the colour emoji of a line for the end, when it is known how many colours are left."""
@@ -154,31 +159,30 @@ def _ramp(stops: Sequence[Colour], steps: int) -> tuple[Rgb, ...]:
     return tuple(_mix(rgb(stops[n]), rgb(stops[n + 1]), p - n) for n, p in zip(low, places, strict=True))
 
 
-def _light(glows: Sequence[Glow]) -> Image.Image:
-    """How much light falls on each pixel, 0 to 1, as an "F" image: few points are computed, and the rest between."""
-    columns, rows = WIDTH // _FIELD_STEP + 1, HEIGHT // _FIELD_STEP + 2
-    values = array(
-        "f",
-        (
-            sum(g.strength * math.exp(-(((x - g.x) ** 2 + (y - g.y) ** 2) / g.reach**2)) for g in glows)
-            for y in range(0, rows * _FIELD_STEP, _FIELD_STEP)
-            for x in range(0, columns * _FIELD_STEP, _FIELD_STEP)
-        ),
+def _light(light: Light, steps: int) -> Image.Image:
+    """One light's part of the ramp for every pixel, looked up by its distance."""
+    reached = [int(_strength(light, n / _PER_PIXEL) * (steps - 1) + 0.5) for n in range(MAX_DISTANCE * _PER_PIXEL)]
+    lookup = reached + [0] * (65536 - len(reached))
+    return _distances(light.x, light.y).point(lookup, "L")
+
+
+def _strength(light: Light, distance: float) -> float:
+    glow = light.glow * math.exp(-((distance / light.reach) ** 2))
+    return glow + sum(
+        strength * (0.25 + 0.75 * (distance / radius) ** 3) * min(1, radius - distance)
+        for radius, strength in light.discs
+        if distance < radius
     )
-    small = Image.frombytes("F", (columns, rows), values.tobytes())
-    part = (0.5, 0.5, 0.5 + WIDTH / _FIELD_STEP, 0.5 + HEIGHT / _FIELD_STEP)
-    return small.resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC, box=part)
 
 
-def _rings(rings: Rings) -> Image.Image:
-    large = Image.new("L", (WIDTH * 2, HEIGHT * 2))
-    draw = ImageDraw.Draw(large)
-    for n in range(rings.count, 0, -1):
-        reach = n * rings.step * 2
-        x, y = rings.x * 2, rings.y * 2
-        fade = 255 * (rings.count + 1 - n) // rings.count
-        draw.ellipse((x - reach, y - reach, x + reach, y + reach), outline=fade, width=3)
-    return large.reduce(2)
+def _distances(x: int, y: int) -> Image.Image:
+    """The distance of every pixel from a point, times `_PER_PIXEL`: few are computed, and the rest between them."""
+    step = _FIELD_STEP
+    columns, rows = WIDTH // step + 1, HEIGHT // step + 2
+    places = ((column * step - x, row * step - y) for row in range(rows) for column in range(columns))
+    small = Image.frombytes("F", (columns, rows), array("f", (_PER_PIXEL * math.hypot(*p) for p in places)).tobytes())
+    part = (0.5, 0.5, 0.5 + WIDTH / step, 0.5 + HEIGHT / step)
+    return small.resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC, box=part).convert("I")
 
 
 def _flat(colours: Sequence[Rgb]) -> list[int]:

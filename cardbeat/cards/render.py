@@ -10,7 +10,12 @@ from PIL import Image, ImageDraw, features
 from cardbeat.cards.canvas import Background, Canvas, background, rounded
 from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.request import Card
-from cardbeat.cards.templates import Text, Theme, lay_out
+from cardbeat.cards.templates import Text, lay_out
+from cardbeat.cards.text import Line
+from cardbeat.cards.themes import Theme
+
+DRAW_NOTHING = {"routes.py", "store.py", "turns.py"}
+"""The files of this folder that may change without a card looking different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,8 @@ class Renderer:
         layout = lay_out(self._fonts, card)
         canvas = Canvas(self._background(layout.theme), layout.mirrored)
         for shape in layout.shapes:
-            canvas.paint(rounded(shape.width, shape.height, shape.radius), shape.x, shape.y, shape.colour)
+            coverage = rounded(shape.width, shape.height, shape.radius)
+            canvas.paint(coverage, shape.x, shape.y, shape.colour, canvas.colour_at(shape.x, shape.y))
         for text in layout.texts:
             _paint_text(canvas, text)
         return Drawing(canvas.png(), layout.missing_glyphs)
@@ -49,9 +55,11 @@ class Renderer:
 def renderer_version() -> str:
     """Changes with whatever changes a drawing: the code of this folder, the fonts, and how Pillow shapes text."""
     package = resources.files("cardbeat")
-    digest = hashlib.sha256((package / "fonts" / "index.json").read_bytes())
-    for name in ("canvas", "fonts", "render", "request", "templates", "text"):
-        digest.update((package / "cards" / f"{name}.py").read_bytes())
+    files = [file for folder in ("cards", "fonts") for file in (package / folder).iterdir()]
+    digest = hashlib.sha256()
+    for file in sorted(files, key=lambda file: file.name):
+        if file.name.endswith((".py", ".json")) and file.name not in DRAW_NOTHING:
+            digest.update(file.read_bytes())
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
 
@@ -62,7 +70,7 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
     draw = ImageDraw.Draw(mask)
     for n, line in enumerate(block.lines):
         baseline = block.first_baseline_px + n * block.line_height_px
-        x = _start(text, line.left_px, line.right_px)
+        x = _start(text, line)
         line.draw(draw, x, baseline)
         if line.has_emoji:
             top = n * block.line_height_px
@@ -71,12 +79,12 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
     canvas.paint(mask, text.x, text.y, text.colour, text.over)
 
 
-def _start(text: Text, left: float, right: float) -> float:
-    """Where a line's origin goes so that its ink, not its bearing, is flush with the box."""
-    align = text.align
-    if align == "center":
-        return (text.width - (right - left)) / 2 - left
-    return text.width - right if align == "right" else -left
+def _start(text: Text, line: Line) -> float:
+    """Where a line's origin goes. On the left its ink, not its bearing, is flush with the box."""
+    if text.align == "left":
+        return -line.left_px
+    spare = text.width - line.width_px
+    return spare if text.align == "right" else (spare - line.left_px) / 2
 
 
 RENDERER_VERSION = renderer_version()

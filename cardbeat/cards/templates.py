@@ -1,15 +1,17 @@
 """The three templates: where each text stands, and in which colour. Pure; `render` paints what is laid out here.
 
-Everything is laid out from left to right; a card whose title runs from right to left is mirrored as a whole.
-Lengths are pixels on a card of 1200 x 630, on a grid of 8.
+Lengths are pixels on a card of 1200 x 630, on a grid of 8. Everything is laid out from left to right; a card whose
+title runs from right to left is mirrored as a whole.
 """
 
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.request import Card
 from cardbeat.cards.text import Block, fit
+from cardbeat.cards.themes import THEMES, Colour, Theme
 
 WIDTH = 1200
 HEIGHT = 630
@@ -18,7 +20,12 @@ INNER = WIDTH - 2 * MARGIN
 TOP = 64
 BOTTOM = HEIGHT - TOP
 
-Colour = str
+GAP = 24
+LABEL_PX = 28
+CAPITAL = 0.72
+"""A capital's height in parts of the size: what the eye centres text by."""
+AVATAR = 96
+PILL = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,248 +54,194 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Glow:
-    """A soft round light: `strength` of the background's ramp at its centre, falling off over `reach`."""
-
-    x: int
-    y: int
-    reach: int
-    strength: float
-
-
-@dataclass(frozen=True, slots=True)
-class Rings:
-    """Circles around a point, `step` apart, each weaker than the one inside it."""
-
-    x: int
-    y: int
-    step: int
-    count: int
-    strength: float
-
-
-@dataclass(frozen=True, slots=True)
-class Theme:
-    """The colours of a template. `ramp` are the background's colours from no light to full light."""
-
-    ramp: tuple[Colour, ...]
-    ink: Colour
-    muted: Colour
-    accent: Colour
-    on_accent: Colour
-    glows: tuple[Glow, ...] = ()
-    rings: tuple[Rings, ...] = ()
-    steps: int = 64
-    """How many colours the ramp gets."""
-
-
-@dataclass(slots=True)
 class Layout:
     """What to paint, shapes first. `mirrored` also turns the background around."""
 
     theme: Theme
-    shapes: list[Shape] = field(default_factory=list)
-    texts: list[Text] = field(default_factory=list)
-    mirrored: bool = False
+    shapes: tuple[Shape, ...]
+    texts: tuple[Text, ...]
+    mirrored: bool
 
     @property
     def missing_glyphs(self) -> int:
         return sum(text.block.missing for text in self.texts)
 
 
-THEMES = {
-    ("default", "dark"): Theme(
-        ramp=("#090b12", "#0e1220", "#1a2240", "#33407f", "#5a6ad0"),
-        ink="#f5f7fc",
-        muted="#a9b2c9",
-        accent="#8fa2ff",
-        on_accent="#0a0c14",
-        glows=(Glow(1080, 40, 560, 0.62), Glow(60, 700, 520, 0.28)),
-        rings=(Rings(1080, 40, 80, 12, 0.16),),
-    ),
-    ("default", "light"): Theme(
-        ramp=("#fbfbfd", "#f2f3fb", "#e2e6fa", "#c9d1f8", "#aab6f4"),
-        ink="#12141d",
-        muted="#525a70",
-        accent="#3d4fd1",
-        on_accent="#ffffff",
-        glows=(Glow(1080, 40, 560, 0.62), Glow(60, 700, 520, 0.28)),
-        rings=(Rings(1080, 40, 80, 12, 0.16),),
-    ),
-    ("blog", "dark"): Theme(
-        ramp=("#171016", "#22141c", "#3a1c26", "#6b2c33", "#b04a41"),
-        ink="#fff6f0",
-        muted="#d3b9b1",
-        accent="#ff9d7a",
-        on_accent="#2a0f0c",
-        glows=(Glow(1120, 640, 620, 0.7),),
-    ),
-    ("blog", "light"): Theme(
-        ramp=("#fffaf5", "#fff1e6", "#ffe2d1", "#ffcbb3", "#ffae90"),
-        ink="#2a1512",
-        muted="#75544b",
-        accent="#b23a20",
-        on_accent="#ffffff",
-        glows=(Glow(1120, 640, 620, 0.7),),
-    ),
-    ("article", "dark"): Theme(
-        ramp=("#12110f", "#1b1916"),
-        ink="#f4eee2",
-        muted="#b9af9d",
-        accent="#e3a857",
-        on_accent="#12110f",
-        glows=(Glow(600, 0, 700, 1),),
-        steps=10,
-    ),
-    ("article", "light"): Theme(
-        ramp=("#f7f3ea", "#fcfaf5"),
-        ink="#1a1714",
-        muted="#655c50",
-        accent="#a5281d",
-        on_accent="#ffffff",
-        glows=(Glow(600, 0, 700, 1),),
-        steps=10,
-    ),
-}
-
-
 def lay_out(fonts: Fonts, card: Card) -> Layout:
     """The card's layout in its template and theme."""
-    layout = Layout(THEMES[card.template, card.theme])
-    _TEMPLATES[card.template](fonts, card, layout)
-    return _mirrored(layout) if layout.texts[0].block.rtl else layout
+    page = _Page(fonts, card)
+    _TEMPLATES[card.template](page)
+    layout = Layout(page.theme, tuple(page.shapes), tuple(page.texts), mirrored=page.rtl)
+    return _mirrored(layout) if page.rtl else layout
 
 
-def _default(fonts: Fonts, card: Card, layout: Layout) -> None:
-    theme = layout.theme
-    body_top, body_bottom = TOP, BOTTOM
-    tag = _label(fonts, card.tag, INNER, 28, 600) if card.tag else None
-    footer = [
-        (_label(fonts, text, INNER // 2 - 24, 28, 500), colour, align)
-        for text, colour, align in ((card.domain, theme.ink, "left"), (card.author, theme.muted, "right"))
-        if text
-    ]
-    if tag:
-        body_top += tag.height_px + 32
-    if footer:
-        body_bottom -= footer[0][0].height_px + 32
-    title, description = _title_and_description(fonts, card, INNER, body_bottom - body_top, largest=96)
-    y = _centre(body_top, body_bottom, title, description)
-    _place_body(layout, title, description, MARGIN, y, INNER)
-    if tag:
-        layout.texts.append(Text(tag, MARGIN, TOP, INNER, theme.accent))
-    for n, (block, colour, align) in enumerate(footer):
-        side = align if len(footer) > 1 else "left"
-        x = MARGIN + n * (INNER // 2 + 24)
-        layout.texts.append(Text(block, x, BOTTOM - block.height_px, INNER // 2 - 24, colour, align=side))
+class _Page:
+    """A card while it is laid out."""
 
+    def __init__(self, fonts: Fonts, card: Card) -> None:
+        self.card = card
+        self.theme = THEMES[card.template, card.theme]
+        self.shapes: list[Shape] = []
+        self.texts: list[Text] = []
+        self.rtl = False
+        self._fonts = fonts
 
-def _blog(fonts: Fonts, card: Card, layout: Layout) -> None:
-    theme = layout.theme
-    size = 96
-    body_top, body_bottom = TOP, BOTTOM
-    tag = _label(fonts, card.tag, 360, 26, 600) if card.tag else None
-    byline_left = MARGIN
-    byline: list[Text] = []
-    if card.author:
-        monogram = fit(fonts, _initial(card.author), width_px=72, size_px=44, min_size_px=20, weight=700)
-        layout.shapes.append(Shape(MARGIN, TOP, size, size, theme.accent, size // 2))
-        byline.append(
-            Text(monogram, MARGIN, TOP + (size - monogram.height_px) // 2, size, theme.on_accent, theme.accent, "center")
+    def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
+        """One line, cut where it does not fit."""
+        return fit(self._fonts, text, width_px=width, size_px=size, min_size_px=size, weight=weight, leading=1.3)
+
+    def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
+        """The title between two heights, a kicker over it and the description under it."""
+        height = bottom - top
+        stack = []
+        if kicker:
+            stack.append((self.label(kicker, INNER, weight=700), self.theme.accent, 8))
+        height -= sum(block.height_px + gap for block, _, gap in stack)
+        description = self._description(int(height * 0.4)) if self.card.description else None
+        title = self._title(height - (description.height_px + GAP if description else 0))
+        self.rtl = title.rtl
+        stack.append((title, self.theme.ink, GAP))
+        if description:
+            stack.append((description, self.theme.muted, 0))
+        used = sum(block.height_px + gap for block, _, gap in stack) - stack[-1][2]
+        y = top + int((bottom - top - used) * spare_above)
+        for block, colour, gap in stack:
+            align = "left" if block.rtl == title.rtl else "right"
+            self.texts.append(Text(block, MARGIN, y, INNER, colour, align=align))
+            y += block.height_px + gap
+
+    def pair(self, left: str, right: str, y: int, weight: int = 500) -> None:
+        """Two labels at the two ends of a line; one alone stands at its beginning."""
+        room = INNER - 2 * GAP
+        first, second = left or right, right if left else ""
+        end = self.label(second, room // 2, weight=500) if second else None
+        start = self.label(first, room - round(end.width_px) if end else INNER, weight=weight if left else 500)
+        self.texts.append(Text(start, MARGIN, y, INNER, self.theme.ink if left else self.theme.muted))
+        if end:
+            width = round(end.width_px) + 1
+            self.texts.append(Text(end, WIDTH - MARGIN - width, y, width, self.theme.muted, align="right"))
+
+    def _title(self, height: int) -> Block:
+        """Short titles stand larger; long ones shrink, then are cut."""
+        text = self.card.title
+        if len(text) <= 32:
+            large = self._set_title(text, height, lines=2, sizes=(128, 100))
+            if not large.cut:
+                return large
+        return self._set_title(text, height, lines=5, sizes=(96, 40))
+
+    def _set_title(self, text: str, height: int, lines: int, sizes: tuple[int, int]) -> Block:
+        largest, smallest = sizes
+        return fit(
+            self._fonts,
+            text,
+            width_px=INNER,
+            max_lines=lines,
+            height_px=height,
+            size_px=largest,
+            min_size_px=smallest,
+            weight=700,
+            leading=1.15,
         )
-        byline_left += size + 24
-    room = WIDTH - MARGIN - byline_left - ((round(tag.width_px) + 56 + 32) if tag else 0)
-    names = [
-        (_label(fonts, text, room, px, weight), colour)
-        for text, px, weight, colour in ((card.author, 36, 700, theme.ink), (card.domain, 28, 400, theme.muted))
-        if text
-    ]
-    if card.author or names or tag:
-        height = sum(block.height_px for block, _ in names)
-        y = TOP + (size - height) // 2 if card.author else TOP
-        for block, colour in names:
-            byline.append(Text(block, byline_left, y, room, colour))
-            y += block.height_px
-        body_top += (size if card.author else 48) + 32
-    title, description = _title_and_description(fonts, card, INNER, body_bottom - body_top, largest=96)
-    y = _centre(body_top, body_bottom, title, description)
-    _place_body(layout, title, description, MARGIN, y, INNER)
-    layout.texts += byline
-    if tag:
-        width = round(tag.width_px) + 56
-        x = WIDTH - MARGIN - width if names else MARGIN
-        y = TOP + (24 if card.author else 0)
-        layout.shapes.append(Shape(x, y, width, 48, theme.accent, 24))
-        layout.texts.append(
-            Text(tag, x + 28, y + (48 - tag.height_px) // 2, width - 56, theme.on_accent, theme.accent, "center")
-        )
 
-
-def _article(fonts: Fonts, card: Card, layout: Layout) -> None:
-    theme = layout.theme
-    layout.shapes.append(Shape(MARGIN, TOP, INNER, 6, theme.ink))
-    body_top, body_bottom = TOP + 6, BOTTOM
-    texts: list[Text] = []
-    masthead = [
-        (_label(fonts, text, INNER // 2 - 24, px, weight), colour)
-        for text, px, weight, colour in ((card.domain, 30, 700, theme.ink), (card.author, 28, 500, theme.muted))
-        if text
-    ]
-    if masthead:
-        for n, (block, colour) in enumerate(masthead):
-            texts.append(Text(block, MARGIN + n * (INNER // 2 + 24), body_top + 16, INNER // 2 - 24, colour,
-                              align="right" if n else "left"))
-        body_top += 64
-        layout.shapes.append(Shape(MARGIN, body_top, INNER, 2, theme.ink))
-    body_top += 32
-    tag = _label(fonts, card.tag, INNER, 28, 700) if card.tag else None
-    if tag:
-        texts.append(Text(tag, MARGIN, body_top, INNER, theme.accent))
-        body_top += tag.height_px + 16
-    layout.shapes.append(Shape(MARGIN, BOTTOM - 2, INNER, 2, theme.ink))
-    body_bottom -= 32
-    title, description = _title_and_description(fonts, card, INNER, body_bottom - body_top, largest=96)
-    y = body_top if tag else _centre(body_top, body_bottom, title, description)
-    _place_body(layout, title, description, MARGIN, y, INNER)
-    layout.texts += texts
-
-
-_TEMPLATES: dict[str, Callable[[Fonts, Card, Layout], None]] = {"default": _default, "blog": _blog, "article": _article}
-
-
-def _label(fonts: Fonts, text: str, width: int, size: int, weight: int) -> Block:
-    return fit(fonts, text, width_px=width, size_px=size, min_size_px=size, weight=weight, leading=1.3)
-
-
-def _title_and_description(
-    fonts: Fonts, card: Card, width: int, height: int, largest: int
-) -> tuple[Block, Block | None]:
-    """The title gets what room the description leaves; a description never takes more than a third."""
-    description = None
-    if card.description:
-        description = fit(
-            fonts, card.description, width_px=width, max_lines=3, height_px=height // 3, size_px=32, min_size_px=28,
+    def _description(self, height: int) -> Block:
+        return fit(
+            self._fonts,
+            self.card.description,
+            width_px=INNER,
+            max_lines=3,
+            height_px=height,
+            size_px=32,
+            min_size_px=28,
             leading=1.4,
         )
-        height -= description.height_px + 24
-    title = fit(
-        fonts, card.title, width_px=width, max_lines=5, height_px=height, size_px=largest, min_size_px=40, weight=700,
-        leading=1.15,
+
+
+def _default(page: _Page) -> None:
+    """Any page: the title in the middle, what it is about above, where it stands below."""
+    card, theme = page.card, page.theme
+    top, bottom = TOP, BOTTOM
+    if card.tag:
+        tag = page.label(card.tag, INNER - 40, weight=600)
+        middle = TOP + tag.height_px // 2
+        page.shapes.append(Shape(MARGIN, middle - 8, 16, 16, theme.accent, 8))
+        page.texts.append(Text(tag, MARGIN + 32, _middled(tag, middle), INNER - 40, theme.accent))
+        top += tag.height_px + GAP
+    if card.domain or card.author:
+        y = BOTTOM - 36
+        page.pair(card.domain, card.author, y)
+        bottom = y - GAP
+    page.body(top, bottom)
+
+
+def _blog(page: _Page) -> None:
+    """The author as a person above, then what they wrote."""
+    card, theme = page.card, page.theme
+    header = card.author or card.domain or card.tag
+    height = AVATAR if card.author else PILL
+    middle = TOP + height // 2
+    right = WIDTH - MARGIN
+    if card.tag:
+        tag = page.label(card.tag, 360, size=26, weight=600)
+        width = round(tag.width_px) + 56
+        left = right - width if card.author or card.domain else MARGIN
+        page.shapes.append(Shape(left, middle - PILL // 2, width, PILL, theme.fill, PILL // 2))
+        page.texts.append(
+            Text(tag, left + 28, _middled(tag, middle), width - 56, theme.accent, theme.fill, align="center")
+        )
+        right = left - 2 * GAP
+    if card.author:
+        _author(page, right)
+    elif card.domain:
+        domain = page.label(card.domain, right - MARGIN, weight=600)
+        page.texts.append(Text(domain, MARGIN, _middled(domain, middle), right - MARGIN, theme.ink))
+    page.body(TOP + height + GAP if header else TOP, BOTTOM)
+
+
+def _author(page: _Page, right: int) -> None:
+    """An avatar with the author's initial; beside it their name, and under that the domain."""
+    card, theme = page.card, page.theme
+    colour = theme.people[zlib.crc32(card.author.encode("utf-8", "replace")) % len(theme.people)]
+    initial = page.label(_initial(card.author), AVATAR - 24, size=44, weight=700)
+    page.shapes.append(Shape(MARGIN, TOP, AVATAR, AVATAR, colour, AVATAR // 2))
+    middle = TOP + AVATAR // 2
+    page.texts.append(
+        Text(initial, MARGIN + 12, _middled(initial, middle), AVATAR - 24, theme.on_people, colour, align="center")
     )
-    return title, description
+    left = MARGIN + AVATAR + GAP
+    name = page.label(card.author, right - left, size=36, weight=700)
+    name_middle = middle - 20 if card.domain else middle
+    page.texts.append(Text(name, left, _middled(name, name_middle), right - left, theme.ink))
+    if card.domain:
+        domain = page.label(card.domain, right - left, weight=400)
+        page.texts.append(Text(domain, left, _middled(domain, middle + 24), right - left, theme.muted))
 
 
-def _centre(top: int, bottom: int, title: Block, description: Block | None) -> int:
-    height = title.height_px + (description.height_px + 24 if description else 0)
-    return top + (bottom - top - height) // 2
+def _article(page: _Page) -> None:
+    """A front page: a masthead under a rule, the headline low, the byline last."""
+    card, theme = page.card, page.theme
+    top, bottom = TOP + 40, BOTTOM
+    page.shapes.append(Shape(MARGIN, TOP, INNER, 2, theme.ink))
+    page.shapes.append(Shape(MARGIN, TOP, 96, 12, theme.accent))
+    if card.domain:
+        domain = page.label(card.domain, INNER, weight=700)
+        page.texts.append(Text(domain, MARGIN, TOP + 24, INNER, theme.ink))
+        top += domain.height_px
+    if card.author:
+        author = page.label(card.author, INNER)
+        y = BOTTOM - author.height_px
+        page.shapes.append(Shape(MARGIN, y - 16, INNER, 2, theme.fill))
+        page.texts.append(Text(author, MARGIN, y, INNER, theme.muted))
+        bottom = y - 16 - GAP
+    page.body(top, bottom, spare_above=1, kicker=card.tag)
 
 
-def _place_body(layout: Layout, title: Block, description: Block | None, x: int, y: int, width: int) -> None:
-    theme = layout.theme
-    layout.texts.append(Text(title, x, y, width, theme.ink))
-    if description:
-        y += title.height_px + 24
-        layout.texts.append(Text(description, x, y, width, theme.muted))
+_TEMPLATES: dict[str, Callable[[_Page], None]] = {"default": _default, "blog": _blog, "article": _article}
+
+
+def _middled(block: Block, middle: int) -> int:
+    """The top of a one-line block whose capitals are to be centred on a height."""
+    return middle + round(block.size_px * CAPITAL / 2) - block.first_baseline_px
 
 
 def _initial(author: str) -> str:
@@ -297,9 +250,8 @@ def _initial(author: str) -> str:
 
 def _mirrored(layout: Layout) -> Layout:
     flip = {"left": "right", "right": "left", "center": "center"}
-    return Layout(
-        layout.theme,
-        [replace(shape, x=WIDTH - shape.x - shape.width) for shape in layout.shapes],
-        [replace(text, x=WIDTH - text.x - text.width, align=flip[text.align]) for text in layout.texts],
-        mirrored=True,
+    return replace(
+        layout,
+        shapes=tuple(replace(shape, x=WIDTH - shape.x - shape.width) for shape in layout.shapes),
+        texts=tuple(replace(text, x=WIDTH - text.x - text.width, align=flip[text.align]) for text in layout.texts),
     )

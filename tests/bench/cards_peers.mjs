@@ -1,0 +1,70 @@
+// Draws the benchmark's card with each peer found in ./node_modules and prints one JSON line for each:
+// {"name", "median_ms", "bytes"}. Run by cards.py; see there for what to install.
+import { createRequire } from "node:module";
+import { readFile } from "node:fs/promises";
+import { pathToFileURL } from "node:url";
+import { join } from "node:path";
+
+const [folder, rounds] = [process.argv[2], Number(process.argv[3])];
+const card = JSON.parse(process.argv[4]);
+const require = createRequire(join(folder, "x.js"));
+const load = async (name) => import(pathToFileURL(require.resolve(name)));
+const font = (weight) => readFile(join(folder, `node_modules/@fontsource/inter/files/inter-latin-${weight}-normal.woff`));
+const weights = [400, 600, 700];
+const fonts = await Promise.all(weights.map(async (weight) => ({ name: "Inter", data: await font(weight), weight, style: "normal" })));
+
+const box = (style, ...children) => ({ type: "div", props: { style: { display: "flex", ...style }, children } });
+const text = (style, value) => ({ type: "div", props: { style: { display: "flex", ...style }, children: value } });
+const tree = box(
+  {
+    width: 1200, height: 630, padding: 72, flexDirection: "column", justifyContent: "space-between", fontFamily: "Inter",
+    backgroundColor: "#171016", backgroundImage: "radial-gradient(circle at 1120px 640px, #6b2c33 0%, #171016 62%)",
+  },
+  box(
+    { alignItems: "center" },
+    text({ width: 96, height: 96, borderRadius: 48, backgroundColor: "#ff9d7a", color: "#2a0f0c", fontSize: 44, fontWeight: 700,
+      alignItems: "center", justifyContent: "center", marginRight: 24 }, card.author[0]),
+    box({ flexDirection: "column", flexGrow: 1 },
+      text({ color: "#fff6f0", fontSize: 36, fontWeight: 700 }, card.author),
+      text({ color: "#d3b9b1", fontSize: 28 }, card.domain)),
+    text({ backgroundColor: "#ff9d7a", color: "#2a0f0c", fontSize: 26, fontWeight: 600, padding: "8px 28px", borderRadius: 24 }, card.tag)),
+  box(
+    { flexDirection: "column" },
+    text({ color: "#fff6f0", fontSize: 76, fontWeight: 700, lineHeight: 1.15 }, card.title),
+    text({ color: "#d3b9b1", fontSize: 32, lineHeight: 1.4, marginTop: 24 }, card.description)));
+
+const node = (element) => {
+  const { style, children } = element.props;
+  if (typeof children === "string") {
+    return { type: "container", style, children: [{ type: "text", text: children }] };
+  }
+  return { type: "container", style, children: children.map(node) };
+};
+
+async function measure(name, draw) {
+  let png;
+  for (let n = 0; n < 5; n++) png = await draw();
+  const times = [];
+  for (let n = 0; n < rounds; n++) {
+    const start = performance.now();
+    png = await draw();
+    times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  console.log(JSON.stringify({ name, median_ms: times[Math.floor(rounds / 2)], bytes: png.length }));
+  if (process.argv[5]) await (await import("node:fs/promises")).writeFile(join(process.argv[5], `${name.replaceAll(/\W+/g, "-")}.png`), png);
+}
+
+const takumi = await load("@takumi-rs/core");
+const renderer = new takumi.Renderer();
+for (const { data, weight } of fonts) await renderer.registerFont({ name: "Inter", data, weight });
+const takumiTree = node(tree);
+await measure("takumi", () => renderer.render(takumiTree, { width: 1200, height: 630, format: "png" }));
+
+const satori = (await load("satori")).default;
+const { Resvg } = await load("@resvg/resvg-js");
+const render = satori.default ?? satori;
+await measure("satori + resvg-js", async () => new Resvg(await render(tree, { width: 1200, height: 630, fonts })).render().asPng());
+
+const { ImageResponse } = await load("@vercel/og");
+await measure("vercel og", async () => Buffer.from(await new ImageResponse(tree, { width: 1200, height: 630, fonts }).arrayBuffer()));
