@@ -1,0 +1,195 @@
+"""`GET /metrics`: what an operator watches, in the text format of Prometheus (CONTRACT 5).
+
+Only sums: no key, check id or address is in them.
+"""
+
+import platform
+import threading
+import time
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Final
+
+import PIL
+
+from cardbeat import __version__
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.render import Drawing, Renderer
+from cardbeat.cards.request import Card
+from cardbeat.cards.store import Store
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+BOUNDS_SECONDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
+PING: Final = "/ping/{id}"
+
+Labels = Mapping[str, object]
+Sample = tuple[str, Labels, float]
+"""What follows the family's name, the labels, the value."""
+
+
+class Histogram:
+    """Durations, counted by the smallest bound that each keeps."""
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(BOUNDS_SECONDS) + 1)
+        self._sum_seconds = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
+        self._sum_seconds += seconds
+
+    def samples(self, labels: Labels) -> Iterable[Sample]:
+        totals = list(accumulate(self._counts))
+        for bound, total in zip((*BOUNDS_SECONDS, "+Inf"), totals, strict=True):
+            yield "_bucket", {**labels, "le": bound}, total
+        yield "_sum", labels, self._sum_seconds
+        yield "_count", labels, totals[-1]
+
+
+class Answers:
+    """Counts answers as the server gives them, in its one thread and so without a lock."""
+
+    def __init__(self) -> None:
+        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
+        self._cards = {"HIT": 0, "MISS": 0}
+        self._pings = {False: 0, True: 0}
+
+    def observe(self, method: str, pattern: str | None, status: int, seconds: float, response: Response) -> None:
+        route = pattern or "none"
+        self._requests[route, method, status] += 1
+        self._seconds[route].observe(seconds)
+        if cache := response.headers.get("X-Cache"):
+            self._cards[cache] += 1
+        elif route == PING and status == 200:
+            self._pings[b'"recovered":true' in response.body] += 1
+
+    def families(self) -> Iterable[str]:
+        # Copied, because the server counts on while another thread reads.
+        requests = sorted(self._requests.copy().items())
+        yield family(
+            "cardbeat_http_requests_total",
+            "counter",
+            "Requests answered, by route, method and status.",
+            [("", {"route": route, "method": method, "status": code}, n) for (route, method, code), n in requests],
+        )
+        yield family(
+            "cardbeat_http_request_duration_seconds",
+            "histogram",
+            "From a whole request to its answer, by route.",
+            [
+                sample
+                for route, seconds in sorted(self._seconds.copy().items())
+                for sample in seconds.samples({"route": route})
+            ],
+        )
+        yield family(
+            "cardbeat_cards_total",
+            "counter",
+            "Cards answered, from the store (hit) or drawn for it (miss).",
+            [("", {"cache": cache.lower()}, n) for cache, n in self._cards.items()],
+        )
+        yield family(
+            "cardbeat_pings_total",
+            "counter",
+            "Pings answered 200, by whether they ended an overdue spell.",
+            [("", {"recovered": str(recovered).lower()}, n) for recovered, n in self._pings.items()],
+        )
+
+
+class TimedRenderer(Renderer):
+    """A renderer whose drawing time is measured."""
+
+    def __init__(self, fonts: Fonts) -> None:
+        super().__init__(fonts)
+        self._seconds = Histogram()
+        self._seconds_lock = threading.Lock()
+
+    def render(self, card: Card) -> Drawing:
+        started = time.perf_counter()
+        drawing = super().render(card)
+        with self._seconds_lock:
+            self._seconds.observe(time.perf_counter() - started)
+        return drawing
+
+    def family(self) -> str:
+        with self._seconds_lock:
+            samples = list(self._seconds.samples({}))
+        return family("cardbeat_card_render_duration_seconds", "histogram", "Drawing of a card.", samples)
+
+
+class MetricsRoutes:
+    """Reads what the parts of the service count of themselves."""
+
+    def __init__(
+        self,
+        answers: Answers,
+        renderer: TimedRenderer,
+        *,
+        store: Store,
+        checks: Checks,
+        alerts: Alerts,
+        sweep: Sweep,
+    ) -> None:
+        self._answers = answers
+        self._renderer = renderer
+        self._store = store
+        self._checks = checks
+        self._alerts = alerts
+        self._sweep = sweep
+        self._started_at = time.time()
+
+    def routes(self) -> list[Route]:
+        return [Route("GET", "/metrics", self.read)]
+
+    def read(self, _request: Request) -> Response:
+        text = "".join([*self._answers.families(), self._renderer.family(), *self._gauges()])
+        return Response(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+
+    def _gauges(self) -> Iterable[str]:
+        yield gauge("cardbeat_store_bytes", "Stored cards.", self._store.bytes_stored)
+        yield family("cardbeat_checks", "gauge", "Checks, by status.", self._checks_by_status())
+        yield family(
+            "cardbeat_alert_attempts_total",
+            "counter",
+            "Attempts to deliver an alert, by what came of them.",
+            [("", {"outcome": outcome}, n) for outcome, n in self._alerts.totals().items()],
+        )
+        yield gauge("cardbeat_sweep_age_seconds", "Since a sweep finished.", self._sweep.age_seconds())
+        yield gauge("cardbeat_sweep_duration_seconds", "Of the last sweep.", self._sweep.last_duration_seconds or 0)
+        yield gauge("process_start_time_seconds", "In Unix time.", self._started_at)
+        versions = {"version": __version__, "python": platform.python_version(), "pillow": PIL.__version__}
+        yield family("cardbeat_build_info", "gauge", "What runs here.", [("", versions, 1)])
+
+    def _checks_by_status(self) -> list[Sample]:
+        try:
+            return [("", {"status": status}, n) for status, n in self._checks.totals().items()]
+        except Unavailable:
+            # All else is needed most when the database is in trouble.
+            return []
+
+
+def gauge(name: str, meaning: str, value: float) -> str:
+    return family(name, "gauge", meaning, [("", {}, value)])
+
+
+def family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> str:
+    lines = [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]
+    lines += [f"{name}{suffix}{_in_braces(labels)} {value}" for suffix, labels, value in samples]
+    return "\n".join(lines) + "\n"
+
+
+def _in_braces(labels: Labels) -> str:
+    pairs = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
+    return pairs and f"{{{pairs}}}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -1,0 +1,84 @@
+"""The pieces that the description's operations are written with."""
+
+from typing import Any, Final
+
+from cardbeat.openapi.errors import EVERYWHERE
+from cardbeat.openapi.schemas import ref
+
+Json = dict[str, Any]
+
+BEARER: Final[list[Json]] = [{"bearer": []}]
+CARDS_KEY: Final[list[Json]] = [{"cardsKey": []}]
+
+
+def operation(
+    id: str,
+    tag: str,
+    summary: str,
+    answers: dict[int, Json],
+    *,
+    errors: tuple[int, ...] = (),
+    description: str | None = None,
+    security: list[Json] | None = None,
+    parameters: tuple[Json, ...] = (),
+    body: Json | None = None,
+) -> Json:
+    """One operation. `errors` are its own; those that any request can meet are added."""
+    responses = {str(status): answer for status, answer in answers.items()}
+    for status in sorted({*errors, *EVERYWHERE}):
+        responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
+    made = {
+        "operationId": id,
+        "tags": [tag],
+        "summary": summary,
+        "description": description,
+        "security": security or [],
+        "parameters": list(parameters) or None,
+        "requestBody": body,
+        "responses": responses,
+    }
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def answer(description: str, *headers: str, content: Json | None = None, links: Json | None = None) -> Json:
+    """An answer with its own headers by name; those that every answer has are added."""
+    named = ("X-Request-Id", "X-Content-Type-Options", *headers)
+    made = {
+        "description": description,
+        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in named},
+        "content": content,
+        "links": links,
+    }
+    return {name: value for name, value in made.items() if value is not None}
+
+
+def json_answer(
+    description: str, schema: str, *examples: Json, headers: tuple[str, ...] = (), links: Json | None = None
+) -> Json:
+    return answer(description, "Cache-Control", *headers, content=json_content(schema, *examples), links=links)
+
+
+def text_answer(description: str, media_type: str) -> Json:
+    return answer(description, "Cache-Control", content={media_type: {"schema": {"type": "string"}}})
+
+
+def json_body(schema: str, *examples: Json, required: bool = True) -> Json:
+    return {"required": required, "content": json_content(schema, *examples)}
+
+
+def json_content(schema: str, *examples: Json) -> Json:
+    named = {f"example{number}": {"value": example} for number, example in enumerate(examples, 1)}
+    return {"application/json": {"schema": ref(schema), "examples": named}}
+
+
+def query(name: str, description: str, schema: Json, *, required: bool = False, example: Any = None) -> Json:
+    made: Json = {"name": name, "in": "query", "description": description, "required": required, "schema": schema}
+    return made if example is None else {**made, "example": example}
+
+
+def header(name: str, description: str, example: str) -> Json:
+    return {"name": name, "in": "header", "description": description, "schema": {"type": "string"}, "example": example}
+
+
+def link(operation_id: str) -> Json:
+    return {"operationId": operation_id, "parameters": {"id": "$response.body#/check/id"}}

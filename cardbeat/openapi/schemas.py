@@ -1,0 +1,235 @@
+"""The shapes of what is sent and answered, with their bounds and examples (CONTRACT 2 and 4)."""
+
+from typing import Any, Final
+
+from cardbeat.heartbeat.check import CHANGEABLE, LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
+from cardbeat.heartbeat.target import URL_CHARACTERS
+from cardbeat.keys.routes import MAX_EMAIL_LENGTH
+
+Schema = dict[str, Any]
+
+CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
+CHECK_ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+TIME: Final[Schema] = {
+    "type": "string",
+    "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$",
+    "description": "UTC",
+}
+COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+SCOPE: Final[Schema] = {"type": "string", "enum": ["cards", "checks"]}
+ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]}
+
+# What surrounds a name is trimmed; inside it, neither controls nor separators of lines may stand.
+_SPACE = r"\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_FORMAT = (
+    r"\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+)
+VISIBLE_PATTERN: Final = f"[^{_SPACE}{_CONTROL}{_FORMAT}]"
+NAME_PATTERN: Final = (
+    f"^[{_SPACE}]*[^{_SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{_SPACE}{_CONTROL}])?[{_SPACE}]*$"
+)
+
+SETTINGS: Final[dict[str, Schema]] = {
+    "name": {
+        "type": "string",
+        "pattern": NAME_PATTERN,
+        "description": f"1 to {NAME_CHARACTERS} characters after trimming, none of them a control character.",
+    },
+    "period_seconds": {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": LONGEST_SECONDS,
+        "description": "From one ping to the next; the key's tier may ask for more than 1. Digits only: not `60.0`.",
+    },
+    "grace_seconds": {
+        "type": "integer",
+        "minimum": 0,
+        "maximum": LONGEST_SECONDS,
+        "description": "How late a ping may be.",
+    },
+    "webhook_url": {
+        "type": ["string", "null"],
+        "format": "uri",
+        "maxLength": URL_CHARACTERS,
+        "description": "Where alerts go: absolute, `http` or `https`, without user information, on a public host.",
+    },
+}
+
+CHECK_EXAMPLE: Final = {
+    "id": CHECK_ID,
+    "api_key_id": "key_0a1b2c3d4e5f6071",
+    "name": "Nightly backup",
+    "period_seconds": 86400,
+    "grace_seconds": 900,
+    "webhook_url": "https://hooks.example.com/alerts",
+    "status": "on_time",
+    "last_ping_at": "2026-03-01 02:31:07",
+    "deadline_at": "2026-03-02 02:46:07",
+    "ping_count": 41,
+    "created_at": "2026-01-19 10:15:00",
+    "updated_at": "2026-01-20 08:00:12",
+    "version": 2,
+    "ping_url": f"https://cards.example.com/ping/{CHECK_ID}",
+}
+SETTINGS_EXAMPLE: Final = {field: CHECK_EXAMPLE[field] for field in CHANGEABLE}
+_KEY_EXAMPLE: Final = {"scope": "checks", "tier": "free", "created_at": "2026-01-19 10:14:02"}
+ROTATED_EXAMPLE: Final = {"key": "sk_3Vn0aXJk1Zq8wYb5TtRr7PpLlMmHhGgD", **_KEY_EXAMPLE, "email": "you@example.com"}
+REGISTERED_EXAMPLE: Final = {**ROTATED_EXAMPLE, "webhook_secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}
+CARDS_KEY_EXAMPLE: Final = {"key": ROTATED_EXAMPLE["key"], **_KEY_EXAMPLE, "scope": "cards"}
+KEY_EXAMPLE: Final = {
+    "prefix": "sk_3Vn0a",
+    **_KEY_EXAMPLE,
+    "email": "you@example.com",
+    "limits": {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120},
+    "usage": {"checks": 12, "renders": 0},
+}
+BEAT_EXAMPLE: Final = {"status": "on_time", "recovered": False, "deadline_at": CHECK_EXAMPLE["deadline_at"]}
+ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"
+ALERT_EXAMPLE: Final = {
+    "id": ALERT_ID,
+    "type": "check.overdue",
+    "state": "pending",
+    "attempts": 1,
+    "last_status": 503,
+    "last_error": "The receiver answered 503.",
+    "created_at": "2026-03-02 02:46:30",
+    "next_attempt_at": "2026-03-02 02:46:36",
+}
+_SENTENCE: Final = '"Nightly backup" has recovered: pinged again, next ping expected by 2026-03-02 02:46:07 UTC.'
+DELIVERY_EXAMPLE: Final = {
+    "type": "check.recovered",
+    "timestamp": "2026-03-01T02:31:07Z",
+    "data": {"check": CHECK_EXAMPLE},
+    "text": _SENTENCE,
+    "content": _SENTENCE,
+}
+
+
+def nullable(schema: Schema) -> Schema:
+    return {**schema, "type": [schema["type"], "null"]}
+
+
+def record(properties: dict[str, Schema], *, optional: tuple[str, ...] = ()) -> Schema:
+    """An answer's object: all properties are there, but for `optional` ones; later versions may add some."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+_KEY: Final[dict[str, Schema]] = {
+    "scope": SCOPE,
+    "tier": {"type": "string", "description": "`free`, `unlimited`, or one of the operator's."},
+    "created_at": TIME,
+    "email": {"type": "string", "description": "With a checks key."},
+}
+
+SCHEMAS: Final[dict[str, Schema]] = {
+    "Error": record(
+        {
+            "error": {"type": "string", "description": "One plain sentence that says what to do."},
+            "code": {"type": "string", "pattern": "^[a-z]+(_[a-z]+)*$"},
+            "field": {"type": "string", "description": "The member, parameter or header at fault, where it is one."},
+        },
+        optional=("field",),
+    ),
+    "Registration": {
+        "type": "object",
+        "properties": {
+            "email": {
+                "type": "string",
+                "format": "email",
+                "maxLength": MAX_EMAIL_LENGTH,
+                "description": "One `@` with something on both sides, no spaces or control characters.",
+            }
+        },
+        "required": ["email"],
+        "additionalProperties": False,
+    },
+    "IssuedKey": record(
+        {
+            "key": {"type": "string", "pattern": "^sk_[A-Za-z0-9_-]{32,}$", "description": "Shown this once."},
+            **_KEY,
+            "webhook_secret": {
+                "type": "string",
+                "pattern": "^whsec_[A-Za-z0-9+/]+=*$",
+                "description": "Signs the alerts of a checks key. Shown once, at registration.",
+            },
+        },
+        optional=("email", "webhook_secret"),
+    ),
+    "Key": record(
+        {
+            "prefix": {"type": "string", "description": "How the key's value begins."},
+            **_KEY,
+            "limits": record(
+                {
+                    "max_checks": nullable(COUNT),
+                    "min_period_seconds": {"type": "integer", "minimum": 1},
+                    "renders_per_minute": nullable({"type": "integer", "minimum": 1}),
+                }
+            )
+            | {"description": "Of the key's tier; null is no limit."},
+            "usage": record({"checks": COUNT, "renders": {**COUNT, "description": "Of the burst of a minute."}}),
+        },
+        optional=("email",),
+    ),
+    "NewCheck": {
+        "type": "object",
+        "properties": SETTINGS,
+        "required": list(REQUIRED),
+        "additionalProperties": False,
+    },
+    "CheckChanges": {"type": "object", "properties": SETTINGS, "additionalProperties": False},
+    "Check": record(
+        {
+            "id": {**CHECK_ID_SCHEMA, "description": "Also the credential for pinging."},
+            "api_key_id": {"type": "string"},
+            **SETTINGS,
+            "status": {"type": "string", "enum": ["on_time", "overdue"]},
+            "last_ping_at": nullable(TIME),
+            "deadline_at": {**TIME, "description": "When it turns overdue: last ping, or creation, + period + grace."},
+            "ping_count": COUNT,
+            "created_at": TIME,
+            "updated_at": TIME,
+            "version": {"type": "integer", "minimum": 1, "description": "One more with each update."},
+            "ping_url": {"type": "string", "format": "uri"},
+        }
+    ),
+    "CheckAnswer": record({"check": ref("Check")}),
+    "CheckPage": record(
+        {
+            "checks": {"type": "array", "items": ref("Check"), "maxItems": 1000},
+            "next": {"type": ["string", "null"], "description": "The `after` of the next page; null on the last."},
+        }
+    ),
+    "Alert": record(
+        {
+            "id": {"type": "string", "description": "Its `webhook-id`."},
+            "type": ALERT_TYPE,
+            "state": {"type": "string", "enum": ["pending", "delivered", "failed"]},
+            "attempts": COUNT,
+            "last_status": {"type": ["integer", "null"], "description": "Of the receiver's last answer."},
+            "last_error": {"type": ["string", "null"]},
+            "created_at": TIME,
+            "next_attempt_at": nullable(TIME),
+        }
+    ),
+    "Alerts": record({"alerts": {"type": "array", "items": ref("Alert"), "maxItems": 100}}),
+    "Beat": record({"status": {"const": "on_time"}, "recovered": {"type": "boolean"}, "deadline_at": TIME}),
+    "Health": record({"status": {"const": "ok"}}),
+    "Description": {"type": "object"},
+    "Delivery": record(
+        {
+            "type": ALERT_TYPE,
+            "timestamp": {"type": "string", "format": "date-time"},
+            "data": record({"check": ref("Check")}),
+            "text": {"type": "string", "description": "One readable sentence, as Slack and Mattermost show it."},
+            "content": {"type": "string", "description": "The same sentence, as Discord shows it."},
+        }
+    ),
+}
