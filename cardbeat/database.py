@@ -336,7 +336,8 @@ _DISK_TROUBLE = {
 def _translated(error: Exception) -> Exception:
     """SQLite's trouble with its disk as a refusal; any other error as it is."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
-        return Unavailable("database_unavailable", "The database can't be used now; try again soon.", RETRY_AFTER_SECONDS)
+        sentence = "The database can't be used now; try again soon."
+        return Unavailable("database_unavailable", sentence, RETRY_AFTER_SECONDS)
     return error
 
 
