@@ -95,6 +95,10 @@ def serve(argv: Sequence[str]) -> int:
     os.umask(0o077)
     logging.Formatter.converter = time.gmtime
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    # The access log comes in records of many lines, each with its own time.
+    access_log = logging.getLogger("cardbeat.access")
+    access_log.addHandler(logging.StreamHandler())
+    access_log.propagate = False
     Service(config).run()
     return 0
 

@@ -2,9 +2,10 @@
 
 import logging
 import threading
-from collections import deque
+import time
 from typing import Final
 
+from cardbeat.clock import utc_text
 from cardbeat.web.message import Request, Response
 
 log = logging.getLogger("cardbeat.access")
@@ -16,14 +17,17 @@ _SHOWN_SEGMENT: Final = 12
 
 
 class AccessLog:
-    """Takes note of answers at once and writes them from a thread of its own.
+    """Takes note of answers, and writes the lines from a thread of its own: a full pipe behind stderr holds up nobody.
 
-    A full pipe behind stderr then holds up nobody: past 20,000 waiting lines the oldest are dropped, and counted.
+    Past 20,000 waiting lines new ones are dropped, and counted. What waits goes out as one record of many lines,
+    each with its own time: a record for each would cost several times the answer itself.
     """
 
     def __init__(self) -> None:
-        self._entries: deque[tuple[Request, int, int, str, float]] = deque(maxlen=_QUEUED_LINES)
+        self._lines: list[str] = []
         self._dropped = 0
+        self._second = 0
+        self._time = ""
         self._some = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -38,10 +42,15 @@ class AccessLog:
         self._thread.join(patience_seconds)
 
     def note(self, request: Request, response: Response, seconds: float) -> None:
-        if len(self._entries) == _QUEUED_LINES:
+        if not log.isEnabledFor(logging.INFO):
+            return
+        now = int(time.time())
+        if now != self._second:
+            self._second, self._time = now, utc_text(now)
+        if len(self._lines) < _QUEUED_LINES:
+            self._lines.append(f"{self._time} {access_line(request, response, seconds)}")
+        else:
             self._dropped += 1
-        cache = response.headers.get("X-Cache", "-")
-        self._entries.append((request, response.status, len(response.body), cache, seconds))
         if not self._some.is_set():
             self._some.set()
 
@@ -50,21 +59,21 @@ class AccessLog:
             self._some.wait()
             self._stopped.wait(_BATCH_SECONDS)
             self._some.clear()
-            self._write()
-
-    def _write(self) -> None:
-        while self._entries:
-            log.info("%s", access_line(*self._entries.popleft()))
-        if self._dropped:
-            log.warning("%d lines of the access log were dropped: stderr is too slow", self._dropped)
-            self._dropped = 0
+            lines, self._lines = self._lines, []
+            if self._dropped:
+                lines.append(f"{self._time} {self._dropped} lines dropped: stderr is too slow")
+                self._dropped = 0
+            log.info("\n".join(lines))
 
 
-def access_line(request: Request, status: int, body_bytes: int, cache: str, seconds: float) -> str:
+def access_line(request: Request, response: Response, seconds: float) -> str:
     """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second."""
+    cache = response.headers.get("X-Cache", "-")
     slow = " slow" if seconds > SLOW_SECONDS else ""
-    where = f"{request.method} {shown_path(request)}"
-    return f"{where} {status} {body_bytes} {seconds * 1000:.1f}ms {request.client} {cache} {request.id}{slow}"
+    return (
+        f"{request.method} {shown_path(request)} {response.status} {len(response.body)} {seconds * 1000:.1f}ms"
+        f" {request.client} {cache} {request.id}{slow}"
+    )
 
 
 def shown_path(request: Request) -> str:

@@ -124,6 +124,8 @@ class Reader:
 
     def next(self) -> Request | None:
         """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
+        if not self._buffer and not self._wanted:
+            return None
         request = self._request or self._head()
         if request is None or len(self._buffer) < self._wanted:
             return None
