@@ -6,7 +6,6 @@ import signal
 
 from cardbeat import __version__
 from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
@@ -16,12 +15,13 @@ from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.report import Report
-from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
+from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
+from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -50,6 +50,9 @@ class Service:
             self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, report)
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
+            renderer = TimedRenderer(Fonts())
+            answers = Answers()
+            self.server.observe = answers.observe
             for part in (
                 KeyRoutes(
                     keys,
@@ -58,9 +61,11 @@ class Service:
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
-                CardRoutes(keys, self.store, Renderer(Fonts()), renders),
+                CardRoutes(keys, self.store, renderer, renders),
                 CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
+                MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
+                OpenApiRoutes(base_url),
             ):
                 self.router.add(part.routes())
             undo.pop_all()
