@@ -1,0 +1,156 @@
+"""Webhook receivers on loopback, good and bad."""
+
+import json
+import socket
+import socketserver
+import ssl
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PEM = Path(__file__).with_name("receiver.pem")
+"""Key and certificate of `receiver.test`, signed by itself."""
+
+NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
+
+Behaviour = Callable[["Receiver", socket.socket], None]
+
+
+@dataclass
+class Received:
+    head: str
+    body: bytes
+    headers: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def id(self) -> str:
+        return self.headers["webhook-id"]
+
+
+class Receiver:
+    """Serves each connection with the next of its behaviours, and with the last of them for ever."""
+
+    def __init__(self, *behaviours: Behaviour, host: str = "127.0.0.1", port: int = 0) -> None:
+        self.behaviours = list(behaviours) or [answer()]
+        self.received: list[Received] = []
+        self.connections = 0
+        self.at_once = 0
+        self.most_at_once = 0
+        self.released = threading.Event()
+        self.lock = threading.Lock()
+        self._server = _Server((host, port), _Handler)
+        self._server.receiver = self
+        self.port = self._server.server_address[1]
+        self.url = f"http://{host}:{self.port}/hook"
+        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.02})
+        self._thread.start()
+
+    def __enter__(self) -> "Receiver":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.released.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def serve(self, connection: socket.socket) -> None:
+        with self.lock:
+            self.connections += 1
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            behaviour = self.behaviours[min(self.connections, len(self.behaviours)) - 1]
+        try:
+            behaviour(self, connection)
+        except OSError:
+            # The sender may go at any moment: that is what is tested.
+            pass
+        finally:
+            with self.lock:
+                self.at_once -= 1
+
+    def read(self, connection: socket.socket) -> Received:
+        with connection.makefile("rb") as stream:
+            lines = []
+            while (line := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
+                lines.append(line)
+            headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
+            received = Received(lines[0], stream.read(int(headers["content-length"])), headers)
+        with self.lock:
+            self.received.append(received)
+        return received
+
+    @property
+    def ids(self) -> list[str]:
+        return [received.id for received in self.received]
+
+
+def answer(status: int = 204, headers: str = "", body: bytes = b"") -> Behaviour:
+    def behave(receiver: Receiver, connection: socket.socket) -> None:
+        receiver.read(connection)
+        connection.sendall(f"HTTP/1.1 {status} x\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body)
+
+    return behave
+
+
+def say(data: bytes) -> Behaviour:
+    def behave(receiver: Receiver, connection: socket.socket) -> None:
+        receiver.read(connection)
+        connection.sendall(data)
+
+    return behave
+
+
+def hang(receiver: Receiver, connection: socket.socket) -> None:
+    receiver.read(connection)
+    receiver.released.wait(60)
+
+
+def reset(receiver: Receiver, connection: socket.socket) -> None:
+    receiver.read(connection)
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: bool = True) -> Behaviour:
+    """Say something small again and again until the other side has had enough."""
+
+    def behave(receiver: Receiver, connection: socket.socket) -> None:
+        if read:
+            receiver.read(connection)
+        connection.sendall(first)
+        while not receiver.released.wait(pause_seconds):
+            connection.sendall(piece)
+
+    return behave
+
+
+def over_tls(inner: Behaviour) -> Behaviour:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(PEM)
+
+    def behave(receiver: Receiver, connection: socket.socket) -> None:
+        names: list[str | None] = []
+        context.sni_callback = lambda _connection, name, _context: names.append(name)
+        with context.wrap_socket(connection, server_side=True) as secured:
+            inner(receiver, secured)
+        receiver.received[-1].headers["sni"] = str(names[0])
+
+    return behave
+
+
+class _Handler(socketserver.BaseRequestHandler):
+    def handle(self) -> None:
+        self.server.receiver.serve(self.request)  # type: ignore[attr-defined]
+
+
+class _Server(socketserver.ThreadingTCPServer):
+    request_queue_size = 500
+    allow_reuse_address = True
+    receiver: Receiver
