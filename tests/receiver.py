@@ -116,6 +116,7 @@ def hang(receiver: Receiver, connection: socket.socket) -> None:
 def reset(receiver: Receiver, connection: socket.socket) -> None:
     receiver.read(connection)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: bool = True) -> Behaviour:

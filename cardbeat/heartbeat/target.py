@@ -152,9 +152,11 @@ def _ipv6(text: str) -> tuple[str, Address]:
     try:
         if "%" in text:
             raise ValueError("a zone means nothing to another host")
-        address = ipaddress.IPv6Address(text)
+        whole = ipaddress.IPv6Address(text)
     except ValueError:
         raise Refused("The URL's host is not a valid IPv6 address.") from None
+    # Pythons differ in how they write a mapped address.
+    address = whole.ipv4_mapped or whole
     return str(address), address
 
 

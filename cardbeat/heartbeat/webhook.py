@@ -163,7 +163,7 @@ class _TlsConnection(_Connection):
 
 
 class _Socket(socket.socket):
-    """A socket that a trickle can't hold past its deadline, and that says the answer has ended at 64 KiB."""
+    """A socket that a trickle can't hold past its deadline, nor a flood past 64 KiB."""
 
     deadline: float
     room = ANSWER_BYTES
@@ -174,10 +174,9 @@ class _Socket(socket.socket):
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         self.settimeout(_left(self.deadline))
-        wanted = min(nbytes or len(buffer), self.room)
-        if wanted == 0:
-            return 0
-        count = super().recv_into(buffer, wanted, flags)
+        if self.room == 0:
+            raise http.client.HTTPException("the answer is too long")
+        count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
         self.room -= count
         return count
 
