@@ -11,7 +11,7 @@ from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"})
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
 """What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
