@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import deque
 from typing import Final
 
 from cardbeat.clock import utc_text
@@ -20,14 +21,12 @@ class AccessLog:
     """Takes note of answers, and writes the lines from a thread of its own: a full pipe behind stderr holds up nobody.
 
     Past 20,000 waiting lines new ones are dropped, and counted. What waits goes out as one record of many lines,
-    each with its own time: a record for each would cost several times the answer itself.
+    each with its time: a record for each would cost several times as much as the answer itself.
     """
 
     def __init__(self) -> None:
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque()
         self._dropped = 0
-        self._second = 0
-        self._time = ""
         self._some = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
@@ -42,13 +41,8 @@ class AccessLog:
         self._thread.join(patience_seconds)
 
     def note(self, request: Request, response: Response, seconds: float) -> None:
-        if not log.isEnabledFor(logging.INFO):
-            return
-        now = int(time.time())
-        if now != self._second:
-            self._second, self._time = now, utc_text(now)
         if len(self._lines) < _QUEUED_LINES:
-            self._lines.append(f"{self._time} {access_line(request, response, seconds)}")
+            self._lines.append(access_line(request, response, seconds))
         else:
             self._dropped += 1
         if not self._some.is_set():
@@ -59,11 +53,13 @@ class AccessLog:
             self._some.wait()
             self._stopped.wait(_BATCH_SECONDS)
             self._some.clear()
-            lines, self._lines = self._lines, []
+            lines = [self._lines.popleft() for _ in range(len(self._lines))]
             if self._dropped:
-                lines.append(f"{self._time} {self._dropped} lines dropped: stderr is too slow")
+                lines.append(f"{self._dropped} lines were dropped: stderr is too slow")
                 self._dropped = 0
-            log.info("\n".join(lines))
+            if lines:
+                now = utc_text(time.time())
+                log.info("%s %s", now, f"\n{now} ".join(lines))
 
 
 def access_line(request: Request, response: Response, seconds: float) -> str:
@@ -79,8 +75,10 @@ def access_line(request: Request, response: Response, seconds: float) -> str:
 def shown_path(request: Request) -> str:
     """The route's pattern, or the path with what may be a secret cut; of a query, that there is one."""
     path, mark, _ = request.target.partition("?")
-    shown = request.pattern or "/".join(_cut(segment) for segment in path[:200].split("/"))
-    return (shown + mark).encode("ascii", "backslashreplace").decode()
+    if request.pattern:
+        return request.pattern + mark
+    shown = "/".join(_cut(segment) for segment in path[:200].split("/"))
+    return shown.encode("ascii", "backslashreplace").decode() + mark
 
 
 def _cut(segment: str) -> str:

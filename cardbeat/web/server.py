@@ -1,15 +1,13 @@
-"""The HTTP server: the only module with sockets. One thread owns every connection, so nothing here needs a lock."""
+"""The HTTP server. One thread owns every connection, so that nothing here needs a lock."""
 
 import contextlib
 import errno
 import logging
-import os
-import resource
 import secrets
 import selectors
 import socket
 import time
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -19,9 +17,11 @@ from math import inf
 from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
-from cardbeat.errors import Refusal, StartupError
+from cardbeat.errors import Refusal
 from cardbeat.web.access import AccessLog
+from cardbeat.web.connection import Act, Connection, Phase
 from cardbeat.web.forwarded import client_address, is_trusted, parse_address
+from cardbeat.web.listener import connection_limit, listening_socket
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader, read_fields
 from cardbeat.web.router import Router
@@ -33,105 +33,64 @@ log = logging.getLogger(__name__)
 Observer = Callable[[str, str | None, int, float, Response], None]
 """Told of each answer: method, route pattern, status, seconds, response."""
 
-_RECEIVE_BYTES: Final = 16 * 1024
-_ACCEPT_AT_ONCE: Final = 64
-_TICK_SECONDS: Final = 0.5
-_ACCEPT_PAUSE_SECONDS: Final = 0.1
-_MAX_CONNECTIONS: Final = 16_384
-_RESERVED_DESCRIPTORS: Final = 128
-"""For the database, fonts, stored cards and webhooks, which work on when connections are at their limit."""
-_CACHED_HEADER_BLOCKS: Final = 256
-_SYSTEMD_FIRST_DESCRIPTOR: Final = 3
-
-
-class Phase:
-    """What a connection waits for, and how long it may. Members stand in the order in which their time runs out."""
-
-    __slots__ = ("events", "expired", "members", "ready", "seconds")
-
-    def __init__(
-        self,
-        seconds: float,
-        events: int | None,
-        ready: "Callable[[Connection], None]",
-        expired: "Callable[[Connection], None]",
-    ) -> None:
-        self.seconds = seconds
-        self.events = events
-        """The selector's events to wake it; None leaves them as they are."""
-        self.ready = ready
-        self.expired = expired
-        self.members: OrderedDict[Connection, float] = OrderedDict()
-
-
-class Connection:
-    """One client's socket and how far its request or answer has come."""
-
-    __slots__ = ("events", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
-
-    def __init__(self, sock: socket.socket, peer: str, trusted: bool, reader: Reader, phase: Phase) -> None:
-        self.socket = sock
-        self.peer = peer
-        self.trusted = trusted
-        self.reader = reader
-        self.phase = phase
-        self.events = 0
-        self.unsent = memoryview(b"")
-        self.then: Callable[[Connection], None] | None = None
-        """What follows when everything is sent."""
+RECEIVE_BYTES: Final = 16 * 1024
+ACCEPT_AT_ONCE: Final = 64
+ACCEPT_PAUSE_SECONDS: Final = 0.1
+TICK_SECONDS: Final = 0.25
+"""How far past its deadline a connection may live."""
+CACHED_HEADER_BLOCKS: Final = 256
+NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Server(ThreadingHTTPServer):
     """Serves a router over HTTP/1.1, bound to its address when made. Raises `StartupError` if it can't be.
 
-    The base class gives the listening socket its life; serving is ours. `serve_forever` waits on all connections
-    in one thread, and gives only whole requests to a few worker threads, so that no client can hold one.
+    Of the base class the socket's life is left; serving is ours: `serve_forever` waits for all clients in one thread
+    and gives only whole requests to a few workers, so that no client can hold a thread.
     """
-
-    request_queue_size = 1024
 
     def __init__(
         self,
         router: Router,
         host: str,
         port: int,
-        limits: HttpLimits = HttpLimits(),  # noqa: B008 -- frozen
+        limits: HttpLimits = HttpLimits(),  # noqa: B008 - it is frozen
         trusted_proxies: Sequence[Network] = (),
         *,
         workers: int = 64,
         max_connections: int | None = None,
     ) -> None:
-        self.address_family, address = _resolve(host, port)
-        super().__init__(address, BaseHTTPRequestHandler, bind_and_activate=False)
-        self._listen(host, port)
+        listener = listening_socket(host, port)
+        super().__init__(listener.getsockname(), BaseHTTPRequestHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
         self.router = router
         self.observe: Observer | None = None
+        self.connections = 0
         self._limits = limits
         self._trusted_proxies = trusted_proxies
+        self._max_connections = max_connections or connection_limit()
         self._workers = Workers(workers)
+        self._done: deque[tuple[Connection, Request, Response, float]] = deque()
         self._access = AccessLog()
-        self._fields = lru_cache(_CACHED_HEADER_BLOCKS)(read_fields)
+        self._fields = lru_cache(CACHED_HEADER_BLOCKS)(read_fields)
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
-        self._max_connections = max_connections or _connection_limit()
-        self.connections = 0
-        self._now = time.monotonic()
         self._date = ""
-        self._date_second = 0
-        self._accept_again_at = 0.0
+        self._now = self._checked_at = time.monotonic()
+        self._accept_again_at = inf
         self._stop_by = inf
-        self._done: deque[tuple[Connection, Request, Response, float]] = deque()
-        self._wake_sender, self._wake_receiver = _wake_pair()
-        self._awake = False
         self._selector = selectors.DefaultSelector()
+        self._wake_sender, self._wake_receiver = socket.socketpair()
+        self._wake_sender.setblocking(False)
+        self._awake = False
         self._selector.register(self._wake_receiver, selectors.EVENT_READ, self._woken)
-        read, write = selectors.EVENT_READ, selectors.EVENT_WRITE
-        self._header = Phase(limits.header_seconds, read, self._read, self._time_out)
-        self._body = Phase(limits.body_seconds, read, self._read, self._time_out)
-        self._idle = Phase(limits.idle_seconds, read, self._read, self._close)
-        self._working = Phase(inf, None, self._pause, self._close)
-        self._writing = Phase(limits.write_seconds, write, self._write, self._close)
-        self._lingering = Phase(limits.linger_seconds, read, self._drain, self._close)
+        self._header = Phase(limits.header_seconds, self._read, self._time_out)
+        self._body = Phase(limits.body_seconds, self._read, self._time_out)
+        self._idle = Phase(limits.idle_seconds, self._read, self._close)
+        self._working = Phase(inf, self._pause, self._close, events=None)
+        self._writing = Phase(limits.write_seconds, self._write, self._close, events=selectors.EVENT_WRITE)
+        self._lingering = Phase(limits.linger_seconds, self._drain, self._close)
         self._phases = (self._idle, self._header, self._lingering, self._body, self._writing, self._working)
         """In the order in which they give way at the limit of open connections."""
 
@@ -148,7 +107,7 @@ class Server(ThreadingHTTPServer):
 
     shutdown = stop
 
-    def serve_forever(self, poll_interval: float = _TICK_SECONDS) -> None:
+    def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
         self._access.start()
         self._set_accepting(True)
@@ -164,18 +123,21 @@ class Server(ThreadingHTTPServer):
             self._close_all()
 
     def _turn(self, poll_interval: float) -> None:
-        waiting = self.connections > 0 or self._accept_again_at > 0 or self._stop_by < inf
-        for key, _ in self._selector.select(poll_interval if waiting else None):
-            self._now = time.monotonic()
-            key.data()
+        waiting = self.connections or self._accept_again_at < inf or self._stop_by < inf
+        ready = self._selector.select(poll_interval if waiting else None)
         self._now = time.monotonic()
-        if 0 < self._accept_again_at <= self._now and self._stop_by == inf:
-            self._set_accepting(True)
+        self._date = _http_date(int(time.time()))
+        for key, _ in ready:
+            key.data()
+        if self._now - self._checked_at >= poll_interval:
+            self._checked_at = self._now
+            self._expire()
+        if self._accept_again_at <= self._now:
+            self._set_accepting(self._stop_by == inf)
+
+    def _expire(self) -> None:
         for phase in self._phases:
-            while phase.members:
-                connection, deadline = next(iter(phase.members.items()))
-                if deadline > self._now:
-                    break
+            while connection := phase.overdue(self._now):
                 self._guarded(connection, phase.expired)
 
     def _set_accepting(self, accepting: bool) -> None:
@@ -184,7 +146,7 @@ class Server(ThreadingHTTPServer):
             self._selector.register(self.socket, selectors.EVENT_READ, self._accept)
         elif not accepting and registered:
             self._selector.unregister(self.socket)
-        self._accept_again_at = 0.0
+        self._accept_again_at = inf
 
     def _running(self) -> bool:
         """After a stop: drop who has asked nothing, and tell whether anything is still to be answered."""
@@ -208,33 +170,14 @@ class Server(ThreadingHTTPServer):
         self._wake_sender.close()
         self._wake_receiver.close()
 
-    def _listen(self, host: str, port: int) -> None:
-        """Take the socket that systemd holds for us, or bind one."""
-        if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS", "0") != "0":
-            self.socket.close()
-            self.socket = socket.socket(fileno=_SYSTEMD_FIRST_DESCRIPTOR)
-            self.address_family = self.socket.family
-        else:
-            try:
-                self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                self.socket.bind(self.server_address)
-                self.server_activate()
-            except OSError as error:
-                self.socket.close()
-                raise StartupError(_bind_failure(error, host, port)) from None
-        self.server_address = self.socket.getsockname()
-        self.socket.setblocking(False)
-        # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
     def _accept(self) -> None:
-        for _ in range(_ACCEPT_AT_ONCE):
+        for _ in range(ACCEPT_AT_ONCE):
             if self.connections >= self._max_connections and not self._give_way():
                 return self._pause_accepting()
             try:
                 sock, address = self.socket.accept()
             except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                if error.errno in NO_DESCRIPTORS:
                     self._give_way()
                     self._pause_accepting()
                 return None
@@ -244,7 +187,7 @@ class Server(ThreadingHTTPServer):
     def _pause_accepting(self) -> None:
         """Leave new clients in the kernel's queue for a moment: asking again at once would only burn the CPU."""
         self._set_accepting(False)
-        self._accept_again_at = self._now + _ACCEPT_PAUSE_SECONDS
+        self._accept_again_at = self._now + ACCEPT_PAUSE_SECONDS
 
     def _give_way(self) -> bool:
         """Close the connection that has waited longest, idle ones first; none that is being answered."""
@@ -281,7 +224,7 @@ class Server(ThreadingHTTPServer):
     def _ready(self, connection: Connection) -> None:
         self._guarded(connection, connection.phase.ready)
 
-    def _guarded(self, connection: Connection, act: Callable[[Connection], None]) -> None:
+    def _guarded(self, connection: Connection, act: Act) -> None:
         """Whatever goes wrong with one connection ends that one alone."""
         try:
             act(connection)
@@ -297,7 +240,7 @@ class Server(ThreadingHTTPServer):
 
     def _read(self, connection: Connection) -> None:
         try:
-            data = connection.socket.recv(_RECEIVE_BYTES)
+            data = connection.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return
         if data:
@@ -383,16 +326,12 @@ class Server(ThreadingHTTPServer):
 
     def _reply(self, connection: Connection, request: Request, response: Response, started: float, keep: bool) -> bool:
         """Send and note an answer. Whether all of it is on its way."""
-        line = "Connection: keep-alive\r\n" if keep else "Connection: close\r\n"
-        second = int(time.time())
-        if second != self._date_second:
-            self._date, self._date_second = formatdate(second, usegmt=True), second
         with_body = request.method != "HEAD"
         try:
-            data = response_bytes(response, self._date, line, with_body=with_body)
+            data = response_bytes(response, self._date, keep_alive=keep, with_body=with_body)
         except Exception as error:
             response = self.router.refuse(request, error)
-            data = response_bytes(response, self._date, line, with_body=with_body)
+            data = response_bytes(response, self._date, keep_alive=keep, with_body=with_body)
         sent = self._send(connection, data)
         seconds = time.monotonic() - started
         self._access.note(request, response, seconds)
@@ -409,7 +348,7 @@ class Server(ThreadingHTTPServer):
         connection.unsent = memoryview(data)[sent:]
         return not connection.unsent
 
-    def _after(self, connection: Connection, then: Callable[[Connection], None]) -> None:
+    def _after(self, connection: Connection, then: Act) -> None:
         """Go on with `then` once everything is sent."""
         if not connection.unsent:
             return then(connection)
@@ -417,7 +356,7 @@ class Server(ThreadingHTTPServer):
         return self._enter(connection, self._writing)
 
     def _write(self, connection: Connection) -> None:
-        if self._send(connection, connection.unsent) and connection.then:
+        if self._send(connection, connection.unsent):
             connection.then(connection)
 
     def _next(self, connection: Connection) -> None:
@@ -434,7 +373,7 @@ class Server(ThreadingHTTPServer):
         self._enter(connection, self._lingering)
 
     def _drain(self, connection: Connection) -> None:
-        if not connection.socket.recv(_RECEIVE_BYTES):
+        if not connection.socket.recv(RECEIVE_BYTES):
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
@@ -446,40 +385,6 @@ class Server(ThreadingHTTPServer):
         self.connections -= 1
 
 
-def _resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    except (OSError, UnicodeError):
-        raise StartupError(f"the host {host!r} is not known; give an address of this machine with --host") from None
-    return found[0][0], found[0][4]
-
-
-def _bind_failure(error: OSError, host: str, port: int) -> str:
-    if error.errno == errno.EADDRINUSE:
-        return f"port {port} on {host} is in use by another program; choose another with --port"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine; choose another with --host"
-    if error.errno == errno.EACCES:
-        return f"port {port} needs privileges that this program does not have; choose one from 1024 on with --port"
-    return f"can't listen on {host}, port {port}: {error.strerror}"
-
-
-def _connection_limit() -> int:
-    """How many clients may be connected, after raising the limit of descriptors as far as is useful and allowed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MAX_CONNECTIONS + _RESERVED_DESCRIPTORS
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        soft = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-    if soft == resource.RLIM_INFINITY:
-        return _MAX_CONNECTIONS
-    return max(soft // 4, min(_MAX_CONNECTIONS, soft - _RESERVED_DESCRIPTORS))
-
-
-def _wake_pair() -> tuple[socket.socket, socket.socket]:
-    sender, receiver = socket.socketpair()
-    sender.setblocking(False)
-    receiver.setblocking(False)
-    return sender, receiver
+@lru_cache(1)
+def _http_date(second: int) -> str:
+    return formatdate(second, usegmt=True)

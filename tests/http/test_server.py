@@ -381,6 +381,7 @@ def test_answers_are_observed(start: Start) -> None:
     server.observe = lambda method, pattern, status, seconds, response: seen.append((method, pattern, status))
     with Client(server, get(line=b"GET /checks/7 HTTP/1.1") + get(line=b"GET /no HTTP/1.1") + b"\n") as client:
         assert [client.answer()[0] for _ in range(3)] == [200, 404, 400]
+    wait_until(lambda: len(seen) == 3)
     assert seen == [("GET", "/checks/{id}", 200), ("GET", None, 404), ("-", None, 400)]
 
 
