@@ -1,0 +1,113 @@
+// The card builder: the form, the key, and what is copied.
+
+import { call } from "./api.js";
+import { TEXTS, cardUrl, imageLines, wholeHead } from "./card.js";
+import { copies } from "./copy.js";
+import { byId, onPause, setText } from "./dom.js";
+import { keep, recall } from "./keep.js";
+import { Preview } from "./preview.js";
+
+const PAUSE_MILLISECONDS = 500;
+const LONG_URL_CHARACTERS = 2000;
+const KEY_NAME = "cardbeat.cards_key";
+
+const form = byId("form");
+const preview = new Preview();
+const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
+
+const TO_COPY = {
+  lines: imageLines,
+  head: wholeHead,
+  url: (url) => url,
+};
+
+/** What the form says. A line break would be dropped from the card, and two words with it become one. */
+function readCard() {
+  const fields = Object.fromEntries(new FormData(form));
+  for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
+  return fields;
+}
+
+const readKey = () => byId("key").value.trim();
+
+function refresh() {
+  const card = readCard();
+  const key = readKey();
+  const url = key && card.title && cardUrl(document.baseURI, card, key);
+  showOutput(url, card);
+  if (url) drawSoon();
+  else drawSoon.now();
+}
+
+function draw() {
+  const card = readCard();
+  const key = readKey();
+  remember(card, key);
+  if (key && card.title) {
+    preview.draw(cardUrl(document.baseURI, card, key));
+    return;
+  }
+  preview.stop();
+  if (key) preview.ask("A card needs a title", "Everything else is optional.");
+  else askForKey();
+}
+
+function askForKey() {
+  const text =
+    "Drawing takes a cards key: one click, no account. It will stand in the HTML of your pages and opens nothing but cards.";
+  preview.ask("Your card appears here", text, { getKey: true });
+}
+
+function showOutput(url, card) {
+  byId("output").hidden = !url;
+  byId("long").hidden = !(url?.length > LONG_URL_CHARACTERS);
+  if (url) setText(byId("code"), TO_COPY[chosenForm()](url, card));
+  for (const node of document.querySelectorAll("[data-title]")) setText(node, card.title);
+  for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
+}
+
+const chosenForm = () => document.querySelector('input[name="form"]:checked').value;
+
+/** The key in this browser, the card in the page's own address, so that it can be kept as a bookmark. */
+function remember(card, key) {
+  keep("localStorage", KEY_NAME, key);
+  history.replaceState(null, "", `#${new URLSearchParams(card)}`);
+}
+
+function restore() {
+  byId("key").value = recall("localStorage", KEY_NAME);
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+    const control = form.elements[name];
+    if (control && name !== "key") control.value = value;
+  }
+}
+
+async function getKey() {
+  const button = byId("get-key");
+  button.disabled = true;
+  try {
+    byId("key").value = (await call("POST", "register")).key;
+    refresh();
+    drawSoon.now();
+    byId("title").focus({ preventScroll: true });
+  } catch (error) {
+    explainNoKey(error);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function explainNoKey(error) {
+  const closed = error.status === 403;
+  const help = closed ? "Paste it into the field “Cards key”." : "";
+  preview.ask("No key was issued", `${error.message} ${help}`.trim(), { getKey: !closed });
+}
+
+form.addEventListener("input", refresh);
+form.addEventListener("submit", (event) => event.preventDefault());
+byId("output").addEventListener("change", () => showOutput(cardUrl(document.baseURI, readCard(), readKey()), readCard()));
+byId("get-key").addEventListener("click", getKey);
+copies(byId("copy"), () => byId("code").textContent);
+restore();
+refresh();
+drawSoon.now();

@@ -1,0 +1,74 @@
+// A check that was changed from two places: both versions side by side, and a choice for each field.
+
+import { call } from "./api.js";
+import { ask } from "./dialog.js";
+import { byId, setText } from "./dom.js";
+import { changes, compare } from "./merge.js";
+import { durationText } from "./time.js";
+
+const LABELS = {
+  name: "Name",
+  period_seconds: "Runs every",
+  grace_seconds: "May be late by",
+  webhook_url: "Webhook",
+};
+
+const SHOWN = {
+  name: (name) => name,
+  period_seconds: durationText,
+  grace_seconds: durationText,
+  webhook_url: (url) => url ?? "none",
+};
+
+/** Saves what is chosen between the check that was saved meanwhile and what was typed. Gives the check as it then stands. */
+export async function resolve(key, opened, theirs, mine) {
+  let rows = show(opened, theirs, mine);
+  const save = async () => {
+    const body = changes(theirs, chosen(rows));
+    try {
+      return (await call("PATCH", `checks/${theirs.id}`, { key, body, version: theirs.version })).check;
+    } catch (error) {
+      if (error.status !== 409 && error.status !== 412) throw error;
+      theirs = (await call("GET", `checks/${theirs.id}`, { key })).check;
+      rows = show(opened, theirs, mine);
+      throw new Error("It was changed once more in this moment. This is what stands now.");
+    }
+  };
+  return (await ask("conflict", save)) ?? theirs;
+}
+
+function show(opened, theirs, mine) {
+  const rows = compare(opened, theirs, mine);
+  byId("conflict-rows").replaceChildren(...rows.map(tableRow));
+  return rows;
+}
+
+function chosen(rows) {
+  const choice = new FormData(byId("conflict-form"));
+  return Object.fromEntries(rows.map((row) => [row.field, row[choice.get(row.field) ?? "theirs"]]));
+}
+
+function tableRow(row) {
+  const line = document.createElement("tr");
+  const head = document.createElement("th");
+  head.scope = "row";
+  setText(head, LABELS[row.field]);
+  line.append(head, cell(row, "theirs"), cell(row, "mine"));
+  return line;
+}
+
+function cell(row, side) {
+  const data = document.createElement("td");
+  const text = SHOWN[row.field](row[side]);
+  if (!row.differs) {
+    setText(data, text);
+    return data;
+  }
+  const label = document.createElement("label");
+  const radio = document.createElement("input");
+  Object.assign(radio, { type: "radio", name: row.field, value: side });
+  radio.defaultChecked = row.take === side;
+  label.append(radio, text);
+  data.append(label);
+  return data;
+}

@@ -1,0 +1,34 @@
+// Small help for reading and changing the page. Text enters it as text only.
+
+export const byId = (id) => document.getElementById(id);
+
+/** The descendant of `root` with this `data-part`. */
+export const part = (root, name) => root.querySelector(`[data-part="${name}"]`);
+
+/** A copy of the one element inside a <template>. */
+export const fromTemplate = (id) => byId(id).content.firstElementChild.cloneNode(true);
+
+/** Leaves the node alone when nothing changes, so that a selection in it, or its reading aloud, goes on. */
+export function setText(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+/** Shows the text in the node, or hides the node when there is none. */
+export function showText(node, text) {
+  setText(node, text ?? "");
+  node.hidden = !text;
+}
+
+/** Runs `action` when it has not been called for so long; `now` runs it at once. */
+export function onPause(action, milliseconds) {
+  let timer;
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, milliseconds);
+  };
+  later.now = () => {
+    clearTimeout(timer);
+    action();
+  };
+  return later;
+}

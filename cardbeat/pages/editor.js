@@ -1,0 +1,99 @@
+// Creating and editing a check.
+
+import { ApiError, call } from "./api.js";
+import { resolve } from "./conflict.js";
+import { ask } from "./dialog.js";
+import { byId, setText, showText } from "./dom.js";
+import { FIELDS, changes, settingsOf } from "./merge.js";
+import { durationText, inLargestUnit } from "./time.js";
+
+const NEW = { name: "", period_seconds: 86_400, grace_seconds: 3_600, webhook_url: null };
+const AMOUNTS = ["period_seconds", "grace_seconds"];
+const CONFLICTS = [409, 412];
+
+const controls = () => byId("editor-form").elements;
+
+/** The created check, or undefined. */
+export async function createCheck(key) {
+  fill("New check", "Create", NEW);
+  return ask("editor", async () => (await call("POST", "checks", { key, body: read() })).check, explain);
+}
+
+/** The check as it then stands, null if it is gone, or undefined if nothing was saved. */
+export async function editCheck(key, opened) {
+  fill("Edit check", "Save", opened);
+  const path = `checks/${opened.id}`;
+  let typed;
+  const save = async () => {
+    typed = read();
+    try {
+      const body = changes(opened, typed);
+      return (await call("PATCH", path, { key, body, version: opened.version })).check;
+    } catch (error) {
+      if (!CONFLICTS.includes(error.status)) throw error;
+      return { conflict: (await call("GET", path, { key })).check };
+    }
+  };
+  const saved = await ask("editor", save, explain);
+  return saved?.conflict ? resolve(key, settingsOf(opened), saved.conflict, typed) : saved;
+}
+
+function fill(title, action, settings) {
+  setText(byId("editor-title"), title);
+  setText(byId("editor-save"), action);
+  controls().name.value = settings.name;
+  controls().webhook_url.value = settings.webhook_url ?? "";
+  for (const field of AMOUNTS) {
+    const { count, size } = inLargestUnit(settings[field]);
+    controls()[field].value = count;
+    controls()[`${field}_unit`].value = size;
+  }
+  FIELDS.forEach(clear);
+  showMeaning();
+}
+
+/** What the form says. Throws ApiError for an amount that is no whole number; all else the server judges. */
+function read() {
+  FIELDS.forEach(clear);
+  const [period_seconds, grace_seconds] = AMOUNTS.map(readSeconds);
+  return {
+    name: controls().name.value.trim(),
+    period_seconds,
+    grace_seconds,
+    webhook_url: controls().webhook_url.value.trim() || null,
+  };
+}
+
+function readSeconds(field) {
+  const text = controls()[field].value.trim();
+  if (/^[0-9]{1,9}$/.test(text)) return Number(text) * Number(controls()[`${field}_unit`].value);
+  throw new ApiError(400, "Write a whole number, such as 5.", { field });
+}
+
+function showMeaning() {
+  let text = "";
+  try {
+    const [period, grace] = AMOUNTS.map(readSeconds);
+    text = `Overdue when ${durationText(period + grace)} pass without a ping.`;
+  } catch {
+    // The field itself says so when it is saved.
+  }
+  showText(byId("editor-meaning"), text);
+}
+
+function explain(error) {
+  const field = FIELDS.includes(error.field) ? error.field : null;
+  showText(byId("editor-error"), field ? "" : error.message);
+  if (!field) return;
+  const control = controls()[field];
+  control.setAttribute("aria-invalid", "true");
+  showText(byId(`${field}-error`), error.message);
+  control.focus();
+}
+
+function clear(field) {
+  controls()[field].removeAttribute("aria-invalid");
+  showText(byId(`${field}-error`), "");
+}
+
+byId("editor-form").addEventListener("input", showMeaning);

@@ -1,0 +1,76 @@
+// The picture on the stage: what is drawn, being drawn, or in the way of it.
+
+import { request } from "./api.js";
+import { byId, setText, showText } from "./dom.js";
+
+const RETRIED = new Set([0, 429, 503]);
+const RETRY_SECONDS = 5;
+
+export class Preview {
+  #url;
+  #abort = new AbortController();
+  #retry;
+  #picture;
+
+  /** Draws this URL; whatever was being drawn no longer matters. */
+  async draw(url) {
+    if (url === this.#url) return;
+    this.stop();
+    this.#url = url;
+    this.#abort = new AbortController();
+    byId("stage").dataset.state = "drawing";
+    try {
+      const response = await request(url, { signal: this.#abort.signal });
+      this.#show(await response.blob(), Number(response.headers.get("X-Missing-Glyphs")));
+    } catch (error) {
+      if (error.name !== "AbortError") this.#fail(error, url);
+    }
+  }
+
+  stop() {
+    this.#abort.abort();
+    clearTimeout(this.#retry);
+    this.#url = undefined;
+  }
+
+  /** Says what has to be done before a card can be drawn; `getKey` offers the button for it. */
+  ask(title, text, { getKey = false } = {}) {
+    byId("stage").dataset.state = "asking";
+    setText(byId("cover-title"), title);
+    setText(byId("cover-text"), text);
+    byId("get-key").hidden = !getKey;
+    setText(byId("status"), "");
+    byId("missing").hidden = true;
+  }
+
+  #show(blob, missing) {
+    const before = this.#picture;
+    this.#picture = URL.createObjectURL(blob);
+    for (const image of document.querySelectorAll("#card, [data-crop]")) {
+      image.src = this.#picture;
+      image.hidden = false;
+    }
+    if (before) URL.revokeObjectURL(before);
+    byId("stage").dataset.state = "shown";
+    byId("crops").hidden = false;
+    setText(byId("status"), `PNG, 1200 × 630, ${(blob.size / 1000).toFixed(1)} KB`);
+    showText(byId("missing"), missing && missingText(missing));
+  }
+
+  #fail(error, url) {
+    this.#url = undefined;
+    if (!RETRIED.has(error.status)) {
+      const badKey = error.status === 401 || error.status === 403;
+      this.ask("This card can’t be drawn", error.message, { getKey: badKey });
+      return;
+    }
+    const seconds = error.retryAfterSeconds ?? RETRY_SECONDS;
+    this.ask("Not drawn yet", `${error.message} Trying again in ${seconds} s.`);
+    this.#retry = setTimeout(() => this.draw(url), seconds * 1000);
+  }
+}
+
+const missingText = (count) =>
+  count === 1
+    ? "One character of this card is in none of the fonts, so nothing is drawn for it."
+    : `${count} characters of this card are in none of the fonts, so nothing is drawn for them.`;

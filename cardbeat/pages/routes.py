@@ -1,0 +1,84 @@
+"""GET / and GET /dashboard, and the files that the two pages load (CONTRACT 6)."""
+
+import hashlib
+from importlib import resources
+
+from cardbeat.errors import NotFound
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Route
+
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "woff2": "font/woff2",
+}
+
+FONTS = ("inter-latin-400.woff2", "inter-latin-600.woff2", "inter-latin-800.woff2")
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "font-src": "'self'",
+    "img-src": "'self' blob: data:",
+    "connect-src": "'self'",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+    "require-trusted-types-for": "'script'",
+}
+
+HEADERS = {
+    "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in POLICY.items()),
+    # A card's URL holds a key, so no page may tell another site where its visitor came from.
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    # Asked again each time, so that an upgrade never meets the scripts of the version before.
+    "Cache-Control": "no-cache",
+}
+
+
+class PageRoutes:
+    """The files are read once; each answer comes from memory."""
+
+    def __init__(self) -> None:
+        package = resources.files("cardbeat")
+        files = [file for file in (package / "pages").iterdir() if _kind(file.name) in TYPES]
+        files += [package / "fonts" / name for name in FONTS]
+        self._bodies = {file.name: file.read_bytes() for file in files}
+        self._etags = {name: f'"{hashlib.sha256(body).hexdigest()[:32]}"' for name, body in self._bodies.items()}
+
+    def routes(self) -> list[Route]:
+        return [
+            Route("GET", "/", self.builder, quick=self.builder),
+            Route("GET", "/dashboard", self.dashboard, quick=self.dashboard),
+            Route("GET", "/pages/{name}", self.file, quick=self.file),
+        ]
+
+    def builder(self, request: Request) -> Response:
+        return self._answer(request, "index.html")
+
+    def dashboard(self, request: Request) -> Response:
+        return self._answer(request, "dashboard.html")
+
+    def file(self, request: Request) -> Response:
+        """A script, style, picture or font. The pages are not here: their links are relative to the root."""
+        name = request.params["name"]
+        if name not in self._bodies or _kind(name) == "html":
+            raise NotFound("There is nothing at this path.")
+        return self._answer(request, name)
+
+    def _answer(self, request: Request, name: str) -> Response:
+        etag = self._etags[name]
+        headers = {**HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
+        # Proxies that compress make our tags weak (`W/`).
+        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+        if etag in known or "*" in known:
+            return Response(304, b"", headers)
+        return Response(200, self._bodies[name], headers)
+
+
+def _kind(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -1,0 +1,81 @@
+// One check on the page. Its element lives as long as the check is shown and is changed in place.
+
+import { copies } from "./copy.js";
+import { fromTemplate, part, setText } from "./dom.js";
+import { dateText, durationText, fromNow, parseTime, serverNow } from "./time.js";
+
+const STATUS = { on_time: "On time", overdue: "Overdue" };
+
+export class Row {
+  /** `on` holds what the buttons do: edit, remove, test, openAlerts; each is called with this row. */
+  constructor(on) {
+    this.element = fromTemplate("check-row");
+    this.part = (name) => part(this.element, name);
+    copies(this.part("copy"), () => this.part("command").textContent);
+    this.part("edit").addEventListener("click", () => on.edit(this));
+    this.part("delete").addEventListener("click", () => on.remove(this));
+    this.part("test").addEventListener("click", () => on.test(this));
+    this.part("alerts").addEventListener("toggle", () => this.alertsOpen && on.openAlerts(this));
+  }
+
+  get alertsOpen() {
+    return this.part("alerts").open;
+  }
+
+  show(check) {
+    this.check = check;
+    this.element.dataset.status = check.status;
+    setText(this.part("status"), STATUS[check.status] ?? check.status);
+    setText(this.part("name"), check.name);
+    setText(this.part("schedule"), scheduleText(check));
+    setText(this.part("command"), `curl -fsS -m 10 --retry 5 -o /dev/null ${check.ping_url}`);
+    setText(this.part("target"), targetText(check));
+    this.part("test").disabled = !check.webhook_url;
+    this.#nameControls(check.name);
+    this.showTimes();
+  }
+
+  /** Says again how long ago and how soon. */
+  showTimes() {
+    const { last_ping_at: last, deadline_at: deadline, status } = this.check;
+    this.#showTime("last", last, "Never");
+    this.#showTime("deadline", deadline);
+    const passed = status === "overdue" || parseTime(deadline) < serverNow();
+    setText(this.part("deadline-label"), passed ? "Was due" : "Due");
+  }
+
+  #showTime(name, text, none) {
+    const node = this.part(name);
+    const time = text && parseTime(text);
+    setText(node, time ? fromNow(time) : none);
+    setText(this.part(`${name}-date`), time ? dateText(time) : "");
+    if (text) {
+      node.dateTime = `${text.replace(" ", "T")}Z`;
+      node.title = `${text} UTC`;
+    } else {
+      node.removeAttribute("datetime");
+    }
+  }
+
+  // Twenty buttons called "Edit" say nothing to who hears them in a list.
+  #nameControls(name) {
+    const labels = {
+      edit: `Edit ${name}`,
+      delete: `Delete ${name}`,
+      test: `Send a test alert for ${name}`,
+      "alerts-scroll": `Alerts of ${name}`,
+    };
+    for (const [control, label] of Object.entries(labels)) this.part(control).setAttribute("aria-label", label);
+  }
+}
+
+function scheduleText(check) {
+  const pings = check.ping_count === 1 ? "1 ping" : `${check.ping_count} pings`;
+  const grace = check.grace_seconds ? `, ${durationText(check.grace_seconds)} grace` : "";
+  return `Every ${durationText(check.period_seconds)}${grace} · ${pings}`;
+}
+
+function targetText({ webhook_url: url }) {
+  if (!url) return "go nowhere: no webhook";
+  return URL.canParse(url) ? `go to ${new URL(url).host}` : "";
+}

@@ -1,0 +1,52 @@
+// Times as the API gives them, and as people read them.
+
+const UNITS = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+
+let aheadMilliseconds = 0;
+
+/** Takes the server's `Date`, so that a wrong clock in the browser moves no deadline. */
+export function setServerTime(date) {
+  const ahead = Date.parse(date) - Date.now();
+  // The header has whole seconds: a small difference says nothing.
+  if (!Number.isNaN(ahead)) aheadMilliseconds = Math.abs(ahead) < 2000 ? 0 : ahead;
+}
+
+export const serverNow = () => Date.now() + aheadMilliseconds;
+
+/** Milliseconds from `YYYY-MM-DD HH:MM:SS`, which is UTC. */
+export const parseTime = (text) => Date.parse(`${text.replace(" ", "T")}Z`);
+
+/** "in 5 minutes", "3 hours ago", "now". */
+export function fromNow(time, now = serverNow()) {
+  const seconds = Math.round((time - now) / 1000);
+  const [unit, size] = UNITS.find(([, size]) => Math.abs(seconds) >= size) ?? UNITS.at(-1);
+  return relative.format(Math.round(seconds / size), unit);
+}
+
+/** The date and time of day where the browser is. */
+export const dateText = (time) => absolute.format(time);
+
+/** "1 day 12 hours". */
+export function durationText(seconds) {
+  const parts = [];
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(seconds / size);
+    seconds %= size;
+    if (count) parts.push(`${count} ${unit}${count === 1 ? "" : "s"}`);
+  }
+  return parts.join(" ") || "0 seconds";
+}
+
+/** The largest unit that holds a number of seconds without a rest: `{count, size}`. */
+export function inLargestUnit(seconds) {
+  const [, size] = UNITS.find(([, size]) => seconds >= size && seconds % size === 0) ?? UNITS.at(-1);
+  return { count: seconds / size, size };
+}

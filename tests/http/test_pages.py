@@ -1,0 +1,121 @@
+"""The pages and their files (CONTRACT 6), without a socket."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from cardbeat.pages.routes import PageRoutes
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Router
+
+PAGES = ("/", "/dashboard")
+
+
+@pytest.fixture(scope="module")
+def router() -> Router:
+    return Router(PageRoutes().routes())
+
+
+@pytest.fixture
+def get(router):
+    def answer(path: str, method: str = "GET", **headers: str) -> Response:
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return router.handle(Request(method, path, path, headers=sent))
+
+    return answer
+
+
+def linked(text: str) -> set[str]:
+    return set(re.findall(r"pages/[\w.-]+", text))
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_html_with_one_heading_and_a_language(get, path):
+    answer = get(path)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    page = answer.body.decode()
+    assert page.startswith('<!doctype html>\n<html lang="en">')
+    assert "<title>" in page
+    assert 'name="viewport"' in page
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_everything_a_page_links_is_there_and_typed(get, path):
+    for name in linked(get(path).body.decode()):
+        answer = get(f"/{name}")
+        assert answer.status == 200, name
+        assert answer.headers["Content-Type"] != "text/html; charset=utf-8"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_has_no_inline_code_and_nothing_from_elsewhere(get, path):
+    page = get(path).body.decode()
+    assert not re.search(r"<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)", page)
+    # Relative links only: a page behind a path prefix would miss "/pages/...".
+    assert not re.search(r'(?:href|src)="(?:/|https?:)', page)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_scripts_import_only_files_that_are_there(get, path):
+    waiting = {name for name in linked(get(path).body.decode()) if name.endswith(".js")}
+    seen = set()
+    while waiting:
+        name = waiting.pop()
+        answer = get(f"/{name}")
+        assert answer.status == 200, name
+        seen.add(name)
+        waiting |= {f"pages/{other}" for other in re.findall(r'from "\./([\w.-]+)"', answer.body.decode())} - seen
+
+
+def test_scripts_never_parse_text_as_html(router):
+    folder = resources.files("cardbeat") / "pages"
+    scripts = [file.name for file in folder.iterdir() if file.name.endswith(".js")]
+    assert scripts
+    for name in scripts:
+        body = router.handle(Request("GET", f"/pages/{name}", f"/pages/{name}")).body.decode()
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", body), (
+            name
+        )
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/pages/style.css", "/pages/icon.svg", "/pages/inter-latin-400.woff2"])
+def test_every_file_forbids_what_it_does_not_need(get, path):
+    headers = get(path).headers
+    policy = headers["Content-Security-Policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    for part in ("script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
+        assert part in policy
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize("path", [*PAGES, "/pages/style.css"])
+def test_a_known_file_is_not_sent_again(get, path):
+    first = get(path)
+    assert first.headers["Cache-Control"] == "no-cache"
+    etag = first.headers["ETag"]
+    for known in (etag, f"W/{etag}", f'"other", {etag}', "*"):
+        again = get(path, if_none_match=known)
+        assert (again.status, again.body, again.headers["ETag"]) == (304, b"", etag)
+    assert get(path, if_none_match='"other"').status == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/dashboard/", "/index.html", "/pages/", "/pages/none.js", "/pages/index.html", "/pages/routes.py", "/pages/.."],
+)
+def test_other_paths_are_not_there(get, path):
+    assert get(path).status == 404
+
+
+def test_pages_are_read_only(get):
+    answer = get("/", "POST")
+    assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+
+def test_the_server_answers_pages_from_its_own_loop(router):
+    answer = router.handle_quick(Request("GET", "/", "/"))
+    assert answer is not None
+    assert answer.status == 200
