@@ -22,6 +22,7 @@ from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
+from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -66,6 +67,7 @@ class Service:
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
                 OpenApiRoutes(base_url),
+                PageRoutes(),
             ):
                 self.router.add(part.routes())
             undo.pop_all()
