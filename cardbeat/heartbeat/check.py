@@ -4,6 +4,7 @@ import sqlite3
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import Any
 
 from cardbeat.clock import utc_text
@@ -56,7 +57,7 @@ class Check:
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> "Check":
-        return cls(*(row[column] for column in _COLUMNS))
+        return cls(*_columns_of(row))
 
     def as_json(self, base_url: str) -> dict[str, Any]:
         """The check as the contract shows it everywhere, members in the contract's order."""
@@ -78,7 +79,7 @@ class Check:
         }
 
 
-_COLUMNS = tuple(field.name for field in fields(Check))
+_columns_of = itemgetter(*(field.name for field in fields(Check)))
 
 
 def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:

@@ -42,12 +42,7 @@ class Checks:
 
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT * FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)
-            ).fetchone()
-        if row is None:
-            raise _no_check()
-        return Check.from_row(row)
+            return _own(connection, key_id, check_id)
 
     def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
         """At most `limit` checks, oldest first, from behind the check with the id `after`; and the next `after`.
@@ -55,7 +50,7 @@ class Checks:
         Raises `Invalid` when this key has no check with that id.
         """
         with self._database.read() as connection:
-            after_seq = 0 if after is None else _seq(connection, key_id, after)
+            after_seq = 0 if after is None else _seq_of(connection, key_id, after)
             rows = connection.execute(
                 "SELECT * FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (key_id, after_seq, limit + 1),
@@ -105,14 +100,11 @@ class Checks:
             self._alerts.wake()
         return beat
 
-    def test_alert(self, check: Check) -> None:
-        """Queue a `check.test` alert. Raises `Invalid` for a check without webhook."""
-        if check.webhook_url is None:
-            sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
-            raise Invalid("no_webhook", sentence, field="webhook_url")
-        now = int(self._clock())
-        self._database.write(lambda connection: self._alerts.record(connection, "check.test", check, now))
+    def test_alert(self, key_id: str, check_id: str) -> Check:
+        """Queue a `check.test` alert. Raises `Invalid` for a check without a webhook."""
+        check = self._database.write(lambda connection: self._test(connection, key_id, check_id))
         self._alerts.wake()
+        return check
 
     def count(self, key_id: str) -> int:
         with self._database.read() as connection:
@@ -146,6 +138,14 @@ class Checks:
         self._alerts.record(connection, "check.recovered", check, now)
         return Beat(check.deadline_at, recovered=True)
 
+    def _test(self, connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
+        check = _own(connection, key_id, check_id)
+        if check.webhook_url is None:
+            sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
+            raise Invalid("no_webhook", sentence, field="webhook_url")
+        self._alerts.record(connection, "check.test", check, int(self._clock()))
+        return check
+
 
 def _insert(connection: sqlite3.Connection, values: dict[str, object], max_checks: int | None) -> Check:
     """Count and insert in one transaction, so that no crowd of creations gets past the limit."""
@@ -173,11 +173,19 @@ def _count(connection: sqlite3.Connection, key_id: str) -> int:
     return int(count)
 
 
-def _seq(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
-    row = connection.execute("SELECT seq FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).fetchone()
+def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
+    row = connection.execute("SELECT * FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).fetchone()
     if row is None:
-        raise Invalid("invalid_parameter", "The parameter after must be the id of one of your checks.", field="after")
-    return int(row["seq"])
+        raise _no_check()
+    return Check.from_row(row)
+
+
+def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
+    try:
+        return _own(connection, key_id, check_id).seq
+    except NotFound:
+        sentence = "The parameter after must be the id of one of your checks."
+        raise Invalid("invalid_parameter", sentence, field="after") from None
 
 
 def _no_check() -> NotFound:

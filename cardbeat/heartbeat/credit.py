@@ -6,6 +6,7 @@ whether the monitor was down or asleep, or its wall clock was set: then the cloc
 
 import logging
 import sqlite3
+import threading
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
@@ -47,11 +48,14 @@ class Credit:
         _put(connection, "last_sweep_at", int(self._clock()))
         _put(connection, "last_sweep_monotonic", int(self._monotonic()))
 
-    def settle(self) -> None:
-        """Finish a credit that a crash cut short, then give the one due now, if any. To be called before a sweep."""
-        self._finish()
-        if self._database.write(self._begin):
-            self._finish()
+    def settle(self, stopping: threading.Event) -> None:
+        """Finish a credit that a crash or a stop cut short, then give the one due now, if any.
+
+        To be called before each sweep, which a credit left unfinished by `stopping` must not come to.
+        """
+        self._finish(stopping)
+        if not stopping.is_set() and self._database.write(self._begin):
+            self._finish(stopping)
 
     def _begin(self, connection: sqlite3.Connection) -> bool:
         noted = _noted(connection)
@@ -69,8 +73,8 @@ class Credit:
         log.warning("nobody listened, or the clock was set, for %d s: the checks on time are credited", seconds)
         return True
 
-    def _finish(self) -> None:
-        while self._database.write(self._step):
+    def _finish(self, stopping: threading.Event) -> None:
+        while not stopping.is_set() and self._database.write(self._step):
             pass
 
     def _step(self, connection: sqlite3.Connection) -> bool:

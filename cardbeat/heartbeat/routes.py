@@ -79,9 +79,7 @@ class CheckRoutes:
         return Response.json(200, {"alerts": self._alerts.newest(self._own(request, self._key(request)).id)})
 
     def test_alert(self, request: Request) -> Response:
-        check = self._own(request, self._key(request))
-        self._checks.test_alert(check)
-        return self._answer(202, check)
+        return self._answer(202, self._checks.test_alert(self._key(request).id, _check_id(request)))
 
     def ping(self, request: Request) -> Response:
         beat = self._checks.ping(_check_id(request))

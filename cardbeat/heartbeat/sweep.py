@@ -75,11 +75,14 @@ class Sweep:
             if step:
                 self._alerts.wake()
             if step < STEP_CHECKS:
-                self.credit.monotonic_is_known = True
-                self._finished_monotonic = self._monotonic()
-                self.last_duration_seconds = self._finished_monotonic - started
+                self._finish(started)
                 break
         return turned
+
+    def _finish(self, started: float) -> None:
+        self.credit.monotonic_is_known = True
+        self._finished_monotonic = self._monotonic()
+        self.last_duration_seconds = self._finished_monotonic - started
 
     def _turn_due(self, connection: sqlite3.Connection, now: int) -> int:
         """One step: the change of status and its alert are one transaction. `now` is past every deadline turned."""
@@ -99,9 +102,9 @@ class Sweep:
         while True:
             started = self._monotonic()
             try:
-                self.credit.settle()
+                self.credit.settle(self._stopping)
                 self.sweep_once()
-                if self._after is not None:
+                if self._after is not None and not self._stopping.is_set():
                     self._after()
             except Exception:
                 log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)

@@ -1,6 +1,7 @@
 """Any sequence of what can happen to checks, against a reference simple enough to be seen right."""
 
 import tempfile
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -110,7 +111,7 @@ class Beating(RuleBasedStateMachine):
                 if model.deadline < self.clock.now:
                     model.overdue = True
                     model.alerts.append("check.overdue")
-        self.heart.sweep.credit.settle()
+        self.heart.sweep.credit.settle(threading.Event())
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
 

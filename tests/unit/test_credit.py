@@ -1,3 +1,5 @@
+import threading
+
 import pytest
 
 from cardbeat.heartbeat import credit as credit_module
@@ -15,7 +17,7 @@ def heart(database, clock):
 def beat(heart, sweep=None):
     """What the sweep's thread does in each round."""
     sweep = sweep or heart.sweep
-    sweep.credit.settle()
+    sweep.credit.settle(threading.Event())
     return sweep.sweep_once()
 
 
@@ -211,6 +213,20 @@ def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
                 beat(heart)
     beat(heart)
     assert heart.read(check).deadline_at == check.deadline_at + 3 * SWEEP_SECONDS
+
+
+def test_a_stop_in_the_middle_of_a_credit_leaves_the_rest_for_the_next_start(heart, monkeypatch):
+    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    checks = [heart.create(HOUR) for _ in range(5)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    stopping = threading.Event()
+    stopped = heart.new_sweep().credit
+    monkeypatch.setattr(stopped, "_step", lambda connection: stopping.set() or type(stopped)._step(stopped, connection))
+    stopped.settle(stopping)
+    assert heart.read(checks[4]) == checks[4]
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
 
 
 def test_the_log_says_so_in_one_line(heart, caplog):
