@@ -72,7 +72,7 @@ class Canvas:
 
     def colour_at(self, x: int, y: int) -> Colour:
         """Of the background."""
-        return "#%02x%02x%02x" % self._ramp[self._tones.crop((x, y, x + 1, y + 1)).tobytes()[0]]
+        return "#" + bytes(self._ramp[self._tones.crop((x, y, x + 1, y + 1)).tobytes()[0]]).hex()
 
     def emoji(self, line: Line, x: float, y: int, *, baseline: int, width: int, height: int) -> None:
         """Keeps the colour emoji of a line for the end, when it is known how many colours are left."""

@@ -200,6 +200,7 @@ class Store:
     def _trim(self) -> None:
         """Count what is there, and remove the least recently used until there is room."""
         self._write_uses()
+        counted = self._bytes
         files = self._files()
         total = sum(size for _, size, _ in files)
         if total > self._max_bytes:
@@ -209,17 +210,19 @@ class Store:
                 (self.folder / name).unlink(missing_ok=True)
                 total -= size
         with self._lock:
-            self._bytes = total
+            # What was stored meanwhile may count twice, until the next trim, but is never forgotten.
+            self._bytes += total - counted
 
     def _files(self) -> list[tuple[int, int, str]]:
-        """When last used, size and name of every stored card; temporary files left over are removed."""
+        """When last used, size and name of every stored card; what can't be one is removed."""
         found = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
                 status = _status(Path(entry.path))
                 if status is None or not stat.S_ISREG(status.st_mode):
                     continue
-                if entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS:
+                left_over = entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS
+                if left_over or status.st_size > MAX_FILE_BYTES:
                     Path(entry.path).unlink(missing_ok=True)
                 else:
                     found.append((status.st_mtime_ns, status.st_size, entry.name))

@@ -1,5 +1,6 @@
 """GET /og against the image-card document and CONTRACT 3, without a socket."""
 
+import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,6 +57,10 @@ class Cards:
         return Request(method, target, path, query, names)
 
 
+def body_of(response: Response) -> dict[str, str]:
+    return json.loads(response.body)
+
+
 @pytest.fixture
 def cards(tmp_path: Path, database: Database, clock) -> Iterator[Cards]:
     cards = Cards(tmp_path / "cards", database, clock)
@@ -71,3 +76,193 @@ def test_the_first_request_renders_and_the_second_is_stored(cards: Cards) -> Non
     assert first.headers["Cache-Control"] == "public, max-age=31536000, immutable"
     assert first.body == second.body
     assert struct.unpack(">II", first.body[16:24]) == (1200, 630)
+
+
+@pytest.mark.parametrize(
+    "other", ["&v=2", "&tag=", "&template=default", "&theme=light", "&template=blog", "&description=x", "&%76=2"]
+)
+def test_another_url_is_another_stored_image(cards: Cards, other: str) -> None:
+    assert cards.card().headers["X-Cache"] == "MISS"
+    assert cards.card(extra=other).headers["X-Cache"] == "MISS"
+    assert len(cards.files()) == 2
+
+
+def test_templates_and_themes_are_all_different_images(cards: Cards) -> None:
+    choices = [f"&template={t}&theme={c}" for t in ("default", "blog", "article") for c in ("dark", "light")]
+    assert len({cards.card(extra=choice).headers["ETag"] for choice in choices}) == 6
+
+
+def test_a_missing_key_is_refused(cards: Cards) -> None:
+    response = cards.get("/og?title=x")
+    assert (response.status, body_of(response)["code"]) == (401, "key_missing")
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+def test_an_unknown_key_is_refused_before_anything_else_is_judged(cards: Cards) -> None:
+    assert cards.get("/og?key=sk_unknown").status == 401
+    assert cards.get("/og?template=fancy").status == 401
+    assert cards.get("/og?title=a&title=b&key=sk_unknown").status == 401
+
+
+def test_a_checks_key_is_refused_with_a_reason(cards: Cards) -> None:
+    key = cards.keys.issue("someone@example.com").value
+    response = cards.get(f"/og?title=x&key={key}")
+    assert response.status == 403
+    assert "checks key" in body_of(response)["error"]
+
+
+def test_a_revoked_key_is_refused_though_the_image_is_stored(cards: Cards) -> None:
+    assert [cards.card().status for _ in range(3)] == [200] * 3
+    assert cards.quick(cards.url()).headers["X-Cache"] == "HIT"
+    [key] = cards.keys.all()
+    cards.keys.revoke(key.id)
+    assert cards.quick(cards.url()) is None
+    assert cards.card().status == 401
+
+
+def test_a_url_copied_with_escaped_ampersands_is_explained(cards: Cards) -> None:
+    response = cards.get(f"/og?title=x&amp;key={cards.key}")
+    assert response.status == 401
+    assert "&amp;" in body_of(response)["error"]
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [("", "title"), ("title=+", "title"), ("title=a&title=b", "title"), ("title=a&theme=blue", "theme")],
+)
+def test_what_cannot_be_drawn_is_refused_and_stores_nothing(cards: Cards, query: str, field: str) -> None:
+    response = cards.get(f"/og?key={cards.key}&{query}")
+    assert (response.status, body_of(response)["field"]) == (400, field)
+    assert response.headers["Cache-Control"] == "no-store"
+    assert cards.files() == []
+
+
+def test_head_answers_as_get_does(cards: Cards) -> None:
+    head = cards.get(cards.url(), method="HEAD")
+    assert (head.status, head.headers["X-Cache"]) == (200, "MISS")
+    assert cards.get(cards.url(), method="HEAD").headers["X-Cache"] == "HIT"
+
+
+@pytest.mark.parametrize("tags", ["{}", "W/{}", '"other", {}', "*", '"other" , W/{}'])
+def test_a_known_etag_gets_304_without_a_body(cards: Cards, tags: str) -> None:
+    etag = cards.card().headers["ETag"]
+    response = cards.card(if_none_match=tags.format(etag))
+    assert (response.status, response.body) == (304, b"")
+    assert response.headers["ETag"] == etag
+    assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+
+
+def test_another_etag_gets_the_image(cards: Cards) -> None:
+    assert cards.card(if_none_match='"other"').status == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last"), [("bytes=0-9", 0, 9), ("bytes=100-", 100, None), ("bytes=-5", -5, None)]
+)
+def test_a_range_gets_its_part(cards: Cards, asked: str, first: int, last: int | None) -> None:
+    whole = cards.card().body
+    part = cards.card(range=asked)
+    assert part.status == 206
+    assert part.body == whole[first : None if last is None else last + 1]
+    start = len(whole) + first if first < 0 else first
+    assert part.headers["Content-Range"] == f"bytes {start}-{start + len(part.body) - 1}/{len(whole)}"
+
+
+def test_a_range_past_the_end_is_shortened(cards: Cards) -> None:
+    whole = cards.card().body
+    assert cards.card(range="bytes=0-999999999").body == whole
+    assert cards.card(range="bytes=-999999999").headers["Content-Range"] == f"bytes 0-{len(whole) - 1}/{len(whole)}"
+
+
+@pytest.mark.parametrize("asked", ["bytes=9999999-", "bytes=9999999-99999999", "bytes=-0"])
+def test_a_range_outside_is_416(cards: Cards, asked: str) -> None:
+    size = len(cards.card().body)
+    response = cards.card(range=asked)
+    assert response.status == 416
+    assert response.headers["Content-Range"] == f"bytes */{size}"
+    assert response.headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize("asked", ["bytes=0-1,4-5", "bytes=5-2", "bytes=-", "bytes=a-b", "items=0-1", "bytes 0-1"])
+def test_other_ranges_get_the_whole(cards: Cards, asked: str) -> None:
+    assert cards.card(range=asked).status == 200
+
+
+def test_a_range_of_another_version_gets_the_whole(cards: Cards) -> None:
+    etag = cards.card().headers["ETag"]
+    assert cards.card(range="bytes=0-1", if_range=etag).status == 206
+    assert cards.card(range="bytes=0-1", if_range='"other"').status == 200
+    assert cards.card(range="bytes=0-1", if_range=f"W/{etag}").status == 200
+
+
+def test_renders_are_limited_by_key_but_stored_images_never(cards: Cards) -> None:
+    [key] = cards.keys.all()
+    cards.keys.set_tier(key.id, "few")
+    assert [cards.card(title).status for title in "abc"] == [200, 200, 429]
+    refused = cards.card("d")
+    assert refused.headers["Retry-After"] == "30"
+    assert [cards.card(title).status for title in "abab"] == [200] * 4
+    cards.monotonic += 31
+    assert cards.card("c").status == 200
+
+
+def test_a_refused_request_counts_for_nothing(cards: Cards) -> None:
+    [key] = cards.keys.all()
+    cards.keys.set_tier(key.id, "few")
+    for _ in range(5):
+        assert cards.get(f"/og?key={cards.key}").status == 400
+    assert [cards.card(title).status for title in "ab"] == [200, 200]
+
+
+def test_a_deleted_file_is_rendered_anew(cards: Cards) -> None:
+    for _ in range(3):
+        cards.card()
+    [file] = cards.files()
+    file.unlink()
+    assert cards.quick(cards.url()) is None
+    assert cards.card().headers["X-Cache"] == "MISS"
+
+
+def test_a_damaged_file_is_rendered_anew(cards: Cards) -> None:
+    good = cards.card().body
+    [file] = cards.files()
+    file.write_bytes(good[:-100])
+    again = cards.card()
+    assert (again.headers["X-Cache"], again.body) == ("MISS", good)
+    assert file.read_bytes() == good
+
+
+def test_a_store_that_cannot_be_written_still_answers(cards: Cards, caplog: pytest.LogCaptureFixture) -> None:
+    cards.folder.write_text("in the way")
+    for _ in range(2):
+        response = cards.card()
+        assert (response.status, response.headers["X-Cache"]) == (200, "MISS")
+    assert "can't store a card" in caplog.text
+
+
+def test_missing_glyphs_are_counted_also_from_the_store(cards: Cards) -> None:
+    for _ in range(3):
+        assert cards.card("\ue000x\ue001").headers["X-Missing-Glyphs"] == "2"
+    assert cards.quick(cards.url("\ue000x\ue001")).headers["X-Missing-Glyphs"] == "2"
+    assert cards.card("fine").headers["X-Missing-Glyphs"] == "0"
+
+
+def test_only_what_is_in_memory_is_answered_quickly(cards: Cards) -> None:
+    assert cards.quick(cards.url()) is None
+    cards.card()
+    assert cards.quick(cards.url()) is None
+    cards.card()
+    assert cards.quick(cards.url()).body == cards.card().body
+
+
+def test_robots_are_welcome(cards: Cards) -> None:
+    response = cards.get("/robots.txt")
+    assert response.status == 200
+    assert response.headers["Content-Type"] == "text/plain; charset=utf-8"
+    assert "Allow: /" in response.body.decode()
+    assert "Disallow" not in response.body.decode()
+
+
+def test_another_method_is_refused(cards: Cards) -> None:
+    response = cards.get(cards.url(), method="POST")
+    assert (response.status, response.headers["Allow"]) == (405, "GET, HEAD")

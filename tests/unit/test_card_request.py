@@ -1,0 +1,87 @@
+"""From a query as sent to the card it asks for."""
+
+import pytest
+
+from cardbeat.cards.request import Card, card_from, card_of, key_in, pairs_of
+from cardbeat.errors import Invalid
+
+
+def title_of(encoded: str) -> str:
+    return card_of(pairs_of(f"title={encoded}")).title
+
+
+@pytest.mark.parametrize(
+    ("encoded", "title"),
+    [
+        ("Hello+world", "Hello world"),
+        ("Hello%20world", "Hello world"),
+        ("a%2Bb%26c%3Dd", "a+b&c=d"),
+        ("a=b=c", "a=b=c"),
+        ("caf%C3%A9", "café"),
+        ("caf\u00c3\u00a9", "café"),  # raw UTF-8 bytes, as the server hands them over
+        ("日本", "日本"),
+        ("100%", "100\ufffd"),
+        ("%zz", "\ufffdzz"),
+        ("%e", "\ufffde"),
+        ("%FF%FE", "\ufffd\ufffd"),
+        ("%ED%A0%80", "\ufffd\ufffd\ufffd"),
+        ("a%00b%07c%1B%7F%C2%85d", "abcd"),
+        ("%20%20padded%0A", "padded"),
+        ("%EF%BF%BE", "\ufffe"),
+    ],
+)
+def test_a_title_is_decoded(encoded: str, title: str) -> None:
+    assert title_of(encoded) == title
+
+
+@pytest.mark.parametrize("query", ["", "title", "title=", "title=+%20", "title=%00%09", "title=%E2%80%8B", "Title=x"])
+def test_a_missing_or_blank_title_is_refused(query: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        card_of(pairs_of(query))
+    assert (refused.value.status, refused.value.field) == (400, "title")
+
+
+def test_what_is_left_out_has_its_default() -> None:
+    assert card_of(pairs_of("title=x")) == Card("x", "", "", "", "", "default", "dark")
+
+
+def test_every_parameter_is_read() -> None:
+    query = "title=t&description=d&author=a&tag=g&domain=o&template=blog&theme=light&key=sk_1"
+    pairs = pairs_of(query)
+    assert card_of(pairs) == Card("t", "d", "a", "g", "o", "blog", "light")
+    assert key_in(pairs) == "sk_1"
+
+
+@pytest.mark.parametrize("value", ["fancy", "", "Blog", "blog%20"])
+def test_another_template_is_refused_with_those_there_are(value: str) -> None:
+    with pytest.raises(Invalid, match="default, blog, article") as refused:
+        card_of(pairs_of(f"title=x&template={value}"))
+    assert refused.value.field == "template"
+
+
+def test_another_theme_is_refused_with_those_there_are() -> None:
+    with pytest.raises(Invalid, match="dark, light"):
+        card_of(pairs_of("title=x&theme=blue"))
+
+
+@pytest.mark.parametrize("second", ["title=y", "%74itle=y", "title", "tag=a&tag=a", "theme=dark&theme=dark"])
+def test_a_repeated_known_parameter_is_refused(second: str) -> None:
+    with pytest.raises(Invalid, match="only once"):
+        card_of(pairs_of(f"title=x&{second}"))
+
+
+def test_a_repeated_key_is_refused() -> None:
+    with pytest.raises(Invalid):
+        key_in(pairs_of("key=a&key=b"))
+
+
+def test_unknown_parameters_are_allowed_and_may_repeat() -> None:
+    assert card_of(pairs_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light")).theme == "dark"
+
+
+def test_a_very_long_text_is_cut_before_it_costs_anything() -> None:
+    assert len(card_from({"title": "word " * 20_000}).title) <= 4_000
+
+
+def test_an_invisible_text_counts_as_absent() -> None:
+    assert card_from({"title": "x", "author": " \u200b\u2060 "}).author == ""

@@ -1,0 +1,224 @@
+"""Stored cards: whole or not at all, and never anything else."""
+
+import hashlib
+import os
+import stat
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cardbeat.cards.store import Store, StoredCard, file_name, seal, unseal
+
+IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+NAME = file_name("/og?title=a")
+OTHER = file_name("/og?title=b")
+
+
+def drawing(size: int = 1000) -> bytes:
+    return b"\x89PNG\r\n\x1a\n" + os.urandom(size) + IEND
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "cards", 10_000_000, "v1")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def clock(clock):
+    """Near the real time, which the files' own times are in."""
+    clock.now = time.time()
+    return clock
+
+
+def stored(store: Store, name: str = NAME) -> StoredCard:
+    card = seal(name, drawing(), 3)
+    store.put(name, card)
+    return card
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 10
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    return condition()
+
+
+def test_a_stored_card_comes_back_as_it_was(store: Store) -> None:
+    card = stored(store)
+    assert store.get(NAME) == card
+    assert store.get(NAME) == card
+    assert store.get_hot(NAME) == card
+    assert [path.name for path in store.folder.iterdir()] == [NAME]
+
+
+def test_the_file_is_named_by_the_hash_of_the_target() -> None:
+    assert hashlib.sha256(b"/og?title=a").hexdigest() + ".png" == NAME
+
+
+def damage_flip(path: Path, _: bytes) -> None:
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+def damage_truncate(path: Path, _: bytes) -> None:
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def damage_zeros(path: Path, _: bytes) -> None:
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def damage_empty(path: Path, _: bytes) -> None:
+    path.write_bytes(b"")
+
+
+def damage_other_png(path: Path, _: bytes) -> None:
+    path.write_bytes(drawing())
+
+
+def damage_other_card(path: Path, other: bytes) -> None:
+    path.write_bytes(other)
+
+
+def damage_folder(path: Path, _: bytes) -> None:
+    path.unlink()
+    path.mkdir()
+    (path / "file").write_text("x")
+
+
+def damage_link(path: Path, other: bytes) -> None:
+    path.unlink()
+    elsewhere = path.parent.parent / "elsewhere"
+    elsewhere.write_bytes(other)
+    path.symlink_to(elsewhere)
+
+
+def damage_pipe(path: Path, _: bytes) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def damage_huge(path: Path, _: bytes) -> None:
+    os.truncate(path, 1 << 40)
+
+
+def damage_gone(path: Path, _: bytes) -> None:
+    path.unlink()
+
+
+DAMAGE = [value for name, value in dict(globals()).items() if name.startswith("damage_")]
+
+
+@pytest.mark.parametrize("warm", [False, True])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
+    store: Store, damage: Callable[[Path, bytes], None], warm: bool
+) -> None:
+    stored(store)
+    other = stored(store, OTHER)
+    if warm:
+        store.get(NAME)
+    damage(store.folder / NAME, other.png)
+    assert store.get_hot(NAME) is None
+    assert store.get(NAME) is None
+    again = stored(store)
+    assert store.get(NAME) == again
+
+
+def test_every_torn_length_is_noticed() -> None:
+    card = seal(NAME, drawing(60), 0)
+    assert unseal(NAME, card.png) == card
+    assert all(unseal(NAME, card.png[:length]) is None for length in range(len(card.png)))
+
+
+def test_a_card_is_bound_to_its_name() -> None:
+    assert unseal(OTHER, seal(NAME, drawing(), 0).png) is None
+
+
+def test_the_least_recently_used_go_first(tmp_path: Path, clock) -> None:
+    names = [file_name(str(n)) for n in range(10)]
+    store = Store(tmp_path, 10_000, "v1", clock)
+    for name in names[:9]:
+        clock.advance(1)
+        stored(store, name)
+    clock.advance(1)
+    assert store.get(names[0])
+    clock.advance(1)
+    stored(store, names[9])
+    assert eventually(lambda: store.bytes_stored <= 9_000)
+    store.close()
+    assert store.get(names[0])
+    assert store.get(names[9])
+    assert not store.get(names[1])
+    assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 10_000
+
+
+def test_what_was_used_when_survives_a_restart(tmp_path: Path, clock) -> None:
+    names = [file_name(str(n)) for n in range(6)]
+    first = Store(tmp_path, 1_000_000, "v1", clock)
+    for name in names:
+        clock.advance(1)
+        stored(first, name)
+    clock.advance(1)
+    first.get(names[0])
+    first.close()
+    second = Store(tmp_path, 3_000, "v1", clock)
+    assert eventually(lambda: 0 < second.bytes_stored <= 3_000)
+    second.close()
+    assert second.get(names[0])
+    assert not second.get(names[1])
+
+
+def test_old_versions_and_old_temporary_files_are_removed(tmp_path: Path) -> None:
+    old, now = tmp_path / "v0", tmp_path / "v1"
+    for folder in (old, now):
+        folder.mkdir()
+        (folder / NAME).write_bytes(b"x")
+    abandoned, fresh = now / "abandoned.tmp", now / "fresh.tmp"
+    abandoned.write_bytes(b"x")
+    fresh.write_bytes(b"x")
+    os.utime(abandoned, (1, 1))
+    store = Store(tmp_path, 1_000_000, "v1")
+    assert eventually(lambda: not old.exists() and not abandoned.exists())
+    assert fresh.exists()
+    store.close()
+
+
+def test_a_folder_that_cannot_be_made_costs_only_the_storing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "cards").write_text("a file stands where the folder belongs")
+    store = Store(tmp_path / "cards", 1_000_000, "v1")
+    stored(store)
+    assert store.get(NAME) is None
+    store.close()
+    assert "can't store a card" in caplog.text
+
+
+def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cardbeat.cards.store.os.replace", full)
+    stored(store)
+    assert store.get(NAME) is None
+    assert list(store.folder.iterdir()) == []
+
+
+def test_files_are_for_their_owner_only(store: Store) -> None:
+    stored(store)
+    assert stat.S_IMODE((store.folder / NAME).stat().st_mode) == 0o600
+
+
+def test_memory_holds_a_bounded_number_of_cards(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = 90_000
+    names = [file_name(str(n)) for n in range(120)]
+    for name in names:
+        store.put(name, seal(name, drawing(size), 0))
+        store.get(name)
+    hot = [name for name in names if store.get_hot(name)]
+    assert names[-1] in hot
+    assert len(hot) * size <= 8 * 1024 * 1024
