@@ -279,7 +279,15 @@ PATHS: Final[dict[str, Json]] = {
     "/": {"get": page("builder", "Build a card", "text/html")},
     "/dashboard": {"get": page("dashboard", "Watch checks", "text/html")},
     "/pages/{name}": {
-        "parameters": [{"name": "name", "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}],
+        "parameters": [
+            {
+                "name": "name",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1},
+                "example": "style.css",
+            }
+        ],
         "get": page(
             "pageFile",
             "Read what a page loads",

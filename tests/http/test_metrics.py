@@ -1,0 +1,143 @@
+import http.client
+import threading
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cardbeat.errors import Unavailable
+from cardbeat.metrics import BOUNDS_SECONDS, Histogram, family
+
+CHECK = {"name": "a", "period_seconds": 60, "grace_seconds": 0}
+
+
+@pytest.fixture
+def client(app):
+    """A connection to the application behind its server, which is who tells of answers."""
+    server = app.service.server
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
+    yield connection
+    connection.close()
+    server.stop()
+    thread.join()
+
+
+@pytest.fixture
+def ask(client):
+    def ask(method, target):
+        client.request(method, target)
+        answer = client.getresponse()
+        return answer.status, answer.read()
+
+    return ask
+
+
+def samples(text):
+    """Every value by its name and labels, as `name{label=value}`."""
+    return {
+        sample.name + "".join(f"{{{name}={value}}}" for name, value in sample.labels.items()): sample.value
+        for found in text_string_to_metric_families(text)
+        for sample in found.samples
+    }
+
+
+@pytest.fixture
+def read(ask):
+    return lambda: samples(ask("GET", "/metrics")[1].decode())
+
+
+def test_they_are_prometheus_text_with_a_meaning_for_each(app):
+    answer = app("GET", "/metrics")
+    families = list(text_string_to_metric_families(answer.body.decode()))
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert len(families) == 12
+    assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
+
+
+def test_requests_are_counted_by_route_method_and_status(ask, read):
+    ask("GET", "/ping/nobody")
+    ask("HEAD", "/ping/somebody")
+    ask("PUT", "/register")
+    ask("GET", "/no/such/path")
+    found = read()
+    total = "cardbeat_http_requests_total"
+    assert found[f"{total}{{route=/ping/{{id}}}}{{method=GET}}{{status=404}}"] == 1
+    assert found[f"{total}{{route=/ping/{{id}}}}{{method=HEAD}}{{status=404}}"] == 1
+    assert found[f"{total}{{route=/register}}{{method=PUT}}{{status=405}}"] == 1
+    assert found[f"{total}{{route=none}}{{method=GET}}{{status=404}}"] == 1
+    assert found["cardbeat_http_request_duration_seconds_count{route=/ping/{id}}"] == 2
+
+
+def test_cards_are_counted_by_hit_and_miss_and_their_drawing_is_timed(app, ask, read):
+    target = f"/og?title=x&key={app.cards_key()}"
+    assert [ask("GET", target)[0] for _ in range(3)] == [200] * 3
+    found = read()
+    assert found["cardbeat_cards_total{cache=miss}"] == 1
+    assert found["cardbeat_cards_total{cache=hit}"] == 2
+    assert found["cardbeat_card_render_duration_seconds_count"] == 1
+    assert found["cardbeat_card_render_duration_seconds_sum"] > 0
+    assert found["cardbeat_store_bytes"] > 1000
+
+
+def test_checks_and_pings_are_counted_by_what_they_are(app, clock, ask, read):
+    key = app.checks_key()
+    ids = [app.json("POST", "/checks", CHECK, key=key)["check"]["id"] for _ in range(3)]
+    clock.advance(61)
+    ask("GET", f"/ping/{ids[0]}")
+    app.service.sweep.sweep_once()
+    assert read()["cardbeat_checks{status=on_time}"] == 1
+    assert read()["cardbeat_checks{status=overdue}"] == 2
+    ask("POST", f"/ping/{ids[1]}")
+    found = read()
+    assert found["cardbeat_checks{status=overdue}"] == 1
+    assert found["cardbeat_pings_total{recovered=false}"] == 1
+    assert found["cardbeat_pings_total{recovered=true}"] == 1
+
+
+def test_a_sweep_tells_its_age_and_duration(app, read):
+    app.service.sweep.sweep_once()
+    found = read()
+    assert 0 <= found["cardbeat_sweep_age_seconds"] < 60
+    assert 0 < found["cardbeat_sweep_duration_seconds"] < 60
+
+
+def test_alerts_are_counted_by_outcome(read):
+    outcomes = {name for name in read() if name.startswith("cardbeat_alert_attempts_total")}
+    assert outcomes == {f"cardbeat_alert_attempts_total{{outcome={it}}}" for it in ("delivered", "retried", "failed")}
+
+
+def test_no_key_or_check_id_is_in_them(app, ask):
+    key, cards_key = app.checks_key(), app.cards_key()
+    check = app.json("POST", "/checks", CHECK, key=key)["check"]
+    ask("GET", f"/ping/{check['id']}")
+    ask("GET", f"/og?title=secret&key={cards_key}")
+    ask("GET", f"/ping/{check['id']}/{key}")
+    text = ask("GET", "/metrics")[1].decode()
+    assert not any(secret in text for secret in (key, cards_key, check["id"], check["api_key_id"], "secret"))
+
+
+def test_they_are_there_when_the_database_is_not(app, monkeypatch):
+    def totals():
+        raise Unavailable("database_unavailable", "The database can't be used now; try again soon.")
+
+    monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", lambda self: totals())
+    answer = app("GET", "/metrics")
+    assert answer.status == 200
+    assert "cardbeat_checks{status=on_time}" not in samples(answer.body.decode())
+
+
+def test_a_duration_counts_for_every_bound_that_it_keeps():
+    histogram = Histogram()
+    for seconds in (BOUNDS_SECONDS[0], BOUNDS_SECONDS[0] * 1.01, 1e9):
+        histogram.observe(seconds)
+    found = samples(family("x", "histogram", "X.", histogram.samples({"route": "/"})))
+    assert found["x_bucket{route=/}{le=0.0001}"] == 1
+    assert found["x_bucket{route=/}{le=0.0005}"] == 2
+    assert found["x_bucket{route=/}{le=10}"] == 2
+    assert found["x_bucket{route=/}{le=+Inf}"] == found["x_count{route=/}"] == 3
+
+
+def test_labels_may_hold_anything():
+    value = 'a"b\\n\\c\nd{}=,'
+    assert samples(family("x", "gauge", "X.", [("", {"name": value}, 1.5)])) == {f"x{{name={value}}}": 1.5}

@@ -1,0 +1,34 @@
+"""The running artifact held against its description by schemathesis: all checks, all phases.
+
+`CARDBEAT_EXAMPLES=200` makes it thousands of cases, and random ones.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
+EXAMPLES = os.environ.get("CARDBEAT_EXAMPLES")
+TIERS = "[free]\nmax_checks = 1000000\nrenders_per_minute = 1000000\n"
+
+
+def test_schemathesis_finds_nothing(start, tmp_path):
+    (tmp_path / "tiers.toml").write_text(TIERS)
+    (tmp_path / "schemathesis.toml").write_text(f"hooks = {str(HOOKS)!r}\n")
+    # A public base URL, because schemathesis makes webhook URLs out of the ping URLs that it sees.
+    public = ("--base-url", "https://cards.example.com")
+    server = start("--tiers", "tiers.toml", "--register-per-minute", "1000000", *public)
+    amount = ["-n", EXAMPLES] if EXAMPLES else ["-n", "8", "--generation-deterministic", "--seed", "1"]
+    command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.url}/openapi.json", "--url", server.url]
+    ran = subprocess.run(
+        [*command, "--checks", "all", *amount],
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "CARDBEAT_URL": server.url, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+    )
+    print(ran.stdout)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "Traceback" not in server.log.read_text()
