@@ -130,11 +130,8 @@ class Delivery:
     def _try_turn(self) -> None:
         try:
             self._turn()
-        except Refusal:
-            # The database's, which has logged it.
-            self._pause(TROUBLE_SECONDS)
-        except Exception:
-            log.exception("no alert is sent for %g s", TROUBLE_SECONDS)
+        except Exception as error:
+            _log_unless_refused(error)
             self._pause(TROUBLE_SECONDS)
 
     def _wait(self, seconds: float) -> bool:
@@ -250,7 +247,8 @@ class Delivery:
     def _attempt(self, line: Line) -> _Report:
         try:
             letter = self._outbox.letter(line.alerts[0])
-        except Refusal:
+        except Exception as error:
+            _log_unless_refused(error)
             return _Report(line, wait_seconds=TROUBLE_SECONDS)
         if letter is None:
             return _Report(line)
@@ -293,6 +291,12 @@ def _wait_seconds(pending: Pending, now: float) -> float:
     """Seconds until a stored alert is due; a clock that was set back meanwhile can't keep it for longer than a day."""
     wait_seconds = pending.next_attempt_at - now if pending.attempts else 0
     return wait_seconds if 0 < wait_seconds <= RETRY_AFTER_SECONDS else 0
+
+
+def _log_unless_refused(error: Exception) -> None:
+    """The database logs its own trouble; anything else is a defect to be seen, but must not end all alerts."""
+    if not isinstance(error, Refusal):
+        log.exception("alerts go on in %g s", TROUBLE_SECONDS)
 
 
 def _start_small(work: Callable[[], None]) -> None:

@@ -1,0 +1,65 @@
+"""Alerts whose posts are under the test's control, and whose clocks only the test moves."""
+
+import threading
+
+from cardbeat.clock import utc_text
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.webhook import Outcome
+from tests.heart import Heart
+from tests.support import FakeClock, wait_until
+
+DELIVERED = Outcome(204)
+FAILED = Outcome(500, "The receiver answered 500.")
+BASE_URL = "https://beats.example"
+
+
+class Mail:
+    """`outcomes` is what the next posts meet; after them all are delivered. A post waits while `held` is set."""
+
+    def __init__(self, database, clock):
+        self.database = database
+        self.clock = clock
+        self.heart = Heart(database, clock)
+        self.outcomes = []
+        self.posted = []
+        self.held = threading.Event()
+        self.elapsed = FakeClock(1000)
+        self.alerts = self.another()
+
+    def another(self):
+        """Alerts as of a second process, or as after a restart."""
+        return Alerts(self.database, self.clock, BASE_URL, post=self.post, elapsed=self.elapsed)
+
+    def post(self, url, headers, body):
+        self.posted.append((url, headers, body))
+        outcome = self.outcomes.pop(0) if self.outcomes else DELIVERED
+        wait_until(lambda: not self.held.is_set())
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def record(self, check, *types):
+        now = int(self.clock())
+        for alert_type in types or ("check.test",):
+            self.database.write(lambda connection, type=alert_type: self.alerts.record(connection, type, check, now))
+        self.alerts.wake()
+
+    def pass_time(self, seconds):
+        self.clock.advance(seconds)
+        self.elapsed.advance(seconds)
+        self.alerts.wake()
+
+    def settled(self, count):
+        """Wait until that many attempts are recorded."""
+        wait_until(lambda: sum(self.alerts.totals().values()) >= count)
+
+    def states(self, check):
+        """Oldest first."""
+        return [alert["state"] for alert in reversed(self.alerts.newest(check.id))]
+
+    def in_text(self, seconds):
+        return utc_text(self.clock() + seconds)
+
+    @property
+    def ids(self):
+        return [headers["webhook-id"] for _, headers, _ in self.posted]

@@ -1,0 +1,147 @@
+"""What an alert says, and what its history keeps."""
+
+import dataclasses
+import json
+import sqlite3
+
+import pytest
+
+from cardbeat.errors import TooMany
+from cardbeat.heartbeat.outbox import KEPT, WAITING, Attempt, Outbox
+from tests.mail import Mail
+
+
+@pytest.fixture
+def mail(database, clock):
+    return Mail(database, clock)
+
+
+def body(mail, check, alert_type):
+    mail.record(check, alert_type)
+    with mail.database.read() as connection:
+        (stored,) = connection.execute("SELECT body FROM alerts ORDER BY seq DESC LIMIT 1").fetchone()
+    return json.loads(stored)
+
+
+def named(mail, name):
+    return dataclasses.replace(mail.heart.create(), name=name)
+
+
+def test_the_body_is_the_contracts(mail, clock):
+    check = mail.heart.create()
+    sent = body(mail, check, "check.overdue")
+    assert list(sent) == ["type", "timestamp", "data", "text", "content"]
+    assert sent["type"] == "check.overdue"
+    assert sent["timestamp"] == "2027-01-15T08:00:00Z"
+    assert sent["data"] == {"check": check.as_json("https://beats.example")}
+    assert sent["content"] == sent["text"]
+
+
+def test_each_kind_has_a_sentence(mail, clock):
+    check = named(mail, "nightly backup")
+    sentences = [body(mail, check, kind)["text"] for kind in ("check.overdue", "check.recovered", "check.test")]
+    assert sentences == [
+        '"nightly backup" is overdue: no ping yet, expected by 2027-01-15 08:01:00 UTC.',
+        '"nightly backup" has recovered: pinged again, next ping expected by 2027-01-15 08:01:00 UTC.',
+        'This is a test alert for "nightly backup"; its alerts arrive here.',
+    ]
+    pinged = body(mail, dataclasses.replace(check, outage=1, last_ping_at=int(clock()) + 30), "check.overdue")
+    assert "last ping 2027-01-15 08:00:30 UTC" in pinged["text"]
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "<!channel>", "@here <@U1> <!here|x>", "<@&1234>", "<https://evil.example|x>"]
+)
+def test_a_name_calls_nobody_in_a_chat(mail, name):
+    check = named(mail, name)
+    sent = body(mail, check, "check.test")
+    assert sent["data"]["check"]["name"] == name
+    for called in ("@e", "@h", "@U", "@&", "<", ">"):
+        assert called not in sent["text"]
+
+
+def test_a_name_of_any_script_arrives_as_it_is(mail):
+    check = named(mail, 'Sicherung "Ü" 夜 🌙')
+    assert body(mail, check, "check.test")["data"]["check"]["name"] == 'Sicherung "Ü" 夜 🌙'
+
+
+def test_a_check_without_webhook_has_no_alerts(mail):
+    check = mail.heart.create(webhook_url=None)
+    mail.record(check, "check.overdue", "check.test")
+    assert mail.alerts.newest(check.id) == []
+
+
+def test_an_outage_has_one_alert_of_each_kind_and_tests_are_always_new(mail):
+    check = mail.heart.create()
+    mail.record(check, *["check.overdue"] * 2, *["check.recovered"] * 2, *["check.test"] * 2)
+    assert mail.heart.alert_types(check) == ["check.overdue", "check.recovered", "check.test", "check.test"]
+
+
+def test_an_alert_for_a_check_that_is_gone_is_none(mail):
+    check = mail.heart.create()
+    mail.heart.checks.delete(mail.heart.key.id, check.id)
+    mail.record(check)
+    assert mail.alerts.newest(check.id) == []
+
+
+def test_an_alert_is_undone_with_its_transaction(mail):
+    check = mail.heart.create()
+
+    def fail(connection):
+        mail.alerts.record(connection, "check.overdue", check, 1)
+        raise sqlite3.IntegrityError
+
+    with pytest.raises(sqlite3.IntegrityError):
+        mail.database.write(fail)
+    assert mail.alerts.newest(check.id) == []
+
+
+def test_the_history_shows_the_newest_first(mail, clock):
+    check = mail.heart.create()
+    mail.record(check, "check.overdue", "check.recovered")
+    newest, oldest = mail.alerts.newest(check.id)
+    assert (oldest["type"], newest["type"]) == ("check.overdue", "check.recovered")
+    del oldest["id"]
+    assert oldest == {
+        "type": "check.overdue",
+        "state": "pending",
+        "attempts": 0,
+        "last_status": None,
+        "last_error": None,
+        "created_at": "2027-01-15 08:00:00",
+        "next_attempt_at": "2027-01-15 08:00:00",
+    }
+
+
+def seqs(mail, state):
+    with mail.database.read() as connection:
+        rows = connection.execute("SELECT seq FROM alerts WHERE state = ? ORDER BY seq", (state,))
+        return [row["seq"] for row in rows]
+
+
+def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
+    other, check = mail.heart.create(), mail.heart.create()
+    mail.record(other)
+    mail.record(check, *["check.test"] * (KEPT + 20))
+    outbox = Outbox(mail.database)
+    outbox.store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")[1:-5]])
+    assert seqs(mail, "delivered") == list(range(22, 117))
+    assert len(mail.alerts.newest(check.id)) == KEPT
+    assert len(mail.alerts.newest(other.id)) == 1
+
+
+def test_what_waits_for_a_dead_receiver_is_bounded(mail):
+    check = mail.heart.create()
+    now = int(mail.clock())
+    outbox = Outbox(mail.database)
+
+    def fill(connection):
+        for outage in range(WAITING + 50):
+            outbox.add(connection, check.id, type="check.overdue", outage=outage, body="{}", now=now)
+
+    mail.database.write(fill)
+    outbox.store([Attempt(1, "pending", 500, "The receiver answered 500.", now + 5)])
+    assert seqs(mail, "failed") == list(range(2, 51))
+    assert seqs(mail, "pending") == [1, *range(51, WAITING + 51)]
+    with pytest.raises(TooMany):
+        mail.record(check)

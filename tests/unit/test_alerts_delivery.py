@@ -1,0 +1,298 @@
+"""Delivery with posts and clocks under control: order, retries, trouble, restarts."""
+
+import math
+import sqlite3
+
+import pytest
+
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
+from cardbeat.heartbeat.webhook import Outcome
+from tests.mail import DELIVERED, FAILED, Mail
+from tests.support import wait_until
+
+
+@pytest.fixture
+def mail(database, clock):
+    mail = Mail(database, clock)
+    yield mail
+    mail.held.clear()
+    mail.alerts.stop(10)
+
+
+@pytest.fixture
+def check(mail):
+    return mail.heart.create()
+
+
+def last(mail, check):
+    """The check's oldest alert as it is shown."""
+    return mail.alerts.newest(check.id)[-1]
+
+
+def test_an_alert_is_posted_signed_and_recorded(mail, check):
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    ((url, headers, body),) = mail.posted
+    shown = last(mail, check)
+    assert url == check.webhook_url
+    assert headers["webhook-id"] == shown["id"]
+    assert headers["webhook-timestamp"] == str(mail.clock())
+    assert headers["webhook-signature"].startswith("v1,")
+    assert headers["User-Agent"].startswith("cardbeat/")
+    assert body.startswith(b'{"type":"check.test"')
+    assert (shown["state"], shown["attempts"], shown["last_status"]) == ("delivered", 1, 204)
+    assert shown["last_error"] is shown["next_attempt_at"] is None
+
+
+def test_what_was_stored_before_the_start_is_delivered(mail, check):
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.alerts.start()
+    mail.settled(2)
+    assert mail.states(check) == ["delivered", "delivered"]
+
+
+def test_an_alert_is_retried_on_schedule_with_the_same_id_then_failed(mail, check):
+    mail.outcomes = [FAILED] * 10
+    mail.alerts.start()
+    mail.record(check)
+    for attempts, seconds in enumerate(SCHEDULE_SECONDS, 1):
+        mail.settled(attempts)
+        shown = last(mail, check)
+        assert (shown["state"], shown["attempts"], shown["last_status"]) == ("pending", attempts, 500)
+        assert shown["last_error"] == FAILED.error
+        assert mail.in_text(seconds) <= shown["next_attempt_at"] <= mail.in_text(math.ceil(1.2 * seconds))
+        mail.pass_time(1.2 * seconds)
+    mail.settled(10)
+    shown = last(mail, check)
+    assert (shown["state"], shown["attempts"], shown["next_attempt_at"]) == ("failed", 10, None)
+    assert mail.ids == [shown["id"]] * 10
+    assert mail.alerts.totals() == {"delivered": 0, "retried": 9, "failed": 1}
+
+
+def test_nothing_is_retried_before_its_time(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.pass_time(4.9)
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert mail.states(check) == ["pending"]
+
+
+def test_gone_fails_at_once(mail, check):
+    mail.outcomes = [Outcome(410, "The receiver answered 410.")]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    assert mail.states(check) == ["failed"]
+
+
+def test_a_checks_alerts_go_out_in_order_past_failures(mail, check):
+    mail.outcomes = [FAILED, DELIVERED, Outcome(410, "gone"), DELIVERED]
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    mail.settled(1)
+    assert mail.states(check) == ["pending"] * 3
+    mail.pass_time(6)
+    mail.settled(4)
+    assert mail.states(check) == ["delivered", "failed", "delivered"]
+    ids = [alert["id"] for alert in reversed(mail.alerts.newest(check.id))]
+    assert mail.ids == [ids[0], *ids]
+
+
+def test_an_alert_that_waits_holds_back_no_other_check(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    other = mail.heart.create()
+    mail.record(other)
+    mail.settled(2)
+    assert mail.states(other) == ["delivered"]
+
+
+def test_a_corrected_url_receives_what_is_pending(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    set_url(mail, check, "https://other.example/y")
+    mail.pass_time(6)
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [check.webhook_url, "https://other.example/y"]
+
+
+def test_a_removed_url_fails_what_is_pending(mail, check):
+    mail.record(check)
+    set_url(mail, check, None)
+    mail.alerts.start()
+    mail.settled(1)
+    assert last(mail, check)["state"] == "failed"
+    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
+    assert mail.posted == []
+
+
+def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    mail.heart.checks.delete(mail.heart.key.id, check.id)
+    mail.pass_time(6)
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert len(mail.posted) == 2
+    wait_until(lambda: not mail.alerts._delivery._lines)
+
+
+def test_a_post_that_breaks_is_a_failed_attempt(mail, check, caplog):
+    mail.outcomes = [ValueError("never seen")]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    assert last(mail, check)["last_error"] == "The alert could not be sent; the server's log says why."
+    assert "never seen" in caplog.text
+
+
+def test_a_restart_resumes_where_it_was(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.alerts.stop(10)
+    mail.alerts = mail.another()
+    mail.alerts.start()
+    mail.pass_time(6)
+    mail.settled(1)
+    assert last(mail, check)["attempts"] == 2
+    assert len(set(mail.ids)) == 1
+
+
+def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check):
+    mail.alerts.start()
+    standby = mail.another()
+    standby.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.alerts.stop(10)
+    mail.alerts = standby
+    mail.record(check)
+    mail.settled(1)
+    assert len(mail.posted) == 2
+
+
+def test_an_alert_stored_by_another_process_is_seen(mail, check):
+    mail.alerts.start()
+    mail.database.write(lambda connection: mail.alerts.record(connection, "check.test", check, 1))
+    # As the poll does: time passes, but nobody wakes it.
+    mail.elapsed.advance(2)
+    mail.settled(1)
+
+
+def test_stopping_waits_for_what_runs_and_begins_nothing(mail, check):
+    mail.held.set()
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    wait_until(lambda: mail.posted)
+    mail.alerts.stop(0)
+    assert mail.states(check) == ["pending", "pending"]
+
+
+def test_stopping_records_what_ends_in_time(mail, check):
+    mail.held.set()
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    wait_until(lambda: mail.posted)
+    mail.held.clear()
+    mail.alerts.stop(10)
+    assert mail.states(check)[0] == "delivered"
+
+
+def test_a_clock_set_back_an_hour_delays_nothing(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.clock.advance(-3600)
+    mail.elapsed.advance(6)
+    mail.alerts.wake()
+    mail.settled(2)
+    mail.record(check)
+    mail.settled(3)
+
+
+def test_after_a_clock_was_set_far_back_the_next_start_does_not_wait(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.alerts.stop(10)
+    mail.clock.advance(-30 * 24 * 3600)
+    mail.alerts = mail.another()
+    mail.alerts.start()
+    mail.settled(1)
+
+
+def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail, check, monkeypatch):
+    full = Unavailable("database_unavailable", "The disk is full.")
+    store = mail.alerts._outbox.store
+    tries = []
+
+    def failing_store(attempts):
+        tries.append(attempts)
+        raise full
+
+    monkeypatch.setattr("cardbeat.heartbeat.delivery.TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts._outbox, "store", failing_store)
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    other = mail.heart.create()
+    mail.record(other)
+    wait_until(lambda: len(tries) > 2 and len(mail.posted) == 2)
+    monkeypatch.setattr(mail.alerts._outbox, "store", store)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered", "delivered"]
+    assert len(mail.posted) == 3
+
+
+@pytest.mark.parametrize("name", ["letter", "pending_after"])
+@pytest.mark.parametrize("error", [Unavailable("x", "It can't be read."), sqlite3.ProgrammingError("broken")])
+def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, name, error):
+    read = getattr(mail.alerts._outbox, name)
+    errors = [error]
+
+    def failing_read(seq):
+        if errors:
+            raise errors.pop()
+        return read(seq)
+
+    monkeypatch.setattr("cardbeat.heartbeat.delivery.TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts._outbox, name, failing_read)
+    mail.alerts.start()
+    mail.record(check)
+    wait_until(lambda: mail.pass_time(1) or mail.alerts.totals()["delivered"])
+    assert (mail.states(check), last(mail, check)["attempts"]) == (["delivered"], 1)
+
+
+def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, caplog):
+    def no_thread(work):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("cardbeat.heartbeat.delivery._start_small", no_thread)
+    mail.alerts.start()
+    mail.record(check)
+    wait_until(lambda: "no more threads" in caplog.text)
+    monkeypatch.undo()
+    wait_until(lambda: mail.alerts._delivery._later)
+    mail.pass_time(6)
+    mail.settled(1)
+    assert mail.states(check) == ["delivered"]
+
+
+def set_url(mail, check, webhook_url):
+    mail.database.write(
+        lambda connection: connection.execute("UPDATE checks SET webhook_url = ? WHERE id = ?", (webhook_url, check.id))
+    )

@@ -1,0 +1,153 @@
+"""The pure parts of delivery: when an alert is tried again, and whose is posted next."""
+
+import email.utils
+from collections import deque
+
+import pytest
+
+from cardbeat.heartbeat.lanes import COURIERS, HOST_COURIERS, SLOW_COURIERS, Lanes, Line
+from cardbeat.heartbeat.retries import SCHEDULE_SECONDS, verdict
+from cardbeat.heartbeat.webhook import Outcome
+
+NOW = 1_800_000_000
+FAILURE = Outcome(500, "The receiver answered 500.")
+DAY = 24 * 3600
+
+
+def wait(retry_after, attempts=1):
+    return verdict(Outcome(503, "busy", retry_after), attempts, NOW, 0).wait_seconds
+
+
+def test_the_schedule_is_the_contracts():
+    minute, hour = 60, 3600
+    waits = [verdict(FAILURE, attempts, NOW, 0).wait_seconds for attempts in range(1, 10)]
+    assert waits == [5, 30, 2 * minute, 10 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour]
+
+
+def test_the_tenth_failure_is_the_last():
+    assert verdict(FAILURE, len(SCHEDULE_SECONDS), NOW, 0).state == "pending"
+    assert verdict(FAILURE, len(SCHEDULE_SECONDS) + 1, NOW, 0).state == "failed"
+
+
+def test_jitter_only_adds():
+    for attempts, seconds in enumerate(SCHEDULE_SECONDS, 1):
+        assert verdict(FAILURE, attempts, NOW, 0.5).wait_seconds == pytest.approx(1.1 * seconds)
+        assert verdict(FAILURE, attempts, NOW, 1).wait_seconds == pytest.approx(1.2 * seconds)
+
+
+def test_2xx_is_the_end_and_so_is_410():
+    assert verdict(Outcome(200), 1, NOW, 0).state == "delivered"
+    assert verdict(Outcome(410, "gone", "60"), 1, NOW, 0).state == "failed"
+
+
+def test_retry_after_puts_the_next_attempt_off_but_never_brings_it_near():
+    assert wait("120") == 120
+    assert wait(" 120 ") == 120
+    assert wait("1") == 5
+    assert wait("0") == 5
+    assert wait("60", attempts=5) == 30 * 60
+
+
+def test_retry_after_may_be_a_date():
+    assert wait(email.utils.formatdate(NOW + 90, usegmt=True)) == 90
+    assert wait(email.utils.formatdate(NOW - 90, usegmt=True)) == 5
+
+
+def test_retry_after_is_honoured_up_to_a_day():
+    assert wait(str(DAY)) == DAY
+    assert wait(str(DAY + 1)) == DAY
+    assert wait("9" * 1000) == DAY
+    assert wait(email.utils.formatdate(NOW + 400 * DAY, usegmt=True)) == DAY
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["", "soon", "-5", "1.5", "5 s", "٣", "Thu, 99 Foo 2026 99:99:99 GMT", "²", "\x00"]
+)
+def test_a_retry_after_of_nonsense_means_nothing(nonsense):
+    assert wait(nonsense) == 5
+
+
+def line(host="a", check_seq=1):
+    return Line(check_seq, host, deque([1]))
+
+
+def lanes_with(*hosts):
+    lanes = Lanes()
+    for number, host in enumerate(hosts):
+        lanes.add(line(host, number))
+    return lanes
+
+
+def take_all(lanes):
+    return list(iter(lanes.take, None))
+
+
+def test_a_host_that_has_not_answered_gets_one_post_at_a_time():
+    lanes = lanes_with("a", "a", "b")
+    assert lanes.ready() == 2
+    assert [taken.host for taken in take_all(lanes)] == ["a", "b"]
+
+
+def test_a_host_that_answers_gets_four():
+    lanes = lanes_with(*"a" * 10)
+    lanes.done(lanes.take(), 0.1, answered=True)
+    assert len(take_all(lanes)) == HOST_COURIERS
+
+
+def test_a_host_that_turns_slow_falls_back_to_one():
+    lanes = lanes_with(*"a" * 10)
+    lanes.done(lanes.take(), 0.1, answered=True)
+    running = take_all(lanes)
+    lanes.done(running.pop(), 10, answered=False)
+    assert take_all(lanes) == []
+    while running:
+        lanes.done(running.pop(), 10, answered=False)
+    assert len(take_all(lanes)) == 1
+
+
+def test_hosts_take_turns():
+    lanes = lanes_with("a", "a", "a", "b", "c")
+    order = []
+    for _ in range(5):
+        taken = lanes.take()
+        order.append(taken.host)
+        lanes.done(taken, 0.1, answered=False)
+    assert order == ["a", "b", "c", "a", "a"]
+
+
+def test_slow_hosts_keep_to_a_lane_of_their_own():
+    hosts = [f"slow-{number}" for number in range(COURIERS)]
+    lanes = lanes_with(*hosts)
+    for taken in take_all(lanes):
+        lanes.done(taken, 10, answered=False)
+    for number, host in enumerate(hosts):
+        lanes.add(line(host, number))
+    assert len(take_all(lanes)) == SLOW_COURIERS
+    lanes.add(line("new", 9999))
+    assert [taken.host for taken in take_all(lanes)] == ["new"]
+
+
+def test_a_slow_host_that_answers_quickly_leaves_that_lane():
+    lanes = lanes_with("a")
+    lanes.done(lanes.take(), 10, answered=False)
+    lanes.add(line())
+    again = lanes.take()
+    assert again.slow
+    lanes.done(again, 0.1, answered=True)
+    lanes.add(line())
+    assert not lanes.take().slow
+
+
+def test_no_more_than_all_couriers_run_at_once():
+    lanes = lanes_with(*(str(number) for number in range(COURIERS + 100)))
+    running = take_all(lanes)
+    assert len(running) == COURIERS
+    lanes.done(running.pop(), 0.1, answered=True)
+    assert len(take_all(lanes)) == 1
+
+
+def test_nothing_is_remembered_of_quick_hosts_without_work():
+    lanes = lanes_with("a", "b")
+    for taken, seconds in zip(take_all(lanes), (0.1, 10), strict=True):
+        lanes.done(taken, seconds, answered=False)
+    assert list(lanes._hosts) == ["b"]
