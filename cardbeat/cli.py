@@ -14,7 +14,8 @@ from typing import Any
 from cardbeat import __version__
 from cardbeat.clock import utc_text, wall_clock
 from cardbeat.config import FREE, UNLIMITED, Config, Tier
-from cardbeat.database import Database, back_up
+from cardbeat.database import Database
+from cardbeat.database_file import back_up
 from cardbeat.errors import Refusal, StartupError
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import CACHE_SECONDS, Keys
@@ -33,6 +34,8 @@ from cardbeat.options import (
     seconds,
     yes_or_no,
 )
+from cardbeat.web.router import Router
+from cardbeat.web.server import Server
 
 MIB = 1024 * 1024
 MILLION = 1_000_000
@@ -89,6 +92,8 @@ def serve(argv: Sequence[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda _number, _frame: sys.exit(0))
     _require_pillow()
+    # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
+    server = Server(Router(), config.host, config.port, config.http, config.trusted_proxies)
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
     # Keys' secrets, check ids and cards are for the owner's eyes.
@@ -99,7 +104,7 @@ def serve(argv: Sequence[str]) -> int:
     access_log = logging.getLogger("cardbeat.access")
     access_log.addHandler(logging.StreamHandler())
     access_log.propagate = False
-    Service(config).run()
+    Service(config, server).run()
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The SQLite file: one writer that groups commits, a pool of readers, migrations. No business in it.
+"""The SQLite file: one writer that groups commits, a pool of readers. No business in it.
 
 SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same moment, so
 one connection writes, all others are `query_only`, and a lock file keeps a second process's writer apart.
@@ -11,11 +11,19 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from cardbeat.errors import StartupError, Unavailable
+from cardbeat.database_file import (
+    FILE_NAME,
+    check,
+    connect,
+    create_if_missing,
+    migrate,
+    open_lock_file,
+    start_up_errors,
+)
+from cardbeat.errors import Unavailable
 
 try:
     import fcntl
@@ -26,16 +34,10 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-FILE_NAME = "cardbeat.db"
-APPLICATION_ID = 0x43424541
 READERS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds the wait of the first of them."""
-BUSY_SECONDS = 5
-"""How long to wait for another program that holds the file, such as a backup tool."""
 RETRY_AFTER_SECONDS = 5
-QUICK_CHECK_BYTES = 64 * 1024 * 1024
-"""A larger file is not read through at start-up, which would keep clients waiting; `doctor` does it."""
 
 
 class Database:
@@ -47,16 +49,16 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
-        self._lock_file = _open_lock_file(folder)
-        with contextlib.ExitStack() as undo, _start_up_errors(self.path):
+        self._lock_file = open_lock_file(folder)
+        with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
             with self._only_writer():
-                _create_if_missing(self.path)
-            self._writer = _connect(self.path)
+                create_if_missing(self.path)
+            self._writer = connect(self.path)
             undo.callback(self._writer.close)
-            _check(self._writer, self.path)
+            check(self._writer, self.path)
             with self._only_writer():
-                _migrate(self._writer)
+                migrate(self._writer)
             undo.pop_all()
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._reader_slots = threading.BoundedSemaphore(READERS)
@@ -76,7 +78,7 @@ class Database:
             try:
                 connection = self._idle_readers.pop()
             except IndexError:
-                connection = _connect(self.path, query_only=True)
+                connection = connect(self.path, query_only=True)
             try:
                 yield connection
             finally:
@@ -177,141 +179,6 @@ class _Job(Generic[T]):
         return self.result
 
 
-def back_up(folder: Path, target: Path) -> None:
-    """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
-
-    Raises `StartupError` when the one can't be read or the other not written.
-    """
-    source_path = folder / FILE_NAME
-    if not source_path.is_file():
-        raise StartupError(f"there is no database at {source_path}")
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with (
-            _start_up_errors(source_path),
-            contextlib.closing(_connect(source_path, query_only=True)) as source,
-            contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
-        ):
-            _check(source, source_path)
-            source.backup(copy)
-            # Out of WAL mode the backup is one file, with nothing beside it to forget.
-            copy.execute("PRAGMA journal_mode = DELETE")
-        _sync(partial)
-        partial.replace(target)
-        _sync(target.parent)
-    except OSError as error:
-        raise StartupError(f"can't write {target}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def integrity_problems(folder: Path) -> list[str]:
-    """What SQLite's full check finds wrong, nothing if the file is sound. Reads the whole file."""
-    path = folder / FILE_NAME
-    with _start_up_errors(path), contextlib.closing(_connect(path, query_only=True)) as connection:
-        _check(connection, path)
-        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
-
-
-def last_moment_stored(folder: Path) -> int:
-    """The latest Unix second that the monitor has noted of itself, 0 if there is none. Raises `StartupError`."""
-    path = folder / FILE_NAME
-    if not path.exists():
-        return 0
-    with _start_up_errors(path), contextlib.closing(_connect(path, query_only=True)) as connection:
-        (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
-        return int(latest or 0)
-
-
-def schema_version() -> int:
-    """The version of the schema that this program writes."""
-    return len(_migrations())
-
-
-def _connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
-    try:
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
-        if query_only:
-            connection.execute("PRAGMA query_only = ON")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create_if_missing(path: Path) -> None:
-    """Build a new database beside its place and move it there, so that an empty file always means damage."""
-    if path.exists():
-        return
-    if path.with_name(path.name + "-wal").exists():
-        raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
-    partial = path.with_name(path.name + ".new")
-    partial.unlink(missing_ok=True)
-    with contextlib.closing(_connect(partial)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        _migrate(connection)
-    _sync(partial)
-    partial.replace(path)
-    _sync(path.parent)
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size == 0:
-        raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
-    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
-    if application_id != APPLICATION_ID:
-        raise StartupError(f"{path} is not a cardbeat database; move it away or choose another data folder")
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    if version > schema_version():
-        raise StartupError(f"{path} was written by a newer cardbeat (schema {version}); run that version")
-    if path.stat().st_size <= QUICK_CHECK_BYTES:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise StartupError(f"{path} is damaged; run doctor, then restore a backup or move it away")
-
-
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Bring the schema up to date, each numbered file with its version in one transaction."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    for number, script in enumerate(_migrations(), 1):
-        if number > version:
-            connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
-    connection.execute("PRAGMA journal_mode = WAL")
-
-
-def _migrations() -> list[str]:
-    folder = resources.files("cardbeat") / "schema"
-    return [file.read_text("utf-8") for file in sorted(folder.iterdir(), key=lambda file: file.name)]
-
-
-def _open_lock_file(folder: Path) -> int:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Owner only: the folder holds webhook secrets and check ids.
-        return os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
-
-
-@contextlib.contextmanager
-def _start_up_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.DatabaseError as error:
-        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
-        raise StartupError(f"can't use {path}: {error}") from None
-    except OSError as error:
-        raise StartupError(f"can't use {path}: {error.strerror}") from None
-
-
 @contextlib.contextmanager
 def _unavailable(deed: str) -> Iterator[None]:
     try:
@@ -339,11 +206,3 @@ def _translated(error: Exception) -> Exception:
         sentence = "The database can't be used now; try again soon."
         return Unavailable("database_unavailable", sentence, RETRY_AFTER_SECONDS)
     return error
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

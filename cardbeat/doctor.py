@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cardbeat.clock import utc_text
-from cardbeat.database import FILE_NAME, integrity_problems, last_moment_stored
+from cardbeat.database_file import FILE_NAME, integrity_problems, last_moment_stored
 from cardbeat.errors import StartupError
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

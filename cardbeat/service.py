@@ -23,7 +23,6 @@ from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
@@ -33,16 +32,18 @@ ALERTS_STOP_SECONDS = 2
 
 
 class Service:
-    """The service, bound to its address but not yet serving. Raises `StartupError` if it can't run as configured."""
+    """All parts of the service, put behind a server that serves nothing yet.
 
-    def __init__(self, config: Config, clock: Clock = wall_clock) -> None:
+    Raises `StartupError` if it can't run as configured; the server is closed then.
+    """
+
+    def __init__(self, config: Config, server: Server, clock: Clock = wall_clock) -> None:
         with contextlib.ExitStack() as undo:
-            self.router = Router()
-            self.server = Server(self.router, config.host, config.port, config.http, config.trusted_proxies)
-            undo.callback(self.server.server_close)
+            self.server = server
+            undo.callback(server.server_close)
             self.database = Database(config.data)
             undo.callback(self.database.close)
-            base_url = config.base_url or self.server.url
+            base_url = config.base_url or server.url
             renders = RateLimit()
             keys = Keys(self.database, clock, config.tiers)
             self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
@@ -53,7 +54,7 @@ class Service:
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
             answers = Answers()
-            self.server.observe = answers.observe
+            server.observe = answers.observe
             for part in (
                 KeyRoutes(
                     keys,
@@ -69,7 +70,7 @@ class Service:
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):
-                self.router.add(part.routes())
+                server.router.add(part.routes())
             undo.pop_all()
 
     def run(self) -> None:

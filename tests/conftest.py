@@ -7,7 +7,7 @@ import pytest
 
 from cardbeat.config import Config
 from cardbeat.database import Database
-from tests.support import App, FakeClock
+from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact"]
 
@@ -31,8 +31,6 @@ def config(tmp_path: Path) -> Config:
 
 @pytest.fixture
 def app(config: Config, clock: FakeClock) -> Iterator[App]:
-    from cardbeat.service import Service
-
-    service = Service(config, clock)
+    service = service_of(config, clock)
     yield App(service, clock)
     service.close()

@@ -5,7 +5,10 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from cardbeat.config import Config
 from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Router
+from cardbeat.web.server import Server
 
 if TYPE_CHECKING:
     from cardbeat.service import Service
@@ -22,6 +25,13 @@ class FakeClock:
 
     def advance(self, seconds: float) -> None:
         self.now += seconds
+
+
+def service_of(config: Config, clock: Callable[[], float]) -> "Service":
+    """The service of a config, bound and not serving; whoever asks for it closes it."""
+    from cardbeat.service import Service
+
+    return Service(config, Server(Router(), config.host, config.port, config.http, config.trusted_proxies), clock)
 
 
 class App:
@@ -49,7 +59,7 @@ class App:
             body = json.dumps(json_body).encode()
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
-        return self.service.router.handle(Request(method, target, path, query, sent, body, client, id="test"))
+        return self.service.server.router.handle(Request(method, target, path, query, sent, body, client, id="test"))
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:
         """The body of an answer that is expected to be JSON."""

@@ -5,7 +5,7 @@ import itertools
 import json
 import threading
 
-from cardbeat.database import integrity_problems
+from cardbeat.database_file import integrity_problems
 from tests.support import wait_until
 
 CLIENTS = 16

@@ -7,8 +7,7 @@ import pytest
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.service import Service
-from tests.support import App
+from tests.support import App, service_of
 
 GOOD = {"name": "nightly backup", "period_seconds": 3600, "grace_seconds": 60, "webhook_url": "https://hooks.example/x"}
 MEMBERS = [
@@ -31,7 +30,7 @@ def check(app, key):
 
 @contextlib.contextmanager
 def serving(config, clock):
-    service = Service(config, clock)
+    service = service_of(config, clock)
     yield App(service, clock)
     service.close()
 

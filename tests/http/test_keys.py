@@ -4,8 +4,7 @@ import threading
 import pytest
 
 from cardbeat.keys.store import Keys
-from cardbeat.service import Service
-from tests.support import App
+from tests.support import App, service_of
 
 
 def bodies(app):
@@ -85,7 +84,7 @@ def test_an_unknown_member_is_named(app):
 
 
 def test_registration_is_limited_for_each_address(tmp_path, config, clock):
-    service = Service(type(config)(data=tmp_path, port=0, register_per_minute=2), clock)
+    service = service_of(type(config)(data=tmp_path, port=0, register_per_minute=2), clock)
     app = App(service, clock)
     try:
         assert [app("POST", "/register").status for _ in range(3)] == [201, 201, 429]
@@ -98,7 +97,7 @@ def test_registration_is_limited_for_each_address(tmp_path, config, clock):
 
 
 def test_refused_registrations_do_not_count(tmp_path, config, clock):
-    service = Service(type(config)(data=tmp_path, port=0, register_per_minute=1), clock)
+    service = service_of(type(config)(data=tmp_path, port=0, register_per_minute=1), clock)
     app = App(service, clock)
     try:
         assert app("POST", "/register", {"email": "nobody"}).status == 400
@@ -108,7 +107,7 @@ def test_refused_registrations_do_not_count(tmp_path, config, clock):
 
 
 def test_closed_registration_is_refused(tmp_path, config, clock):
-    service = Service(type(config)(data=tmp_path, port=0, registration_open=False), clock)
+    service = service_of(type(config)(data=tmp_path, port=0, registration_open=False), clock)
     try:
         answer = App(service, clock)("POST", "/register")
         assert (answer.status, json.loads(answer.body)["code"]) == (403, "registration_closed")

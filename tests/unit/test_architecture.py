@@ -13,7 +13,8 @@ PACKAGE = ROOT / "cardbeat"
 LAYERS = [
     {"cardbeat"},
     {"errors", "clock", "config"},
-    {"database", "web"},
+    {"database_file", "web"},
+    {"database"},
     {"keys"},
     {"cards", "heartbeat"},
     {"health", "metrics", "openapi", "pages", "doctor"},
@@ -23,7 +24,13 @@ LAYERS = [
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 LONE = {"cards", "heartbeat"}
-SOCKETS_ALLOWED = {"web/server.py", "web/listener.py", "web/connection.py", "heartbeat/webhook.py", "heartbeat/report.py"}
+SOCKETS_ALLOWED = {
+    "web/server.py",
+    "web/listener.py",
+    "web/connection.py",
+    "heartbeat/webhook.py",
+    "heartbeat/report.py",
+}
 
 
 def part_of(module: str) -> str:

@@ -3,7 +3,8 @@ import threading
 
 import pytest
 
-from cardbeat.database import FILE_NAME, Database, back_up, integrity_problems, schema_version
+from cardbeat.database import Database
+from cardbeat.database_file import FILE_NAME, back_up, integrity_problems, schema_version
 from cardbeat.errors import Refusal, StartupError, Unavailable
 
 

@@ -1,0 +1,160 @@
+"""The database file on disk: created, checked, brought up to date, copied. Nothing here is part of serving."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+from cardbeat.errors import StartupError
+
+FILE_NAME = "cardbeat.db"
+APPLICATION_ID = 0x43424541
+BUSY_SECONDS = 5
+"""How long to wait for another program that holds the file, such as a backup tool."""
+QUICK_CHECK_BYTES = 64 * 1024 * 1024
+"""A larger file is not read through at start-up, which would keep clients waiting; `doctor` does it."""
+
+
+def back_up(folder: Path, target: Path) -> None:
+    """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
+
+    Raises `StartupError` when the one can't be read or the other not written.
+    """
+    source_path = folder / FILE_NAME
+    if not source_path.is_file():
+        raise StartupError(f"there is no database at {source_path}")
+    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        with (
+            start_up_errors(source_path),
+            contextlib.closing(connect(source_path, query_only=True)) as source,
+            contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
+        ):
+            check(source, source_path)
+            source.backup(copy)
+            # Out of WAL mode the backup is one file, with nothing beside it to forget.
+            copy.execute("PRAGMA journal_mode = DELETE")
+        _sync(partial)
+        partial.replace(target)
+        _sync(target.parent)
+    except OSError as error:
+        raise StartupError(f"can't write {target}: {error.strerror}") from None
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def integrity_problems(folder: Path) -> list[str]:
+    """What SQLite's full check finds wrong, nothing if the file is sound. Reads the whole file."""
+    path = folder / FILE_NAME
+    with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
+        check(connection, path)
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
+
+
+def last_moment_stored(folder: Path) -> int:
+    """The latest Unix second that the monitor has noted of itself, 0 if there is none. Raises `StartupError`."""
+    path = folder / FILE_NAME
+    if not path.exists():
+        return 0
+    with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
+        (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
+        return int(latest or 0)
+
+
+def schema_version() -> int:
+    """The version of the schema that this program writes."""
+    return len(_migrations())
+
+
+def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+        if query_only:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def create_if_missing(path: Path) -> None:
+    """Build a new database beside its place and move it there, so that an empty file always means damage."""
+    if path.exists():
+        return
+    if path.with_name(path.name + "-wal").exists():
+        raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
+    partial = path.with_name(path.name + ".new")
+    partial.unlink(missing_ok=True)
+    with contextlib.closing(connect(partial)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        migrate(connection)
+    _sync(partial)
+    partial.replace(path)
+    _sync(path.parent)
+
+
+def check(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        raise StartupError(f"{path} is not a cardbeat database; move it away or choose another data folder")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    if version > schema_version():
+        raise StartupError(f"{path} was written by a newer cardbeat (schema {version}); run that version")
+    if path.stat().st_size <= QUICK_CHECK_BYTES:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise StartupError(f"{path} is damaged; run doctor, then restore a backup or move it away")
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the schema up to date, each numbered file with its version in one transaction."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for number, script in enumerate(_migrations(), 1):
+        if number > version:
+            connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _migrations() -> list[str]:
+    folder = resources.files("cardbeat") / "schema"
+    return [file.read_text("utf-8") for file in sorted(folder.iterdir(), key=lambda file: file.name)]
+
+
+def open_lock_file(folder: Path) -> int:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Owner only: the folder holds webhook secrets and check ids.
+        return os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def start_up_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
+        raise StartupError(f"can't use {path}: {error}") from None
+    except OSError as error:
+        raise StartupError(f"can't use {path}: {error.strerror}") from None
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
