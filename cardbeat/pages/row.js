@@ -2,7 +2,7 @@
 
 import { copies } from "./copy.js";
 import { fromTemplate, part, setText } from "./dom.js";
-import { dateText, durationText, fromNow, parseTime, serverNow } from "./time.js";
+import { dateText, durationText, fromNow, parseTime } from "./time.js";
 
 const STATUS = { on_time: "On time", overdue: "Overdue" };
 
@@ -37,24 +37,17 @@ export class Row {
 
   /** Says again how long ago and how soon. */
   showTimes() {
-    const { last_ping_at: last, deadline_at: deadline, status } = this.check;
-    this.#showTime("last", last, "Never");
-    this.#showTime("deadline", deadline);
-    const passed = status === "overdue" || parseTime(deadline) < serverNow();
-    setText(this.part("deadline-label"), passed ? "Was due" : "Due");
+    this.#showTime("last", this.check.last_ping_at);
+    this.#showTime("deadline", this.check.deadline_at);
   }
 
-  #showTime(name, text, none) {
+  #showTime(name, text) {
     const node = this.part(name);
     const time = text && parseTime(text);
-    setText(node, time ? fromNow(time) : none);
+    setText(node, time ? fromNow(time) : "Never");
     setText(this.part(`${name}-date`), time ? dateText(time) : "");
-    if (text) {
-      node.dateTime = `${text.replace(" ", "T")}Z`;
-      node.title = `${text} UTC`;
-    } else {
-      node.removeAttribute("datetime");
-    }
+    node.dateTime = time ? `${text.replace(" ", "T")}Z` : "";
+    node.title = time ? `${text} UTC` : "";
   }
 
   // Twenty buttons called "Edit" say nothing to who hears them in a list.
