@@ -48,6 +48,6 @@ class Connection:
         self.phase = phase
         self.events = 0
         """What the selector watches for; 0 while it does not know the connection."""
-        self.unsent = memoryview(b"")
+        self.unsent: memoryview | None = None
         self.then: Act = phase.expired
         """What follows once everything is sent."""

@@ -138,19 +138,20 @@ class Reader:
         return request
 
     def _head(self) -> Request | None:
+        buffer = self._buffer
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        while self._buffer.startswith(b"\r\n"):
-            self._buffer = self._buffer[2:]
-        end = self._buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
+        while buffer.startswith(b"\r\n"):
+            buffer = self._buffer = buffer[2:]
+        end = buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
         if end < 4:
-            self._check_part(self._buffer)
+            self._check_part(buffer)
             return None
-        head, self._buffer = self._buffer[:end], self._buffer[end:]
-        match = _HEAD.fullmatch(head)
+        match = _HEAD.match(buffer)
         if match is None or end > self._limits.request_line_bytes:
-            self._check_part(head)
+            self._check_part(buffer[:end])
         if match is None:
             raise Refusal(400, *_BAD_HEADER)
+        self._buffer = buffer[end:]
         self._checked = 0
         return self._begin(*match.groups())
 

@@ -199,20 +199,24 @@ class Server(ThreadingHTTPServer):
 
     def _welcome(self, sock: socket.socket, address: Any) -> None:
         sock.setblocking(False)
-        peer = parse_address(address[0])
-        trusted = bool(self._trusted_proxies) and is_trusted(peer, self._trusted_proxies)
-        connection = Connection(sock, str(peer), trusted, Reader(self._limits, self._fields), self._header)
+        peer = address[0].removeprefix("::ffff:")
+        trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
+        connection = Connection(sock, peer, trusted, Reader(self._limits, self._fields), self._header)
         self.connections += 1
-        self._enter(connection, self._header)
+        self._header.members[connection] = self._now + self._header.seconds
+        # The request has often come already: reading at once spares a client of one request the selector.
+        self._guarded(connection, self._read)
 
     def _enter(self, connection: Connection, phase: Phase) -> None:
         connection.phase.members.pop(connection, None)
         connection.phase = phase
         phase.members[connection] = self._now + phase.seconds
-        if phase.events not in (None, connection.events):
-            self._watch(connection, phase.events or 0)
+        if phase.events is not None:
+            self._watch(connection, phase.events)
 
     def _watch(self, connection: Connection, events: int) -> None:
+        if events == connection.events:
+            return
         if not connection.events:
             self._selector.register(connection.socket, events, partial(self._ready, connection))
         elif events:
@@ -242,12 +246,13 @@ class Server(ThreadingHTTPServer):
         try:
             data = connection.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            return
+            return self._watch(connection, selectors.EVENT_READ)
         if data:
             connection.reader.feed(data)
             self._serve(connection, answered=False)
         else:
             self._close(connection)
+        return None
 
     def _serve(self, connection: Connection, *, answered: bool) -> None:
         """Answer the requests that are whole, in turn, as far as that goes without waiting."""
@@ -279,9 +284,11 @@ class Server(ThreadingHTTPServer):
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
         reader = connection.reader
         phase = self._body if reader.in_body else self._header if reader.has_part else self._idle
-        fresh = connection.phase is self._header and phase is self._idle
-        if answered or not (connection.phase is phase or fresh):
+        blank = connection.phase is self._header and phase is self._idle
+        if answered or not (connection.phase is phase or blank):
             self._enter(connection, phase)
+        else:
+            self._watch(connection, selectors.EVENT_READ)
         if reader.expects_continue:
             reader.expects_continue = False
             connection.socket.send(CONTINUE)
@@ -345,18 +352,18 @@ class Server(ThreadingHTTPServer):
             sent = connection.socket.send(data)
         except BlockingIOError:
             sent = 0
-        connection.unsent = memoryview(data)[sent:]
-        return not connection.unsent
+        connection.unsent = memoryview(data)[sent:] if sent < len(data) else None
+        return connection.unsent is None
 
     def _after(self, connection: Connection, then: Act) -> None:
         """Go on with `then` once everything is sent."""
-        if not connection.unsent:
+        if connection.unsent is None:
             return then(connection)
         connection.then = then
         return self._enter(connection, self._writing)
 
     def _write(self, connection: Connection) -> None:
-        if self._send(connection, connection.unsent):
+        if connection.unsent is None or self._send(connection, connection.unsent):
             connection.then(connection)
 
     def _next(self, connection: Connection) -> None:

@@ -19,13 +19,18 @@ class Workers:
         self._lock = threading.Lock()
 
     def submit(self, job: Callable[[], None]) -> None:
+        self._jobs.put(job)
         with self._lock:
             self._unfinished += 1
-            missing = self._started < min(self._unfinished, self._limit)
-            self._started += missing
-        self._jobs.put(job)
-        if missing:
-            threading.Thread(target=self._work, name=f"worker-{self._started}", daemon=True).start()
+            if self._started >= min(self._unfinished, self._limit):
+                return
+            self._started += 1
+        try:
+            threading.Thread(target=self._work, name="worker", daemon=True).start()
+        except RuntimeError:
+            # The system grants no more threads: those there are take the job.
+            with self._lock:
+                self._started -= 1
 
     def stop(self) -> None:
         """Let every thread end once its job and those already queued are done."""
