@@ -1,0 +1,104 @@
+"""`kill -9` at every point between a change of status and its recorded delivery: each alert arrives."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.receiver import Receiver
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CHILD = """
+import os, signal, sys, time
+from pathlib import Path
+
+from cardbeat.config import Tier
+from cardbeat.database import Database
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.check import Settings
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.outbox import Outbox
+from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.webhook import Sender
+from cardbeat.keys.store import Keys
+
+folder, url, owner, name, moment, calls = sys.argv[1:]
+left = int(calls)
+
+
+def dies_in(owner, name, moment):
+    whole = getattr(owner, name)
+
+    def part(*args, **options):
+        global left
+        left -= 1
+        if left == 0 and moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = whole(*args, **options)
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, name, part)
+
+
+if owner:
+    dies_in(globals()[owner], name, moment)
+database = Database(Path(folder))
+alerts = Alerts(database, time.time, "http://localhost", True)
+keys = Keys(database, time.time, {"free": Tier()})
+checks = Checks(database, time.time, alerts)
+with database.read() as connection:
+    known = [row["id"] for row in connection.execute("SELECT id FROM checks")]
+if not known:
+    key = keys.issue("ops@example.com").key
+    long_ago = Checks(database, lambda: time.time() - 3600, alerts)
+    known = [long_ago.create(key, Settings(f"job {number}", 60, 0, url)).id for number in range(3)]
+alerts.start()
+Sweep(database, time.time, alerts, 60).sweep_once()
+for check_id in known:
+    checks.ping(check_id)
+while any(alert["state"] == "pending" for check_id in known for alert in alerts.newest(check_id)):
+    time.sleep(0.01)
+alerts.stop(5)
+database.close()
+"""
+
+POINTS = [
+    ("Alerts", "record", "after"),  # stored, not committed
+    ("Sweep", "_turn_due", "after"),
+    ("Sweep", "sweep_once", "after"),  # committed
+    ("Checks", "ping", "after"),
+    ("Outbox", "pending_after", "before"),
+    ("Outbox", "letter", "before"),  # in a courier's hands
+    ("Sender", "post", "before"),
+    ("Sender", "post", "after"),  # sent, not recorded
+    ("Outbox", "store", "before"),
+    ("Outbox", "store", "after"),  # recorded
+]
+
+
+def run(folder, url, point=("", "", ""), call=0):
+    command = [sys.executable, "-c", CHILD, str(folder), url, *point, str(call)]
+    return subprocess.run(command, cwd=ROOT, timeout=60, check=False).returncode
+
+
+@pytest.mark.parametrize("call", [1, 3])
+@pytest.mark.parametrize("point", POINTS, ids="-".join)
+def test_every_alert_arrives_after_a_kill(tmp_path, point, call):
+    with Receiver() as receiver:
+        killed = run(tmp_path, receiver.url, point, call)
+        assert run(tmp_path, receiver.url) == 0
+    assert killed == -signal.SIGKILL or (killed, call) == (0, 3)
+    arrived = {received.id: received.json for received in receiver.received}
+    told = [(alert["data"]["check"]["name"], alert["type"]) for alert in arrived.values()]
+    expected = [(f"job {job}", f"check.{kind}") for job in range(3) for kind in ("overdue", "recovered")]
+    # One id for each outage and kind, however often it was sent, and each check's in order.
+    assert sorted(told) == expected
+    for job in range(3):
+        assert [kind for name, kind in told if name == f"job {job}"] == ["check.overdue", "check.recovered"]
+    # At most what was under way at the kill was sent twice.
+    assert len(receiver.received) <= len(expected) + 4

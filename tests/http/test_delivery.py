@@ -1,0 +1,165 @@
+"""Alerts from the whole application to real receivers."""
+
+import base64
+import dataclasses
+import time
+
+import pytest
+from standardwebhooks.webhooks import Webhook
+
+from tests.receiver import Receiver, answer, hang, repeat
+from tests.support import App, FakeClock, service_of, wait_until
+
+PERIOD_SECONDS = 60
+
+
+class Customer:
+    """Somebody with a key, checks and a receiver, at an application whose alerts are delivered."""
+
+    def __init__(self, app):
+        self.app = app
+        issued = app.json("POST", "/register", {"email": "ops@example.com"})
+        self.key = issued["key"]
+        self.secret = issued["webhook_secret"]
+
+    def check(self, webhook_url, name="nightly backup"):
+        body = {"name": name, "period_seconds": PERIOD_SECONDS, "grace_seconds": 0, "webhook_url": webhook_url}
+        return self.app.json("POST", "/checks", body, key=self.key)["check"]
+
+    def goes_overdue(self):
+        self.app.clock.advance(PERIOD_SECONDS + 1)
+        self.app.service.sweep.sweep_once()
+
+    def test_alert(self, check):
+        assert self.app("POST", f"/checks/{check['id']}/test-alert", key=self.key).status == 202
+
+    def alerts(self, check):
+        return self.app.json("GET", f"/checks/{check['id']}/alerts", key=self.key)["alerts"]
+
+    def states(self, check):
+        return [alert["state"] for alert in self.alerts(check)]
+
+    def verified(self, received):
+        """The body, if an independent verifier accepts it under this key's secret."""
+        return Webhook(self.secret).verify(received.body, received.headers)
+
+
+@pytest.fixture
+def customer(config):
+    # The verifier compares with its own clock.
+    clock = FakeClock(time.time() - PERIOD_SECONDS - 1)
+    customer = Customer(delivering(config, clock))
+    yield customer
+    customer.app.service.close()
+
+
+def delivering(config, clock):
+    service = service_of(dataclasses.replace(config, allow_private_webhooks=True), clock)
+    service.alerts.start()
+    return App(service, clock)
+
+
+def test_an_outage_is_told_and_its_end_too_signed_for_any_verifier(customer):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        customer.goes_overdue()
+        wait_until(lambda: len(receiver.received) == 1)
+        customer.app("GET", f"/ping/{check['id']}")
+        wait_until(lambda: len(receiver.received) == 2)
+        wait_until(lambda: customer.states(check) == ["delivered", "delivered"])
+    overdue, recovered = map(customer.verified, receiver.received)
+    assert (overdue["type"], overdue["data"]["check"]["status"]) == ("check.overdue", "overdue")
+    assert (recovered["type"], recovered["data"]["check"]["status"]) == ("check.recovered", "on_time")
+    assert overdue["data"]["check"].keys() == check.keys()
+    assert recovered["data"]["check"]["ping_url"] == check["ping_url"]
+    assert receiver.ids == [alert["id"] for alert in reversed(customer.alerts(check))]
+
+
+def test_a_test_alert_is_sent_like_a_real_one(customer):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    assert customer.verified(receiver.received[0])["type"] == "check.test"
+
+
+def test_every_attempt_is_signed_anew_under_the_same_id(customer, monkeypatch):
+    monkeypatch.setattr("cardbeat.heartbeat.retries.SCHEDULE_SECONDS", (0.1, 0.1))
+    with Receiver(answer(500), answer(302, "Location: /x\r\n"), answer()) as receiver:
+        check = customer.check(receiver.url)
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    assert customer.alerts(check)[0]["attempts"] == 3
+    assert len(set(receiver.ids)) == 1
+    assert [customer.verified(received)["type"] for received in receiver.received] == ["check.test"] * 3
+
+
+@pytest.mark.parametrize("stream", [repeat(b"HTTP"), repeat(b"x", first=b"HTTP/1.1 200 OK\r\n\r\n"), hang])
+def test_a_receiver_that_holds_on_holds_up_nobody(customer, stream):
+    with Receiver(stream) as bad, Receiver() as good:
+        held = [customer.check(bad.url) for _ in range(10)]
+        checks = [customer.check(good.url) for _ in range(10)]
+        customer.goes_overdue()
+        wait_until(lambda: len(good.received) == 10)
+        assert bad.connections == 1
+        assert all(customer.states(check) == ["pending"] for check in held)
+        wait_until(lambda: all(customer.states(check) == ["delivered"] for check in checks))
+
+
+def test_at_most_four_posts_at_a_time_go_to_one_host(customer):
+    def slow(receiver, connection):
+        # Long enough for others to come beside it, if they would.
+        receiver.read(connection)
+        receiver.released.wait(0.05)
+        connection.sendall(b"HTTP/1.1 204 No Content\r\n\r\n")
+
+    with Receiver(slow) as receiver:
+        for _ in range(30):
+            customer.check(receiver.url)
+        customer.goes_overdue()
+        wait_until(lambda: len(receiver.received) == 30)
+    assert 1 < receiver.most_at_once <= 4
+
+
+def test_a_checks_alerts_arrive_in_order(customer):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        for _ in range(10):
+            customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered"] * 10)
+    assert receiver.ids == [alert["id"] for alert in reversed(customer.alerts(check))]
+
+
+def test_after_a_restart_what_was_pending_arrives_under_the_same_id(customer, config):
+    with Receiver(answer(500), answer()) as receiver:
+        check = customer.check(receiver.url)
+        customer.test_alert(check)
+        wait_until(lambda: customer.alerts(check)[0]["attempts"] == 1)
+        customer.app.service.close()
+        customer.app.clock.advance(60)
+        customer.app = delivering(config, customer.app.clock)
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    assert len(receiver.received) == 2
+    assert len(set(receiver.ids)) == 1
+
+
+def test_without_the_flag_a_private_receiver_gets_nothing(app):
+    app.service.alerts.start()
+    customer = Customer(app)
+    with Receiver() as receiver:
+        check = customer.check(f"http://receiver.invalid:{receiver.port}/")
+        app.service.database.write(
+            lambda connection: connection.execute("UPDATE checks SET webhook_url = ?", (receiver.url,))
+        )
+        customer.test_alert(check)
+        wait_until(lambda: customer.alerts(check)[0]["attempts"] == 1)
+    shown = customer.alerts(check)[0]
+    assert (shown["state"], shown["last_status"]) == ("pending", None)
+    assert "private or reserved" in shown["last_error"]
+    assert receiver.connections == 0
+
+
+def test_the_secret_is_standard_webhooks_own_form(customer):
+    prefix, _, encoded = customer.secret.partition("_")
+    assert prefix == "whsec"
+    assert 24 <= len(base64.b64decode(encoded, validate=True)) <= 64
