@@ -38,7 +38,8 @@ CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "
 PNG: Final[Json] = {"image/png": {}}
 CHECK: Final[Json] = {"check": CHECK_EXAMPLE}
 CHECK_LINKS: Final[Json] = {
-    name: link(name) for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping")
+    name: link(name)
+    for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping", "pingByPost")
 }
 ID: Final[Json] = {"name": "id", "in": "path", "required": True, "schema": CHECK_ID_SCHEMA, "example": CHECK_ID}
 IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while it still holds.", '"d1e8a70b5ccab1dc"')
