@@ -70,7 +70,9 @@ class Credit:
         _put(connection, "credit_before", now if seconds > 0 else now - (listened or 0) - 1)
         _put(connection, "credit_after_seq", 0)
         self.note_sweep(connection)
-        log.warning("nobody listened, or the clock was set, for %d s: the checks on time are credited", seconds)
+        log.warning(
+            "nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds
+        )
         return True
 
     def _finish(self, stopping: threading.Event) -> None:

@@ -174,6 +174,17 @@ def test_a_jump_of_the_clock_alerts_nobody_wrongly_and_loses_nobody(heart, jump)
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_the_clock_takes_the_deadlines_with_it(heart, jump):
+    check = heart.create(3 * HOUR)
+    for _ in range(2 * HOUR // SWEEP_SECONDS):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart)
+    heart.clock.advance(jump)
+    beat(heart)
+    assert heart.read(check).deadline_at == check.deadline_at + jump
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
 def test_a_ping_between_a_jump_and_the_next_sweep_counts_in_full(heart, jump):
     check = heart.create(1000)
     beat(heart)
