@@ -9,7 +9,8 @@ from cardbeat.clock import Clock, utc_text
 from cardbeat.database import Database
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.delivery import Delivery, Post
+from cardbeat.heartbeat.courier import Courier, Post
+from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.outbox import WAITING, Outbox
 from cardbeat.heartbeat.webhook import Sender
 
@@ -34,12 +35,20 @@ class Alerts:
     ) -> None:
         self._base_url = base_url
         self._outbox = Outbox(database)
-        post = post or Sender(allow_private_webhooks).post
-        self._delivery = Delivery(self._outbox, post, clock, database.path.with_name("delivery.lock"), elapsed)
-        self.start = self._delivery.start
-        self.stop = self._delivery.stop
-        self.wake = self._delivery.wake
-        self.totals = self._delivery.totals
+        courier = Courier(self._outbox, post or Sender(allow_private_webhooks).post, clock)
+        self._delivery = Delivery(self._outbox, courier, clock, database.path.with_name("delivery.lock"), elapsed)
+
+    def start(self) -> None:
+        """Begin to deliver, first of all what an earlier process left."""
+        self._delivery.start()
+
+    def stop(self, seconds: float) -> None:
+        """Begin no more posts; wait at most `seconds` for those that run. What is left is sent after a restart."""
+        self._delivery.stop(seconds)
+
+    def totals(self) -> dict[str, int]:
+        """Attempts since the start by what came of them: delivered, retried, failed."""
+        return self._delivery.totals()
 
     def record(self, connection: sqlite3.Connection, alert_type: str, check: Check, now: int) -> None:
         """Store an alert inside the caller's transaction; `wake` must follow its commit.
@@ -54,6 +63,10 @@ class Alerts:
         outage = None if alert_type == TEST else check.outage
         body = self._body(alert_type, check, now)
         self._outbox.add(connection, check.id, type=alert_type, outage=outage, body=body, now=now)
+
+    def wake(self) -> None:
+        """Alerts are stored and committed."""
+        self._delivery.wake()
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """A check's history as the contract shows it, newest first, at most 100."""

@@ -10,21 +10,18 @@ import itertools
 import logging
 import math
 import os
-import random
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from cardbeat.clock import Clock
 from cardbeat.errors import Refusal
+from cardbeat.heartbeat.courier import Courier, Report, host_of
 from cardbeat.heartbeat.lanes import Lanes, Line
-from cardbeat.heartbeat.outbox import Attempt, Letter, Outbox, Pending
-from cardbeat.heartbeat.retries import RETRY_AFTER_SECONDS, verdict
-from cardbeat.heartbeat.target import Refused, parse
-from cardbeat.heartbeat.webhook import Outcome, signed_headers
+from cardbeat.heartbeat.outbox import Outbox, Pending
+from cardbeat.heartbeat.retries import RETRY_AFTER_SECONDS
 
 try:
     import fcntl
@@ -32,9 +29,6 @@ except ImportError:  # Windows: one process a data folder
     fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
-
-Post = Callable[[str, Mapping[str, str], bytes], Outcome]
-"""One attempt: URL, headers and body to what came of it."""
 
 POLL_SECONDS = 1.0
 """How soon another process's alerts are seen, or that it has let go of the lock."""
@@ -47,29 +41,13 @@ BATCH = 500
 STACK_BYTES = 512 * 1024
 """Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
 
-_NO_URL = Outcome(error="The check has no webhook URL any more.", final=True)
-_BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Report:
-    """What a courier brings back. Without `wait_seconds` the line's first alert is finished or gone."""
-
-    line: Line
-    attempt: Attempt | None = None
-    wait_seconds: float | None = None
-    host: str | None = None
-    """The line's new host where its check has a new URL."""
-
 
 class Delivery:
     """Delivers until `stop`. `lock_path` is the lock file, `elapsed` a clock that only goes forward."""
 
-    def __init__(
-        self, outbox: Outbox, post: Post, clock: Clock, lock_path: Path, elapsed: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, outbox: Outbox, courier: Courier, clock: Clock, lock_path: Path, elapsed: Clock) -> None:
         self._outbox = outbox
-        self._post = post
+        self._courier = courier
         self._clock = clock
         self._elapsed = elapsed
         self._lock_path = lock_path
@@ -83,7 +61,7 @@ class Delivery:
         # Shared with the couriers and callers, under this condition's lock.
         self._changed = threading.Condition()
         self._lanes = Lanes()
-        self._reports: deque[_Report] = deque()
+        self._reports: deque[Report] = deque()
         self._woken = False
         self._stopping = False
         self._abandoned = False
@@ -118,31 +96,29 @@ class Delivery:
         return dict(self._totals)
 
     def _run(self) -> None:
-        try:
-            while not _taken(self._lock_file) and self._wait(POLL_SECONDS):
-                pass
-            while self._wait(self._idle_seconds()):
-                time.sleep(GATHER_SECONDS)
-                self._try_turn()
-        finally:
+        while not _taken(self._lock_file) and self._pause(POLL_SECONDS):
+            pass
+        while self._wait(self._idle_seconds()):
+            time.sleep(GATHER_SECONDS)
+            try:
+                self._turn()
+            except Exception as error:
+                _log(error)
+                self._pause(TROUBLE_SECONDS)
+        if not self._lanes.running:
+            # Else a post is still on its way, and the lock goes with the process.
             os.close(self._lock_file)
 
-    def _try_turn(self) -> None:
-        try:
-            self._turn()
-        except Exception as error:
-            _log_unless_refused(error)
-            self._pause(TROUBLE_SECONDS)
-
     def _wait(self, seconds: float) -> bool:
-        """Sleep until there is something to do; False once nothing is left to do for ever."""
+        """Sleep until there is something to do; False when this is the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._reports or self._woken or self._ended(), seconds)
             return not self._ended()
 
-    def _pause(self, seconds: float) -> None:
+    def _pause(self, seconds: float) -> bool:
+        """Sleep whatever there is to do; False when this is the end."""
         with self._changed:
-            self._changed.wait_for(self._ended, seconds)
+            return not self._changed.wait_for(self._ended, seconds)
 
     def _ended(self) -> bool:
         return self._abandoned or (self._stopping and not self._lanes.running and not self._reports)
@@ -175,11 +151,11 @@ class Delivery:
             self._go_on(report)
         self._totals.update(_OUTCOMES[attempt.state] for attempt in attempts)
 
-    def _go_on(self, report: _Report) -> None:
+    def _go_on(self, report: Report) -> None:
         line = report.line
         line.host = report.host or line.host
         if report.wait_seconds is None:
-            line.alerts.popleft()
+            del line.alerts[0]
         if line.alerts:
             self._plan(line, report.wait_seconds or 0)
         else:
@@ -202,7 +178,7 @@ class Delivery:
         if line is not None:
             line.alerts.append(pending.seq)
             return
-        line = Line(pending.check_seq, _host(pending.webhook_url), deque([pending.seq]))
+        line = Line(pending.check_seq, host_of(pending.webhook_url), [pending.seq])
         self._lines[pending.check_seq] = line
         self._plan(line, _wait_seconds(pending, self._clock()))
 
@@ -221,7 +197,7 @@ class Delivery:
                 _start_small(functools.partial(self._carry, line))
             except RuntimeError:
                 log.warning("no more threads for alerts; going on with those that run")
-                self._bring_back(_Report(line, wait_seconds=TROUBLE_SECONDS), 0)
+                self._bring_back(Report(line, wait_seconds=TROUBLE_SECONDS), 0)
                 return
 
     def _take(self) -> Line | None:
@@ -237,54 +213,22 @@ class Delivery:
             self._bring_back(report, time.monotonic() - began)
             line = self._take()
 
-    def _bring_back(self, report: _Report, seconds: float) -> None:
+    def _bring_back(self, report: Report, seconds: float) -> None:
         answered = report.attempt is not None and report.attempt.status is not None
         with self._changed:
             self._lanes.done(report.line, seconds, answered)
             self._reports.append(report)
             self._changed.notify()
 
-    def _attempt(self, line: Line) -> _Report:
+    def _attempt(self, line: Line) -> Report:
         try:
-            letter = self._outbox.letter(line.alerts[0])
+            return self._courier.attempt(line)
         except Exception as error:
-            _log_unless_refused(error)
-            return _Report(line, wait_seconds=TROUBLE_SECONDS)
-        if letter is None:
-            return _Report(line)
-        host = _host(letter.webhook_url)
-        if host != line.host:
-            return _Report(line, wait_seconds=0, host=host)
-        return self._judged(line, letter, self._outcome(letter))
-
-    def _outcome(self, letter: Letter) -> Outcome:
-        if letter.webhook_url is None:
-            return _NO_URL
-        try:
-            headers = signed_headers(letter.id, int(self._clock()), letter.body, letter.webhook_secret)
-            return self._post(letter.webhook_url, headers, letter.body)
-        except Exception:
-            log.exception("alert %s could not be sent", letter.id)
-            return _BROKEN
-
-    def _judged(self, line: Line, letter: Letter, outcome: Outcome) -> _Report:
-        now = self._clock()
-        judged = verdict(outcome, letter.attempts + 1, now, random.random())  # noqa: S311 - jitter
-        wait_seconds = judged.wait_seconds
-        next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
-        attempt = Attempt(line.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at)
-        return _Report(line, attempt, wait_seconds)
+            _log(error)
+            return Report(line, wait_seconds=TROUBLE_SECONDS)
 
 
 _OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
-
-
-def _host(webhook_url: str | None) -> str:
-    """Which host's queue a URL belongs to; those that are refused share one."""
-    try:
-        return parse(webhook_url or "").netloc
-    except Refused:
-        return ""
 
 
 def _wait_seconds(pending: Pending, now: float) -> float:
@@ -293,7 +237,7 @@ def _wait_seconds(pending: Pending, now: float) -> float:
     return wait_seconds if 0 < wait_seconds <= RETRY_AFTER_SECONDS else 0
 
 
-def _log_unless_refused(error: Exception) -> None:
+def _log(error: Exception) -> None:
     """The database logs its own trouble; anything else is a defect to be seen, but must not end all alerts."""
     if not isinstance(error, Refusal):
         log.exception("alerts go on in %g s", TROUBLE_SECONDS)

@@ -19,7 +19,7 @@ class Line:
 
     check_seq: int
     host: str
-    alerts: deque[int]
+    alerts: list[int]
     slow: bool = False
     """Whether it is being sent in the slow lane."""
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future
 
 from cardbeat.heartbeat.target import Address
 
-LOOKUPS = 512
-"""Names looked up at once at the most. One silent name server holds one of them for each of its names."""
+LOOKUPS = 1000
+"""Names looked up at once at the most. A silent name server holds one of them for each of its names."""
 
 
 def system_addresses(host: str) -> list[Address]:

@@ -199,6 +199,11 @@ def test_stopping_waits_for_what_runs_and_begins_nothing(mail, check):
     wait_until(lambda: mail.posted)
     mail.alerts.stop(0)
     assert mail.states(check) == ["pending", "pending"]
+    # Its post may still arrive, so nobody else may send it yet.
+    standby = mail.another()
+    standby.start()
+    standby.stop(0.1)
+    assert len(mail.posted) == 1
 
 
 def test_stopping_records_what_ends_in_time(mail, check):

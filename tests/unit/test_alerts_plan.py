@@ -1,7 +1,6 @@
 """The pure parts of delivery: when an alert is tried again, and whose is posted next."""
 
 import email.utils
-from collections import deque
 
 import pytest
 
@@ -68,7 +67,7 @@ def test_a_retry_after_of_nonsense_means_nothing(nonsense):
 
 
 def line(host="a", check_seq=1):
-    return Line(check_seq, host, deque([1]))
+    return Line(check_seq, host, [1])
 
 
 def lanes_with(*hosts):
