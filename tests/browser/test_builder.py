@@ -1,0 +1,177 @@
+import re
+import urllib.request
+
+import linkpreview
+from playwright.sync_api import Page, Route, expect
+
+from tests.browser.api import Api
+
+HOSTILE = """Tom & "Jerry's" <img src=x onerror="window.hacked = 1"> </title>"""
+
+
+def get_key(page: Page) -> None:
+    page.get_by_role("button", name="Get a cards key").click()
+    expect_drawn(page)
+
+
+def expect_drawn(page: Page) -> None:
+    expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
+    expect(page.get_by_role("status").filter(has_text="PNG, 1200 × 630")).to_have_text(re.compile(r"[\d.]+ KB"))
+
+
+def type_title(page: Page, title: str) -> None:
+    """Fills the title in and waits for its card."""
+    with page.expect_response(lambda response: "/og?" in response.url):
+        page.get_by_label("Title").fill(title)
+    expect_drawn(page)
+
+
+def copied(page: Page, what: str) -> str:
+    page.get_by_role("radio", name=what).check()
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    return page.evaluate("navigator.clipboard.readText()")
+
+
+def test_an_open_graph_reader_finds_the_card_in_the_copied_head(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    page.get_by_role("radio", name="Blog").check()
+    page.get_by_label("Description").fill("What it says")
+    type_title(page, HOSTILE)
+    html = f"<!doctype html><html>{copied(page, 'Whole head')}<body></body></html>"
+    found = linkpreview.link_preview("https://blog.example.com/post", html)
+    assert (found.title, found.description, found.site_name) == (HOSTILE, "What it says", "blog.example.com")
+    with urllib.request.urlopen(found.absolute_image, timeout=10) as image:
+        assert image.headers["X-Cache"] == "HIT"
+        assert image.read(8) == b"\x89PNG\r\n\x1a\n"
+    assert page.evaluate("window.hacked") is None
+
+
+def test_the_copied_lines_are_the_ones_that_networks_read(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    type_title(page, "Café & crème")
+    url = copied(page, "URL only")
+    lines = re.findall(r'<meta (?:property|name)="([^"]+)" content="([^"]+)">', copied(page, "Image lines"))
+    assert lines == [
+        ("og:image", url.replace("&", "&amp;")),
+        ("og:image:width", "1200"),
+        ("og:image:height", "630"),
+        ("og:image:alt", "Café &amp; crème"),
+        ("twitter:card", "summary_large_image"),
+    ]
+    assert url.startswith(f"{server.url}/og?title=Caf%C3%A9%20%26%20cr%C3%A8me&")
+
+
+def test_a_card_is_drawn_on_pause_and_its_address_is_the_copied_one(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/og?" in request.url else None)
+    page.get_by_label("Title").fill("")
+    page.get_by_label("Title").press_sequentially("Typed letter by letter", delay=20)
+    expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
+    assert asked == [copied(page, "URL only")]
+
+
+def test_the_page_remembers_the_card_and_the_browser_the_key(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    page.get_by_role("radio", name="Light").check()
+    type_title(page, "Remembered")
+    url = copied(page, "URL only")
+    assert "sk_" not in page.evaluate("location.href")
+    page.reload()
+    expect_drawn(page)
+    assert copied(page, "URL only") == url
+
+
+def test_a_card_needs_a_title_and_then_no_more(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    for label in ("Title", "Description", "Author", "Tag", "Domain"):
+        page.get_by_label(label).fill("")
+    expect(page.get_by_text("A card needs a title")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_be_hidden()
+    type_title(page, "Alone")
+    assert re.fullmatch(r".*/og\?title=Alone&key=sk_[\w-]+", copied(page, "URL only"))
+
+
+def test_characters_that_no_font_has_are_told(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    type_title(page, "Private: \U0010fffd")
+    expect(page.get_by_text("One character of this card is in none of the fonts")).to_be_visible()
+    type_title(page, "Public")
+    expect(page.get_by_text("in none of the fonts")).to_be_hidden()
+
+
+def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_tab):
+    open_server = start()
+    key = Api(open_server.url)("POST", "register")["key"]
+    open_server.process.terminate()
+    open_server.process.wait(15)
+    page = open_tab(start("--registration", "closed").url)
+    page.get_by_role("button", name="Get a cards key").click()
+    expect(page.get_by_text("Registration is closed here")).to_contain_text("Paste it into the field “Cards key”.")
+    page.get_by_label("Cards key").fill("sk_nonsense")
+    expect(page.get_by_text("This card can’t be drawn")).to_be_visible()
+    page.get_by_label("Cards key").fill(key)
+    expect_drawn(page)
+
+
+def test_a_used_up_minute_is_explained_and_waited_for(start, open_tab, tmp_path):
+    (tmp_path / "tiers.toml").write_text("[free]\nrenders_per_minute = 1\n")
+    page = open_tab(start("--tiers", "tiers.toml").url)
+    get_key(page)
+    page.clock.install()
+    page.get_by_label("Title").fill("One too many")
+    page.clock.run_for(1000)
+    expect(page.get_by_text("Not drawn yet")).to_be_visible()
+    expect(page.locator("#cover-text")).to_have_text(
+        re.compile(r"may draw 1 new cards? a minute.* Trying again in \d+ s")
+    )
+    with page.expect_response(lambda response: "/og?" in response.url):
+        page.clock.run_for(61_000)
+
+
+def test_a_lost_server_is_told_and_asked_again(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    page.clock.install()
+    page.route("**/og?*", lambda route: route.abort())
+    page.get_by_label("Title").fill("Lost")
+    page.clock.run_for(1000)
+    expect(page.get_by_text("The server does not answer. Trying again in 5 s.")).to_be_visible()
+    page.unroute("**/og?*")
+    page.clock.run_for(5000)
+    expect_drawn(page)
+
+
+def test_both_pages_work_behind_a_path_prefix(server, open_tab):
+    def proxy(route: Route) -> None:
+        route.fulfill(response=route.fetch(url=route.request.url.replace("/tools/cards/", "/")))
+
+    page = open_tab(server.url)
+    page.context.route("**/tools/cards/**", proxy)
+    page.goto(f"{server.url}/tools/cards/")
+    get_key(page)
+    assert copied(page, "URL only").startswith(f"{server.url}/tools/cards/og?title=")
+    page.get_by_role("link", name="Checks").click()
+    expect(page.get_by_role("heading", name="Know when a job goes silent")).to_be_visible()
+    assert page.url == f"{server.url}/tools/cards/dashboard"
+    page.get_by_role("link", name="Cards", exact=True).click()
+    expect_drawn(page)
+
+
+def test_copying_works_without_the_clipboard_interface(server, open_tab):
+    page = open_tab("about:blank")
+    page.context.add_init_script("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.goto(server.url)
+    get_key(page)
+    page.get_by_role("button", name="Copy").click()
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    page.get_by_label("Description").fill("")
+    page.get_by_label("Description").press("Control+V")
+    assert page.get_by_label("Description").input_value().startswith('<meta property="og:image" content=')
