@@ -6,6 +6,7 @@ import logging
 import secrets
 import selectors
 import socket
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -38,6 +39,7 @@ ACCEPT_AT_ONCE: Final = 64
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
+SWITCH_SECONDS: Final = 0.0005
 CACHED_HEADER_BLOCKS: Final = 256
 NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
@@ -109,6 +111,9 @@ class Server(ThreadingHTTPServer):
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
+        # This thread asks for the interpreter anew after each call into the kernel: at the usual 5 ms a handler that
+        # computes would slow every answer beside it down to that.
+        sys.setswitchinterval(SWITCH_SECONDS)
         self._access.start()
         self._set_accepting(True)
         try:

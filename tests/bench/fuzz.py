@@ -1,0 +1,57 @@
+"""The request reader under damaged streams, until it errs or the time is over.
+
+    python -m tests.bench.fuzz [SECONDS] [SEED]
+
+Each stream is read whole and in pieces: no exception but a refusal, no stream that takes long, and the same
+requests either way. Ten minutes without an argument.
+"""
+
+import random
+import sys
+import time
+
+from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
+from cardbeat.web.message import Request
+from cardbeat.web.reader import Reader
+from tests.http.fuzz import mangled
+
+LIMITS = HttpLimits()
+
+
+def read_all(pieces: list[bytes]) -> tuple[list[Request], bool]:
+    """The requests, and whether the stream was refused."""
+    reader = Reader(LIMITS)
+    requests = []
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+            while request := reader.next():
+                requests.append(request)
+    except Refusal:
+        return requests, True
+    return requests, False
+
+
+def main(seconds: float, seed: int) -> None:
+    chance = random.Random(seed)
+    streams = requests = refused = 0
+    slowest = 0.0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        stream = mangled(chance)
+        cuts = [0, *sorted(chance.choices(range(len(stream) + 1), k=chance.randint(1, 9))), len(stream)]
+        started = time.thread_time()
+        whole = read_all([stream])
+        slowest = max(slowest, time.thread_time() - started)
+        pieces = read_all([stream[a:b] for a, b in zip(cuts, cuts[1:], strict=False)])
+        if whole != pieces:
+            raise SystemExit(f"read in other ways whole and in pieces {cuts}: {stream!r}")
+        streams += 1
+        requests += len(whole[0])
+        refused += whole[1]
+    print(f"{streams} streams, {requests} requests read, {refused} streams refused, slowest {slowest * 1000:.2f} ms")
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]) if len(sys.argv) > 1 else 600, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
