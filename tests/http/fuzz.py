@@ -4,7 +4,13 @@ from random import Random
 
 from tests.http.malformed import MALFORMED, get, post
 
-_SEEDS = [get(), post(b"Content-Length: 5", body=b"{...}"), *(data[:2000] for data, _ in MALFORMED.values())]
+_GOOD = (
+    get(),
+    get(b"Connection: keep-alive", b"A: \xff\tb", line=b"GET http://x/og?title=%&a=\xc3 HTTP/1.0"),
+    post(b"Content-Length: 5", body=b"{...}"),
+    post(b"Content-Length: 7", b"Expect: 100-continue", body=b"\r\n\r\n\0GE"),
+)
+_BAD = tuple(data[:2000] for data, _ in MALFORMED.values())
 _SPLINTERS = (
     *(b"\r\n", b"\n", b"\r", b"\0", b" ", b"\t", b":", b"\x85", b"\xff", b"\r\n\r\n", b"HTTP/1.1", b"0\r\n\r\n"),
     *(b"Host: x\r\n", b"GET / HTTP/1.1\r\n", b"Content-Length: 3\r\n", b"Transfer-Encoding: chunked\r\n"),
@@ -12,8 +18,9 @@ _SPLINTERS = (
 
 
 def mangled(chance: Random) -> bytes:
-    """One to three requests, good or bad, with up to four places cut, doubled or spliced."""
-    stream = b"".join(chance.choice(_SEEDS) for _ in range(chance.randint(1, 3)))
+    """One to four requests, most of them good, with up to four places cut, doubled or spliced."""
+    kinds = chance.choices((_GOOD, _BAD), (5, 1), k=chance.randint(1, 4))
+    stream = b"".join(map(chance.choice, kinds))
     for _ in range(chance.randint(0, 4)):
         at, end = sorted((chance.randint(0, len(stream)), chance.randint(0, len(stream))))
         end = min(end, at + chance.randint(0, 20))
