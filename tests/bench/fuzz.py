@@ -6,6 +6,7 @@ Each stream is read whole and in pieces: no exception but a refusal, no stream t
 requests either way. Ten minutes without an argument.
 """
 
+import itertools
 import random
 import sys
 import time
@@ -44,7 +45,7 @@ def main(seconds: float, seed: int) -> None:
         started = time.thread_time()
         whole = read_all([stream])
         slowest = max(slowest, time.thread_time() - started)
-        pieces = read_all([stream[a:b] for a, b in zip(cuts, cuts[1:], strict=False)])
+        pieces = read_all([stream[a:b] for a, b in itertools.pairwise(cuts)])
         if whole != pieces:
             raise SystemExit(f"read in other ways whole and in pieces {cuts}: {stream!r}")
         streams += 1

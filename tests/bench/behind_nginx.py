@@ -1,0 +1,129 @@
+"""Whether nginx in front and the server behind it ever see a request differently.
+
+    apt-get install nginx-light
+    python -m tests.bench.behind_nginx [DAMAGED_STREAMS]
+
+Sends the table of malformed requests and then damaged streams, each with a good request behind it, through nginx,
+which keeps its connections to the server. What nginx logged as passed on must be what the server answered, one for one.
+"""
+
+import contextlib
+import random
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from cardbeat.config import HttpLimits
+from cardbeat.web.message import Request, Response
+from cardbeat.web.router import Router
+from cardbeat.web.server import Server
+from tests.bench.running import free_port, wait_for
+from tests.http.fuzz import mangled
+from tests.http.malformed import MALFORMED, get
+
+MARKER = get(b"Connection: close", line=b"GET /marker HTTP/1.1")
+NGINX = """
+daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log crit;
+events {{ worker_connections 256; }}
+http {{
+    log_format passed escape=none '$request_method $request_uri $upstream_status';
+    access_log {folder}/access.log passed; client_header_timeout 1s; client_body_timeout 1s; keepalive_timeout 1s;
+    client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
+    uwsgi_temp_path {folder}; scgi_temp_path {folder};
+    upstream server {{ server 127.0.0.1:{upstream}; keepalive 1; }}
+    server {{
+        listen 127.0.0.1:{port};
+        location / {{ proxy_pass http://server; proxy_http_version 1.1; proxy_set_header Connection ""; }}
+    }}
+}}
+"""
+
+
+class Recorder(Router):
+    """Answers every path, and keeps what was asked and refused."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def handle_quick(self, request: Request) -> Response:
+        self.seen.append(f"{request.method} {request.target} 200")
+        return Response(200, b"seen")
+
+    def refuse(self, request: Request, error: Exception) -> Response:
+        response = super().refuse(request, error)
+        self.seen.append(f"refused {response.status}")
+        return response
+
+
+@contextlib.contextmanager
+def proxied(recorder: Recorder) -> Iterator[tuple[int, Path]]:
+    """nginx in front of a server: its port and its log."""
+    server = Server(recorder, "127.0.0.1", 0, HttpLimits(idle_seconds=60))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    with tempfile.TemporaryDirectory() as folder:
+        port = free_port()
+        configuration = Path(folder) / "nginx.conf"
+        configuration.write_text(NGINX.format(folder=folder, port=port, upstream=server.server_address[1]))
+        nginx = subprocess.Popen(["nginx", "-c", configuration])
+        try:
+            wait_for(port)
+            yield port, Path(folder) / "access.log"
+        finally:
+            nginx.terminate()
+            nginx.wait()
+            server.stop()
+            thread.join()
+
+
+def send(port: int, data: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as client, contextlib.suppress(OSError):
+        client.sendall(data)
+        while client.recv(65536):
+            pass
+
+
+def agree(passed: list[str], seen: list[str]) -> bool:
+    """Whether both saw the same requests; of one that the server refused, the status."""
+    return len(passed) == len(seen) and all(
+        ours == theirs or (ours.startswith("refused") and ours.split()[-1] == theirs.split()[-1])
+        for ours, theirs in zip(seen, passed, strict=True)
+    )
+
+
+def lines_after(log: Path, at: int) -> list[str]:
+    """What nginx has passed on since its log was `at` bytes long."""
+    lines = log.read_bytes()[at:].decode("latin-1").split("\n")[:-1]
+    return [line for line in lines if line.rpartition(" ")[2].isdigit()]
+
+
+def main(damaged: int) -> None:
+    chance = random.Random(1)
+    streams = [data for data, _ in MALFORMED.values()] + [mangled(chance) for _ in range(damaged)]
+    recorder = Recorder()
+    total = differently = 0
+    with proxied(recorder) as (port, log):
+        for stream in streams:
+            recorder.seen.clear()
+            at = log.stat().st_size
+            send(port, stream + MARKER)
+            deadline = time.monotonic() + 1
+            # nginx writes its line a moment after the answer.
+            while not agree(passed := lines_after(log, at), recorder.seen) and time.monotonic() < deadline:
+                time.sleep(0.005)
+            total += len(passed)
+            if not agree(passed, recorder.seen):
+                differently += 1
+                print(f"{stream!r}\n  nginx passed on {passed}\n  the server saw {recorder.seen}")
+    print(f"{len(streams)} streams, {total} requests passed on, {differently} seen differently")
+    sys.exit(bool(differently))
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
