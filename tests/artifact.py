@@ -1,11 +1,13 @@
 """The built artifact, run as a user runs it: in an empty folder, by a Python that has nothing but Pillow."""
 
+import contextlib
 import os
 import shutil
 import socket
 import subprocess
 import sys
 import venv
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import PIL
@@ -59,27 +61,36 @@ class Running:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
 
-@pytest.fixture
-def start(python, pyz, tmp_path):
-    """Starts the artifact in the test's folder with some options; whatever still runs is ended with the test."""
+@contextlib.contextmanager
+def starter(python: Path, pyz: Path, folder: Path) -> Iterator[Callable[..., Running]]:
+    """Starts the artifact in a folder with some options; whatever still runs at the end is ended."""
     running: list[Running] = []
 
     def start_one(*options: str, port: int | None = None) -> Running:
         port = port or free_port()
-        log = tmp_path / f"log-{len(running)}.txt"
+        log = folder / f"log-{len(running)}.txt"
         with log.open("wb") as sink:
             process = subprocess.Popen(
-                [python, pyz, "--port", str(port), *options], cwd=tmp_path, stderr=sink, env=clean_environment()
+                [python, pyz, "--port", str(port), *options], cwd=folder, stderr=sink, env=clean_environment()
             )
         server = Running(process, port, log)
         running.append(server)
         wait_until(server.answers)
         return server
 
-    yield start_one
-    for server in running:
-        server.process.kill()
-        server.process.wait()
+    try:
+        yield start_one
+    finally:
+        for server in running:
+            server.process.kill()
+            server.process.wait()
+
+
+@pytest.fixture
+def start(python, pyz, tmp_path):
+    """Starts the artifact in the test's folder, as often as it is called."""
+    with starter(python, pyz, tmp_path) as start_one:
+        yield start_one
 
 
 def clean_environment() -> dict[str, str]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
+from tests.artifact import Running, starter
 from tests.browser.api import Api
 
 ARGUMENTS = [
@@ -67,9 +68,11 @@ def is_problem(message) -> bool:
     return message.type in ("error", "warning") and not refused
 
 
-@pytest.fixture
-def server(start):
-    return start("--sweep-seconds", "1", "--allow-private-webhooks", "--register-per-minute", "1000")
+@pytest.fixture(scope="module")
+def server(python, pyz, tmp_path_factory) -> Iterator[Running]:
+    """One server for all tests of a module: each has its own keys."""
+    with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
+        yield start_one("--sweep-seconds", "1", "--allow-private-webhooks", "--register-per-minute", "1000")
 
 
 @pytest.fixture

@@ -1,0 +1,69 @@
+"""Both pages for everybody: axe finds nothing, the keyboard reaches everything, and nothing is wider than a phone."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+PHONE = {"width": 390, "height": 844}
+DESKTOP = {"width": 1280, "height": 900}
+
+
+def check(page: Page) -> None:
+    """Axe finds nothing, and no part of the page hangs out of it."""
+    result = Axe().run(page)
+    assert result.violations_count == 0, result.generate_report()
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "light"), (PHONE, "dark")])
+def test_the_builder_in_all_its_states(server, open_tab, size, scheme):
+    page = open_tab(server.url, viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    expect(page.get_by_role("button", name="Get a cards key")).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Get a cards key").click()
+    expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
+    page.get_by_label("Title").fill("Private: \U0010fffd")
+    expect(page.get_by_text("in none of the fonts")).to_be_visible()
+    check(page)
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(DESKTOP, "dark"), (PHONE, "light")])
+def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
+    key = api.checks_key()
+    checks = [api.check(key, f"A check with a rather long name, number {number}") for number in range(5)]
+    api.check(key, "Late", period_seconds=1, grace_seconds=0, webhook_url="http://127.0.0.1:9/hook")
+    page = open_tab(f"{server.url}/dashboard", viewport=size, color_scheme=scheme, reduced_motion="reduce")
+    check(page)
+    page.get_by_label("Checks key").fill(key)
+    page.get_by_role("button", name="Open the checks").click()
+    expect(page).to_have_title("(1) Checks · cardbeat")
+    page.get_by_text("Alerts go to").click()
+    expect(page.get_by_role("row").nth(1)).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Delete").first.click()
+    check(page)
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name=f"Edit {checks[0]['name']}").click()
+    check(page)
+    api("PATCH", f"checks/{checks[0]['id']}", {"name": "Renamed elsewhere"}, key)
+    page.get_by_label("Name", exact=True).fill("Renamed here")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog", name="Changed by someone else meanwhile")).to_be_visible()
+    check(page)
+
+
+def test_a_check_is_made_by_keyboard_alone(server, api, open_tab):
+    page = open_tab(f"{server.url}/dashboard")
+    expect(page.get_by_label("Checks key")).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the checks")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.type(api.checks_key())
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+    page.get_by_role("button", name="Create your first check").press("Enter")
+    page.keyboard.type("By keyboard")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="By keyboard")).to_be_visible()
+    expect(page.get_by_role("button", name="Copy")).to_be_focused()
