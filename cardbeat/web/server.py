@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import Refusal
@@ -41,7 +41,6 @@ TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
 CACHED_HEADER_BLOCKS: Final = 256
-NO_DESCRIPTORS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Server(ThreadingHTTPServer):
@@ -180,13 +179,14 @@ class Server(ThreadingHTTPServer):
             if self.connections >= self._max_connections and not self._give_way():
                 return self._pause_accepting()
             try:
-                sock, address = self.socket.accept()
-            except OSError as error:
-                if error.errno in NO_DESCRIPTORS:
-                    self._give_way()
-                    self._pause_accepting()
+                client, address = self.socket.accept()
+            except (BlockingIOError, ConnectionAbortedError):
                 return None
-            self._welcome(sock, address)
+            except OSError as error:
+                if error.errno != errno.EMFILE or not self._give_way():
+                    return self._pause_accepting()
+            else:
+                self._welcome(client, address[0])
         return None
 
     def _pause_accepting(self) -> None:
@@ -202,11 +202,11 @@ class Server(ThreadingHTTPServer):
                 return True
         return False
 
-    def _welcome(self, sock: socket.socket, address: Any) -> None:
-        sock.setblocking(False)
-        peer = address[0].removeprefix("::ffff:")
+    def _welcome(self, client: socket.socket, address: str) -> None:
+        client.setblocking(False)
+        peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
-        connection = Connection(sock, peer, trusted, Reader(self._limits, self._fields), self._header)
+        connection = Connection(client, peer, trusted, Reader(self._limits, self._fields), self._header)
         self.connections += 1
         self._header.members[connection] = self._now + self._header.seconds
         # The request has often come already: reading at once spares a client of one request the selector.

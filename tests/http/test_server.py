@@ -432,6 +432,34 @@ def test_a_socket_held_by_systemd_is_taken_and_outlives_the_server() -> None:
             assert answer.endswith(b"activated")
 
 
+FEW_DESCRIPTORS = """
+import resource, sys
+from cardbeat.web.message import Response
+from cardbeat.web.router import Route, Router
+from cardbeat.web.server import Server
+resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
+ok = lambda _: Response(200, b"ok")
+server = Server(Router([Route("GET", "/healthz", ok, ok)]), "127.0.0.1", 0, max_connections=int(sys.argv[1]))
+print(server.server_address[1], flush=True)
+server.serve_forever()
+"""
+
+
+@pytest.mark.parametrize("max_connections", [20, 1000])
+def test_when_descriptors_run_out_the_newest_clients_are_served(max_connections: int) -> None:
+    command = [sys.executable, "-c", FEW_DESCRIPTORS, str(max_connections)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, contextlib.ExitStack() as stack:
+        stack.callback(process.terminate)
+        assert process.stdout
+        address = ("127.0.0.1", int(process.stdout.readline()))
+        for _ in range(100):
+            stack.enter_context(socket.create_connection(address, timeout=HELD_SECONDS))
+        for _ in range(3):
+            with socket.create_connection(address, timeout=HELD_SECONDS) as client:
+                client.sendall(get(b"Connection: close"))
+                assert client.makefile("rb").read().endswith(b"ok")
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + HELD_SECONDS
     while not condition():

@@ -1,0 +1,41 @@
+"""Whose request it is when proxies stand between."""
+
+from ipaddress import ip_network
+
+import pytest
+
+from cardbeat.web.forwarded import client_address, is_trusted, parse_address
+
+TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
+
+
+@pytest.mark.parametrize(
+    ("headers", "client"),
+    [
+        ({}, "10.0.0.1"),
+        ({"x-forwarded-for": "203.0.113.7"}, "203.0.113.7"),
+        ({"x-forwarded-for": "192.0.2.1, 203.0.113.7"}, "203.0.113.7"),
+        ({"x-forwarded-for": "192.0.2.1,203.0.113.7 , 10.2.3.4,fd00::1"}, "203.0.113.7"),
+        ({"x-forwarded-for": "10.9.9.9, 10.2.3.4"}, "10.9.9.9"),
+        ({"x-forwarded-for": "203.0.113.7:4711"}, "203.0.113.7"),
+        ({"x-forwarded-for": "[2001:db8::1]:4711"}, "2001:db8::1"),
+        ({"x-forwarded-for": "::ffff:203.0.113.7"}, "203.0.113.7"),
+        ({"x-forwarded-for": "garbage"}, "10.0.0.1"),
+        ({"x-forwarded-for": ""}, "10.0.0.1"),
+        ({"x-forwarded-for": "192.0.2.1, garbage, 10.2.3.4"}, "10.2.3.4"),
+        ({"x-forwarded-for": "1.2.3.4\r\nforged"}, "10.0.0.1"),
+        ({"forwarded": "for=192.0.2.1, proto=https;For=203.0.113.7;by=10.0.0.1"}, "203.0.113.7"),
+        ({"forwarded": 'for="[2001:db8::1]:4711"'}, "2001:db8::1"),
+        ({"forwarded": "for=unknown"}, "10.0.0.1"),
+        ({"forwarded": "for=192.0.2.1", "x-forwarded-for": "203.0.113.7"}, "203.0.113.7"),
+    ],
+)
+def test_the_client_is_the_nearest_that_no_trusted_proxy_is(headers: dict[str, str], client: str) -> None:
+    assert client_address("10.0.0.1", headers, TRUSTED) == client
+
+
+@pytest.mark.parametrize(
+    ("address", "trusted"), [("10.1.2.3", True), ("::ffff:10.1.2.3", True), ("fd00::1%eth0", True), ("11.0.0.1", False)]
+)
+def test_a_proxy_is_trusted_in_whatever_spelling(address: str, trusted: bool) -> None:
+    assert is_trusted(parse_address(address), TRUSTED) is trusted

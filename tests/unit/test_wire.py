@@ -1,0 +1,43 @@
+"""A response as bytes, and a request as a line of the log."""
+
+import pytest
+
+from cardbeat.web.access import access_line
+from cardbeat.web.message import Request, Response
+from cardbeat.web.wire import response_bytes
+
+
+def on_the_wire(response: Response, *, with_body: bool = True) -> bytes:
+    return response_bytes(response, "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True, with_body=with_body)
+
+
+def test_a_response_has_its_length_and_one_empty_line() -> None:
+    assert on_the_wire(Response(200, b"body", {"ETag": '"1"'})) == (
+        b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
+        b'ETag: "1"\r\nContent-Length: 4\r\n\r\nbody'
+    )
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_a_response_that_can_have_no_body_states_no_length(status: int) -> None:
+    assert b"Content-Length" not in on_the_wire(Response(status))
+
+
+@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: b", "a\nb", "a\rb", "\r\n\r\n"])
+def test_a_header_can_not_break_out_of_its_line(value: str) -> None:
+    for headers in ({"Location": value}, {value: "a"}):
+        with pytest.raises(ValueError, match="line end"):
+            on_the_wire(Response(200, b"", headers))
+
+
+def line_of(target: str, pattern: str | None = None, seconds: float = 0.0012) -> str:
+    request = Request("GET", target, "-", client="192.0.2.1", id="a-1", pattern=pattern)
+    return access_line(request, Response(200, b"12345", {"X-Cache": "HIT"}), seconds)
+
+
+def test_a_line_of_the_log_tells_all_but_secrets() -> None:
+    assert line_of("/og?key=sk_1", "/og") == "GET /og? 200 5 1.2ms 192.0.2.1 HIT a-1"
+    assert line_of("/ping/abcdefghijklmnop", "/ping/{id}") == "GET /ping/{id} 200 5 1.2ms 192.0.2.1 HIT a-1"
+    assert line_of("/x/sk_abcdefghijkl/y") == "GET /x/sk_a.../y 200 5 1.2ms 192.0.2.1 HIT a-1"
+    assert line_of("/\x85\xe2") == r"GET /\x85\xe2 200 5 1.2ms 192.0.2.1 HIT a-1"
+    assert line_of("/og", "/og", 1.5).endswith(" a-1 slow")
