@@ -1,10 +1,9 @@
 """The rows of `alerts`: what is to be sent, and what became of it."""
 
-import secrets
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database
@@ -14,6 +13,15 @@ KEPT = 100
 WAITING = 1000
 """Unfinished alerts of a check: a dead receiver must not fill the disk."""
 PAGE = 1000
+
+
+class NewAlert(NamedTuple):
+    id: str
+    check_id: str
+    type: str
+    outage: int | None
+    body: str
+    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,14 +63,18 @@ class Outbox:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(
-        self, connection: sqlite3.Connection, check_id: str, *, type: str, outage: int | None, body: str, now: int
-    ) -> None:
-        """Store an alert once: nothing for a second one of an outage and type, or for a check that is gone."""
+    def add(self, connection: sqlite3.Connection, alerts: Sequence[NewAlert]) -> None:
+        """Store alerts once: nothing for a second one of an outage and type, or for a check that is gone.
+
+        One statement, because each gives the interpreter away, and the couriers of a large outage are after it too.
+        """
+        rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(alerts))
         connection.execute(
-            "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-            " SELECT ?, id, ?, ?, ?, ?, ? FROM checks WHERE id = ? ON CONFLICT (check_id, outage, type) DO NOTHING",
-            (f"msg_{secrets.token_hex(16)}", type, outage, body, now, now, check_id),
+            f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
+            " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
+            " SELECT new.id, check_id, type, new.outage, body, now, now FROM new JOIN checks ON checks.id = check_id"
+            " WHERE true ON CONFLICT (check_id, outage, type) DO NOTHING",
+            [value for alert in alerts for value in alert],
         )
 
     def waiting(self, connection: sqlite3.Connection, check_id: str) -> int:

@@ -92,8 +92,7 @@ class Sweep:
             ") RETURNING *",
             (now, STEP_CHECKS),
         ).fetchall()
-        for row in rows:
-            self._alerts.record(connection, "check.overdue", Check.from_row(row), now)
+        self._alerts.record_all(connection, "check.overdue", [Check.from_row(row) for row in rows], now)
         if len(rows) < STEP_CHECKS:
             self.credit.note_sweep(connection)
         return len(rows)

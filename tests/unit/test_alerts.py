@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.outbox import KEPT, WAITING, Attempt, Outbox
+from cardbeat.heartbeat.outbox import KEPT, WAITING, Attempt, NewAlert, Outbox
 from tests.mail import Mail
 
 
@@ -84,6 +84,14 @@ def test_an_alert_for_a_check_that_is_gone_is_none(mail):
     assert mail.alerts.newest(check.id) == []
 
 
+def test_alerts_of_many_checks_are_stored_at_once_but_for_those_that_can_have_none(mail):
+    checks = [mail.heart.create(), mail.heart.create(webhook_url=None), mail.heart.create(), mail.heart.create()]
+    mail.heart.checks.delete(mail.heart.key.id, checks[2].id)
+    for _ in range(2):
+        mail.database.write(lambda connection: mail.alerts.record_all(connection, "check.overdue", checks, 1))
+    assert [len(mail.alerts.newest(check.id)) for check in checks] == [1, 0, 0, 1]
+
+
 def test_an_alert_is_undone_with_its_transaction(mail):
     check = mail.heart.create()
 
@@ -135,11 +143,8 @@ def test_what_waits_for_a_dead_receiver_is_bounded(mail):
     now = int(mail.clock())
     outbox = Outbox(mail.database)
 
-    def fill(connection):
-        for outage in range(WAITING + 50):
-            outbox.add(connection, check.id, type="check.overdue", outage=outage, body="{}", now=now)
-
-    mail.database.write(fill)
+    alerts = [NewAlert(f"msg_{number}", check.id, "check.overdue", number, "{}", now) for number in range(WAITING + 50)]
+    mail.database.write(lambda connection: outbox.add(connection, alerts))
     outbox.store([Attempt(1, "pending", 500, "The receiver answered 500.", now + 5)])
     assert seqs(mail, "failed") == list(range(2, 51))
     assert seqs(mail, "pending") == [1, *range(51, WAITING + 51)]
