@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from cardbeat.openapi.errors import EVERYWHERE
+from cardbeat.openapi.examples import EXAMPLES
 from cardbeat.openapi.schemas import ref
 
 Json = dict[str, Any]
@@ -52,23 +53,21 @@ def answer(description: str, *headers: str, content: Json | None = None, links: 
     return {name: value for name, value in made.items() if value is not None}
 
 
-def json_answer(
-    description: str, schema: str, *examples: Json, headers: tuple[str, ...] = (), links: Json | None = None
-) -> Json:
-    return answer(description, "Cache-Control", *headers, content=json_content(schema, *examples), links=links)
+def json_answer(description: str, schema: str, *headers: str, links: Json | None = None) -> Json:
+    return answer(description, "Cache-Control", *headers, content=json_content(schema), links=links)
 
 
 def text_answer(description: str, media_type: str) -> Json:
     return answer(description, "Cache-Control", content={media_type: {"schema": {"type": "string"}}})
 
 
-def json_body(schema: str, *examples: Json, required: bool = True) -> Json:
-    return {"required": required, "content": json_content(schema, *examples)}
+def json_body(schema: str, *, required: bool = True) -> Json:
+    return {"required": required, "content": json_content(schema)}
 
 
-def json_content(schema: str, *examples: Json) -> Json:
-    named = {f"example{number}": {"value": example} for number, example in enumerate(examples, 1)}
-    return {"application/json": {"schema": ref(schema), "examples": named}}
+def json_content(schema: str) -> Json:
+    examples = {name: {"value": value} for name, value in EXAMPLES[schema].items()}
+    return {"application/json": {"schema": ref(schema), "examples": examples}}
 
 
 def query(name: str, description: str, schema: Json, *, required: bool = False, example: Any = None) -> Json:

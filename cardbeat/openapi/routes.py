@@ -1,11 +1,12 @@
 """`GET /openapi.json`: the description of the service, as OpenAPI 3.1 (CONTRACT 5)."""
 
+import re
 from typing import Any, Final
 
 from cardbeat import __version__
 from cardbeat.openapi.errors import KINDS, error_body
+from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
 from cardbeat.openapi.parts import Json, answer
-from cardbeat.openapi.paths import PATHS, WEBHOOKS
 from cardbeat.openapi.schemas import SCHEMAS, ref
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
@@ -70,7 +71,7 @@ def document(base_url: str) -> dict[str, Any]:
         "info": INFO,
         "servers": [{"url": base_url}],
         "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
-        "paths": PATHS,
+        "paths": _paths(),
         "webhooks": WEBHOOKS,
         "components": {
             "schemas": SCHEMAS,
@@ -82,6 +83,17 @@ def document(base_url: str) -> dict[str, Any]:
             "securitySchemes": SECURITY,
         },
     }
+
+
+def _paths() -> dict[str, Json]:
+    paths: dict[str, Json] = {}
+    for endpoint, operation in OPERATIONS.items():
+        method, path = endpoint.split()
+        item = paths.setdefault(path, {})
+        if names := re.findall(r"\{(\w+)\}", path):
+            item["parameters"] = [PATH_PARAMETERS[name] for name in names]
+        item[method.lower()] = operation
+    return paths
 
 
 def _error_response(status: int) -> Json:

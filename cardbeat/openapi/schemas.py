@@ -1,14 +1,13 @@
-"""The shapes of what is sent and answered, with their bounds and examples (CONTRACT 2 and 4)."""
+"""The shapes of what is sent and answered, with their bounds (CONTRACT 2 and 4)."""
 
 from typing import Any, Final
 
-from cardbeat.heartbeat.check import CHANGEABLE, LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
+from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
 from cardbeat.heartbeat.target import URL_CHARACTERS
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
 Schema = dict[str, Any]
 
-CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
 CHECK_ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
 TIME: Final[Schema] = {
     "type": "string",
@@ -24,7 +23,7 @@ _SPACE = r"\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
 _FORMAT = (
     r"\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
-    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
 )
 VISIBLE_PATTERN: Final = f"[^{_SPACE}{_CONTROL}{_FORMAT}]"
 NAME_PATTERN: Final = (
@@ -55,55 +54,6 @@ SETTINGS: Final[dict[str, Schema]] = {
         "maxLength": URL_CHARACTERS,
         "description": "Where alerts go: absolute, `http` or `https`, without user information, on a public host.",
     },
-}
-
-CHECK_EXAMPLE: Final = {
-    "id": CHECK_ID,
-    "api_key_id": "key_0a1b2c3d4e5f6071",
-    "name": "Nightly backup",
-    "period_seconds": 86400,
-    "grace_seconds": 900,
-    "webhook_url": "https://hooks.example.com/alerts",
-    "status": "on_time",
-    "last_ping_at": "2026-03-01 02:31:07",
-    "deadline_at": "2026-03-02 02:46:07",
-    "ping_count": 41,
-    "created_at": "2026-01-19 10:15:00",
-    "updated_at": "2026-01-20 08:00:12",
-    "version": 2,
-    "ping_url": f"https://cards.example.com/ping/{CHECK_ID}",
-}
-SETTINGS_EXAMPLE: Final = {field: CHECK_EXAMPLE[field] for field in CHANGEABLE}
-_KEY_EXAMPLE: Final = {"scope": "checks", "tier": "free", "created_at": "2026-01-19 10:14:02"}
-ROTATED_EXAMPLE: Final = {"key": "sk_3Vn0aXJk1Zq8wYb5TtRr7PpLlMmHhGgD", **_KEY_EXAMPLE, "email": "you@example.com"}
-REGISTERED_EXAMPLE: Final = {**ROTATED_EXAMPLE, "webhook_secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}
-CARDS_KEY_EXAMPLE: Final = {"key": ROTATED_EXAMPLE["key"], **_KEY_EXAMPLE, "scope": "cards"}
-KEY_EXAMPLE: Final = {
-    "prefix": "sk_3Vn0a",
-    **_KEY_EXAMPLE,
-    "email": "you@example.com",
-    "limits": {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120},
-    "usage": {"checks": 12, "renders": 0},
-}
-BEAT_EXAMPLE: Final = {"status": "on_time", "recovered": False, "deadline_at": CHECK_EXAMPLE["deadline_at"]}
-ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"
-ALERT_EXAMPLE: Final = {
-    "id": ALERT_ID,
-    "type": "check.overdue",
-    "state": "pending",
-    "attempts": 1,
-    "last_status": 503,
-    "last_error": "The receiver answered 503.",
-    "created_at": "2026-03-02 02:46:30",
-    "next_attempt_at": "2026-03-02 02:46:36",
-}
-_SENTENCE: Final = '"Nightly backup" has recovered: pinged again, next ping expected by 2026-03-02 02:46:07 UTC.'
-DELIVERY_EXAMPLE: Final = {
-    "type": "check.recovered",
-    "timestamp": "2026-03-01T02:31:07Z",
-    "data": {"check": CHECK_EXAMPLE},
-    "text": _SENTENCE,
-    "content": _SENTENCE,
 }
 
 

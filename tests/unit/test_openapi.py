@@ -9,11 +9,12 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import validate
 
 import cardbeat
+from cardbeat.cards.request import card_from
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.check import validated
 from cardbeat.openapi.errors import KINDS
 from cardbeat.openapi.routes import document
-from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS
+from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS, VISIBLE_PATTERN
 
 DOCUMENT = document("https://cards.example.com")
 PACKAGE = Path(cardbeat.__file__).parent
@@ -54,6 +55,14 @@ def refusals_in_source():
                 yield from ((status, code) for code in constants[:1] if re.fullmatch("[a-z_]+", code))
 
 
+def takes(judge, *values):
+    try:
+        judge(*values)
+    except Invalid:
+        return False
+    return True
+
+
 def test_it_is_openapi_3_1():
     assert DOCUMENT["openapi"].startswith("3.1")
     validate(DOCUMENT)
@@ -61,7 +70,7 @@ def test_it_is_openapi_3_1():
 
 def test_it_describes_the_routes_and_no_others(app):
     assert {name for name, _ in operations()} == {
-        f"{route.method} {route.pattern}" for route in app.service.router.routes
+        f"{route.method} {route.pattern}" for route in app.service.server.router.routes
     }
 
 
@@ -125,9 +134,9 @@ def test_answers_have_the_members_described(app):
 @example("a\nb")
 def test_the_pattern_of_names_takes_what_a_check_takes(name):
     values = {"name": name, "period_seconds": 60, "grace_seconds": 0}
-    try:
-        validated(values, 1, lambda url: None)
-        taken = True
-    except Invalid:
-        taken = False
-    assert bool(re.fullmatch(NAME_PATTERN.strip("^$"), name)) == taken
+    assert bool(re.fullmatch(NAME_PATTERN.strip("^$"), name)) == takes(validated, values, 1, lambda url: None)
+
+
+def test_the_pattern_of_titles_takes_what_a_card_takes():
+    for character in map(chr, {*range(0x10000)} - {*range(0xD800, 0xE000)}):
+        assert bool(re.search(VISIBLE_PATTERN, character)) == takes(card_from, {"title": character}), ascii(character)
