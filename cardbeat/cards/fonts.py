@@ -1,67 +1,233 @@
-"""The one door to font choice: which file inside the package draws a character, and its opened face."""
+"""The one door to font choice: which file inside the package draws a grapheme, and its opened face."""
 
 import json
+import sys
 import threading
+import unicodedata
+from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from importlib import resources
 from io import BytesIO
+from typing import NamedTuple
 
-from PIL import ImageFont
+from PIL import ImageFont, features
 
-Face = ImageFont.FreeTypeFont
+from cardbeat.cards import unshaped
+from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
+from cardbeat.cards.clusters import is_invisible
+from cardbeat.cards.emoji import Emoji
+
+REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
+_FIRST_HAN_PUNCTUATION = 0x2000
+_MEASURE_PX = 1000
+_EMOJI = "emoji"
+_PLANNING = ["-pres", "-abvs"]
+"""Features that hardly change a width and make up nine tenths of the cost of shaping Devanagari."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Slice:
-    """One font in one or more weights, each a WOFF2 file, covering the same characters."""
+    """A font in one or more weights, each a WOFF2 file, covering the same characters."""
 
     name: str
     weights: tuple[int, ...]
-    starts: tuple[int, ...]
+    shaped: bool
+    """Letters join, move or carry marks: only a shaping engine knows their width."""
+    regions: str
+    """For Han: whose shapes these are, of "jstk"; else empty."""
+    advance_em: float
+    """The width of every character, where it is one for all; else 0."""
+    starts: "array[int]"
     """Where covered (even places) and uncovered (odd places) stretches of codepoints begin."""
 
-    def covers(self, codepoint: int) -> bool:
-        return bisect_right(self.starts, codepoint) % 2 == 1
+    def covers(self, character: str) -> bool:
+        return bisect_right(self.starts, ord(character)) % 2 == 1
+
+    @property
+    def emoji(self) -> bool:
+        return self.name.startswith(_EMOJI)
+
+    @property
+    def square(self) -> bool:
+        """Han and emoji: drawn one by one, in a square."""
+        return bool(self.regions) or self.emoji
 
     def file(self, weight: int) -> str:
         """The file of the nearest weight there is."""
         return f"{self.name}-{min(self.weights, key=lambda w: abs(w - weight))}.woff2"
 
 
+class Glyphs(NamedTuple):
+    """A grapheme as it will be drawn: by `slice`, or not at all where that is None."""
+
+    text: str
+    slice: Slice | None = None
+    emoji: bool = False
+    missing: int = 0
+    """Characters of it that no font has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """An opened font at one size. Several threads may use it: Pillow holds the interpreter's lock meanwhile."""
+
+    font: ImageFont.FreeTypeFont
+    shapes: bool
+    """Raqm orders, joins and places the glyphs; else that is done here as far as letters go."""
+
+    anchors: Anchors = NO_ANCHORS
+    """Where marks stand, when no engine places them."""
+
+    def arranged(self, graphemes: Sequence[str], rtl: bool) -> str:
+        """What to hand to Pillow for graphemes in reading order."""
+        return "".join(graphemes) if self.shapes else unshaped.arranged(graphemes, rtl)
+
+    def parts(self, text: str) -> list[Part]:
+        """Arranged text in pieces that Pillow draws right, and where they stand."""
+        if self.shapes or not self.anchors.marks:
+            return [Part(text, 0, 0)]
+        return placed(text, self.anchors, self.font.size, self.font.getlength)
+
+    def direction(self, rtl: bool) -> str | None:
+        """What Pillow takes with Raqm, and only with it."""
+        return ("rtl" if rtl else "ltr") if self.shapes else None
+
+
 class Fonts:
-    """The slices in the order they are asked, and a bounded set of opened faces.
+    """The slices in the order they are asked, and a bounded set of opened faces (`max_bytes` of their files)."""
 
-    Faces may be used by several threads at once: Pillow holds the interpreter's lock while it calls FreeType.
-    """
-
-    def __init__(self, max_faces: int = 64) -> None:
+    def __init__(self, max_bytes: int = 2_000_000, shaping: bool | None = None) -> None:
+        """`shaping` False does without Raqm even where it is there."""
+        self.shaping = bool(features.check("raqm")) if shaping is None else shaping
         self._folder = resources.files("cardbeat") / "fonts"
-        index = json.loads((self._folder / "index.json").read_text("utf-8"))
-        self._slices = [Slice(s["name"], tuple(s["weights"]), tuple(s["starts"])) for s in index["slices"]]
-        self._faces: OrderedDict[tuple[str, int], Face] = OrderedDict()
-        self._max_faces = max_faces
+        every = self._read_index()
+        self._plain = [s for s in every if not s.square]
+        self._han = {r: _by_region(every, r) for r in REGIONS.values()}
+        self._emoji_slices = [s for s in every if s.emoji]
+        self._emoji = Emoji(self._folder / "emoji.txt")
+        self._found: dict[tuple[str, str], Slice | None] = {}
+        self._read_anchors: dict[str, Anchors] = {}
+        self._faces: OrderedDict[tuple[str, int, bool], tuple[Face, int]] = OrderedDict()
+        self._max_bytes, self._bytes = max_bytes, 0
         self._lock = threading.Lock()
 
-    def slice_for(self, cluster: str) -> Slice | None:
-        """The first slice that has every character of a grapheme cluster, else its first character, else None."""
-        for part in (cluster, cluster[:1]):
-            for candidate in self._slices:
-                if all(candidate.covers(ord(c)) for c in part):
-                    return candidate
-        return None
+    def choose(self, graphemes: Sequence[str], language: str) -> list[Glyphs]:
+        """A font for each grapheme; punctuation goes with the script it stands in."""
+        region = REGIONS[language]
+        chosen = [self._glyphs(grapheme, region) for grapheme in graphemes]
+        for i, glyphs in enumerate(chosen):
+            if glyphs.slice and not glyphs.emoji and unicodedata.category(glyphs.text[0])[0] in "PZ":
+                beside = [c.slice for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.slice and not c.emoji]
+                chosen[i] = glyphs._replace(slice=self._beside(glyphs.text, beside, region) or glyphs.slice)
+        return chosen
 
     def face(self, slice_: Slice, weight: int, size_px: int) -> Face:
-        key = (slice_.file(weight), size_px)
+        """Where letters stand one by one, no shaping, which costs more than drawing them."""
+        face = self._face(slice_.file(weight), size_px, self.shaping and not slice_.square)
+        return replace(face, anchors=self._anchors(slice_)) if slice_.shaped and not self.shaping else face
+
+    def width_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        """A width to plan lines with: exact but for kerning and the like."""
+        if slice_.advance_em:
+            return slice_.advance_em * sum(map(len, graphemes))
+        face = self._face(slice_.file(weight), _MEASURE_PX, self.shaping and slice_.shaped)
+        text, features = face.arranged(graphemes, rtl), _PLANNING if face.shapes else None
+        return float(face.font.getlength(text, direction=face.direction(rtl), features=features)) / _MEASURE_PX
+
+    @property
+    def opened_bytes(self) -> int:
+        return self._bytes
+
+    def emoji_sequences(self) -> Iterable[str]:
+        return self._emoji.sequences()
+
+    def _read_index(self) -> list[Slice]:
+        numbers = array("I", (self._folder / "index.bin").read_bytes())
+        if sys.byteorder == "big":
+            numbers.byteswap()
+        slices, start = [], 0
+        for name, weights, shaped, regions, advance_em, count in json.loads(
+            (self._folder / "index.json").read_text("ascii")
+        ):
+            slices.append(Slice(name, tuple(weights), shaped, regions, advance_em, numbers[start : start + count]))
+            start += count
+        return slices
+
+    def _glyphs(self, grapheme: str, region: str) -> Glyphs:
+        if drawn := self._emoji.find(grapheme):
+            slice_ = next(s for s in self._emoji_slices if s.covers(drawn[0]))
+            return Glyphs(drawn, slice_, emoji=True)
+        visible = "".join(c for c in grapheme if not is_invisible(c))
+        if not visible:
+            return Glyphs("")
+        found = self._slice(visible, region) or self._slice(visible[0], region)
+        if found is None:
+            return Glyphs("", missing=len(visible))
+        missing = sum(not found.covers(c) for c in visible)
+        text = "".join(c for c in grapheme if found.covers(c) or (found.shaped and c in "\u200c\u200d"))
+        return Glyphs(text, found, missing=missing)
+
+    def _slice(self, text: str, region: str) -> Slice | None:
+        """The first slice that has all of a grapheme's characters."""
+        key = (text, region)
+        if key not in self._found:
+            if len(self._found) > 10_000:
+                self._found.clear()
+            order = (self._plain, self._han[region])
+            order = order[::-1] if text[0] >= "\u2e80" else order
+            self._found[key] = next((s for slices in order for s in slices if all(map(s.covers, text))), None)
+        return self._found[key]
+
+    def _beside(self, text: str, beside: list[Slice], region: str) -> Slice | None:
+        for slice_ in beside:
+            if slice_.covers(text[0]):
+                return slice_
+            if slice_.regions and ord(text[0]) >= _FIRST_HAN_PUNCTUATION:
+                return next((s for s in self._han[region] if s.covers(text[0])), None)
+        return None
+
+    def _anchors(self, slice_: Slice) -> Anchors:
+        file = self._folder / f"{slice_.name}.json"
+        if slice_.name not in self._read_anchors:
+            self._read_anchors[slice_.name] = Anchors.read(file.read_text("ascii")) if file.is_file() else NO_ANCHORS
+        return self._read_anchors[slice_.name]
+
+    def _face(self, name: str, size_px: int, shapes: bool) -> Face:
+        key = (name, size_px, shapes)
         with self._lock:
-            face = self._faces.get(key)
-            if face is None:
-                face = self._faces[key] = self._open(*key)
-            self._faces.move_to_end(key)
-            while len(self._faces) > self._max_faces:
-                self._faces.popitem(last=False)
+            if key in self._faces:
+                self._faces.move_to_end(key)
+                return self._faces[key][0]
+            data = (self._folder / name).read_bytes()
+            engine = ImageFont.Layout.RAQM if shapes else ImageFont.Layout.BASIC
+            face = Face(ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine), shapes)
+            self._faces[key] = face, len(data)
+            self._bytes += len(data)
+            while self._bytes > self._max_bytes:
+                self._bytes -= self._faces.popitem(last=False)[1][1]
             return face
 
-    def _open(self, name: str, size_px: int) -> Face:
-        return ImageFont.truetype(BytesIO((self._folder / name).read_bytes()), size_px)
+
+def _by_region(slices: list[Slice], region: str) -> list[Slice]:
+    """Han slices, this region's own before the others."""
+    han = [s for s in slices if s.regions]
+    return sorted(han, key=lambda s: region not in s.regions)
+
+
+def language_of(text: str, otherwise: str | None = None) -> str:
+    """Whose Han shapes a text wants: kana are Japanese, Hangul Korean, else `otherwise`, else by the characters.
+
+    What only one national character set holds tells simplified from traditional Chinese and from Japanese.
+    """
+    kana = sum("\u3041" <= c <= "\u30ff" or "\uff66" <= c <= "\uff9d" for c in text)
+    hangul = sum("\uac00" <= c <= "\ud7a3" or "\u1100" <= c <= "\u11ff" for c in text)
+    if kana or hangul:
+        return "ja" if kana >= hangul else "ko"
+    if otherwise:
+        return otherwise
+    han = "".join(c for c in text if "\u3400" <= c <= "\u9fff")
+    sets = {"zh-Hans": "gb2312", "zh-Hant": "big5", "ja": "shift_jis"}
+    return max(sets, key=lambda language: len(han.encode(sets[language], "ignore")))

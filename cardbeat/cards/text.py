@@ -1,34 +1,61 @@
-"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut on a grapheme with an ellipsis."""
+"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut on a grapheme with an ellipsis.
 
+Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import ceil
 
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.cards.fonts import Face, Fonts
+from cardbeat.cards import bidi
+from cardbeat.cards.anchors import Part
+from cardbeat.cards.breaks import Break, breaks
+from cardbeat.cards.clusters import BREAK_HERE, clean, clusters, without_marks
+from cardbeat.cards.fonts import Fonts, Glyphs, Slice, language_of
 
 ELLIPSIS = "…"
+_SIZE_STEP_PX = 2
+_NARROWEST_EM = 0.22
+"""About the width of an `i`: no more of them are laid out than could stand in the box."""
+_TRIES = 3
+"""Lines planned too full are planned again with what was learnt of their true width."""
+_HAN_ASCENT_EM, _HAN_DESCENT_EM = 0.92, 0.16
+_CENTRE_EM = 0.375
+"""Half a capital's height: a line's box is centred on it."""
+_TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
+"""No script needs more: a grapheme that reaches further is drawn without its marks."""
+
+
+Ink = tuple[float, float, float, float]
+"""Left, top, right and bottom, in pixels from an origin on the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Text of one line in one face and one direction; `x_px` is where its origin stands in the line."""
+    """Text of one line in one face and one direction, as handed to Pillow.
+
+    Its origin is `x_px` from the line's left end and `y_px` below its baseline.
+    """
 
     x_px: float
-    width_px: float
+    y_px: int
     text: str
-    face: Face
+    font: ImageFont.FreeTypeFont
+    direction: str | None
     emoji: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Runs in visual order. `left_px` to `right_px` and `-ascent_px` to `descent_px` hold all its ink,
-    measured from the origin at the left end of the baseline."""
+    """Runs in visual order. All ink is within 0 and `width_px`, `ascent_px` above and `descent_px` below the baseline;
+    `left_px` is where the ink begins."""
 
     runs: tuple[Run, ...]
     width_px: float
     left_px: float
-    right_px: float
     ascent_px: float
     descent_px: float
 
@@ -36,7 +63,8 @@ class Line:
         """Paints the text, as coverage, into an "L" image."""
         for run in self.runs:
             if not run.emoji:
-                mask.text((x + run.x_px, baseline), run.text, fill=255, font=run.face, anchor="ls")
+                at = x + run.x_px, baseline + run.y_px
+                mask.text(at, run.text, fill=255, font=run.font, anchor="ls", direction=run.direction)
 
     @property
     def has_emoji(self) -> bool:
@@ -47,14 +75,14 @@ class Line:
         draw = ImageDraw.Draw(layer)
         for run in self.runs:
             if run.emoji:
-                draw.text((x + run.x_px, baseline), run.text, font=run.face, anchor="ls", embedded_color=True)
+                draw.text((x + run.x_px, baseline), run.text, font=run.font, anchor="ls", embedded_color=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Lines set under one another; the baseline of line `n` is `first_baseline_px + n * line_height_px` from its top.
+    """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
 
-    No ink leaves `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
+    All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
     `missing` counts the characters that no font has, which are drawn as nothing.
     """
 
@@ -67,6 +95,30 @@ class Block:
     rtl: bool
     missing: int
     cut: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """What a text has to stand in."""
+
+    width_px: int
+    height_px: float
+    max_lines: int
+    leading: float
+    balance: bool
+
+    def lines_at(self, size_px: int) -> int:
+        return max(1, min(self.max_lines, int(self.height_px / (size_px * self.leading) + 0.01)))
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """Graphemes `start` to `end` that stay together; `ink_em` leaves out the space at the end."""
+
+    start: int
+    end: int
+    ink_em: float
+    full_em: float
 
 
 def fit(
@@ -82,42 +134,233 @@ def fit(
     leading: float = 1.15,
     balance: bool = True,
     letter_spacing_px: float = 0,
+    language: str | None = None,
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
     The box is `width_px` by `max_lines`, and by `height_px` where that is given. `letter_spacing_px` is for
-    short labels in scripts whose letters do not join.
+    short labels, at `size_px`. `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone
+    can't: `fonts.language_of` tells it from all texts of a card.
     """
-    words = text.split()
-    for size in range(size_px, min_size_px - 1, -2):
-        lines = _wrap(fonts, words, width_px, size, weight)
-        most = max_lines if height_px is None else max(1, min(max_lines, int(height_px / (size * leading))))
-        if len(lines) <= most and all(line.width_px <= width_px for line in lines):
-            return _block(lines, size, leading, cut=False)
-    return _block(lines[:most], size, leading, cut=True)
+    box = Box(width_px, height_px or 1e9, max_lines, leading, balance)
+    room = ceil(max_lines * width_px / (min_size_px * _NARROWEST_EM)) + 8
+    paragraph = Paragraph(
+        fonts, text, room=room, weight=weight, spacing_em=letter_spacing_px / size_px, language=language
+    )
+    for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
+        words = paragraph.words(least)
+        for size in range(size_px, min_size_px - 1, -_SIZE_STEP_PX):
+            if block := paragraph.set(words, size, box):
+                return block
+        if all(word.ink_em * min_size_px <= width_px for word in words):
+            break
+    return paragraph.cut(words, min_size_px, box)
 
 
-def _wrap(fonts: Fonts, words: list[str], width_px: int, size: int, weight: int) -> list[Line]:
-    lines: list[str] = []
-    for word in words:
-        longer = f"{lines[-1]} {word}" if lines else word
-        if lines and _line(fonts, longer, size, weight).width_px <= width_px:
-            lines[-1] = longer
+class Paragraph:
+    """One text with its fonts, levels and breaks found, ready to be set at any size."""
+
+    def __init__(
+        self, fonts: Fonts, text: str, *, room: int, weight: int, spacing_em: float, language: str | None
+    ) -> None:
+        graphemes = clusters(clean(text, 4 * room))
+        self._fonts, self._weight, self._spacing_em = fonts, weight, spacing_em
+        self._cut = len(graphemes) > room
+        graphemes = graphemes[:room]
+        whole = "".join(graphemes)
+        self.rtl = bidi.is_rtl(whole)
+        self._breaks = breaks(graphemes)
+        self._levels = _levels(graphemes, whole, self.rtl)
+        self._glyphs = fonts.choose(graphemes, language_of(whole, language))
+        self._space = [g in (" ", BREAK_HERE) for g in graphemes]
+        self._missing = sum(glyphs.missing for glyphs in self._glyphs)
+        self._stretch = 1.0
+
+    def words(self, least: Break) -> list[Word]:
+        """What stays together when lines may break at `least` or better."""
+        starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
+        return [self._word(start, end) for start, end in pairwise([*starts, len(self._glyphs)])]
+
+    def set(self, words: Sequence[Word], size: int, box: Box) -> Block | None:
+        """The block at this size, or None where it does not stand in the box."""
+        most, width_em = box.lines_at(size), box.width_px / size / self._stretch
+        if self._cut or any(word.ink_em > width_em for word in words):
+            return None
+        spans = _wrapped(words, width_em)
+        if len(spans) > most:
+            return None
+        if box.balance and len(spans) > 1:
+            spans = _balanced(words, width_em, len(spans))
+        lines = [self._line(start, end, size) for start, end in spans]
+        block = self._block(lines, size, box, cut=False)
+        self._stretch *= max(1.0, block.width_px / box.width_px)
+        fits = block.width_px <= box.width_px and block.height_px <= box.height_px
+        return block if fits else None
+
+    def cut(self, words: Sequence[Word], size: int, box: Box) -> Block:
+        """The block at this size with as many graphemes as stand in the box, and an ellipsis."""
+        for most in range(box.lines_at(size), 0, -1):
+            block = self._block(self._cut_lines(words, size, box.width_px, most), size, box, cut=True)
+            if block.height_px <= box.height_px:
+                break
+        return block
+
+    def _cut_lines(self, words: Sequence[Word], size: int, width_px: int, most: int) -> list[Line]:
+        """The last of them ends in an ellipsis; a line of one grapheme wider than the box is left out."""
+        for _ in range(_TRIES):
+            spans = _wrapped(words, width_px / size / self._stretch)[:most]
+            lines = [self._line(start, end, size) for start, end in spans[:-1]]
+            widest = max((line.width_px for line in lines), default=0.0)
+            if widest <= width_px:
+                break
+            self._stretch *= widest / width_px
+        last = [self._last_line(start, size, width_px) for start, _ in spans[-1:]]
+        return [line for line in lines + last if line.width_px <= width_px]
+
+    def _last_line(self, start: int, size: int, width_px: int) -> Line:
+        low, high = start, len(self._glyphs)
+        best = self._line(start, start, size, ellipsis=True)
+        while low < high:
+            middle = (low + high + 1) // 2
+            line = self._line(start, middle, size, ellipsis=True)
+            if line.width_px <= width_px:
+                low, best = middle, line
+            else:
+                high = middle - 1
+        return best
+
+    def _word(self, start: int, end: int) -> Word:
+        stop = self._without_space(start, end)
+        ink, full = self._width_em(start, stop), self._width_em(stop, end)
+        return Word(start, end, ink, ink + full)
+
+    def _without_space(self, start: int, end: int) -> int:
+        while end > start and self._space[end - 1]:
+            end -= 1
+        return end
+
+    def _width_em(self, start: int, end: int) -> float:
+        width = (end - start) * self._spacing_em
+        for slice_, level, texts in self._runs(self._glyphs[start:end], self._levels[start:end]):
+            width += self._fonts.width_em(slice_, self._weight, texts, bool(level % 2))
+        return width
+
+    @staticmethod
+    def _runs(glyphs: Sequence[Glyphs], levels: Sequence[int]) -> list[tuple[Slice, int, list[str]]]:
+        """Neighbours that one font draws in one direction, in reading order."""
+        pairs = zip(glyphs, levels, strict=True)
+        drawn = [(g.slice, level, g.text) for g, level in pairs if g.slice]
+        return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
+
+    def _line(self, start: int, end: int, size: int, ellipsis: bool = False) -> Line:
+        end = self._without_space(start, end)
+        glyphs, levels = self._glyphs[start:end], self._levels[start:end]
+        if ellipsis:
+            glyphs += self._fonts.choose([ELLIPSIS], "ja")
+            levels = [*levels, int(self.rtl)]
+        runs = self._runs(glyphs, levels)
+        line = LineBuilder(self._fonts, self._weight, size, self._spacing_em * size)
+        for slice_, level, texts in bidi.visual(runs, [level for _, level, _ in runs]):
+            line.add(slice_, bool(level % 2), texts)
+        return line.built()
+
+    def _block(self, lines: list[Line], size: int, box: Box, cut: bool) -> Block:
+        above, below = size * (box.leading / 2 + _CENTRE_EM), size * (box.leading / 2 - _CENTRE_EM)
+        pitch = max([size * box.leading, *(a.descent_px + b.ascent_px for a, b in pairwise(lines))])
+        first = ceil(max([above, *(line.ascent_px for line in lines[:1])]))
+        last = max([below, *(line.descent_px for line in lines[-1:])])
+        height = ceil(first + ceil(pitch) * (len(lines) - 1) + last) if lines else 0
+        width = max((line.width_px for line in lines), default=0.0)
+        return Block(tuple(lines), size, ceil(pitch), first, width, height, self.rtl, self._missing, cut)
+
+
+class LineBuilder:
+    """Places runs from left to right and keeps account of their ink."""
+
+    def __init__(self, fonts: Fonts, weight: int, size: int, spacing_px: float) -> None:
+        self._fonts, self._weight, self._size, self._spacing_px = fonts, weight, size, spacing_px
+        self._runs: list[Run] = []
+        self._x = 0.0
+        self._boxes: list[Ink] = []
+
+    def add(self, slice_: Slice, rtl: bool, texts: list[str]) -> None:
+        parts = [texts]
+        if self._spacing_px and not slice_.shaped:
+            parts = [[text] for text in (reversed(texts) if rtl else texts)]
+        for part in parts:
+            self._add(slice_, rtl, part)
+            self._x += self._spacing_px
+
+    def _add(self, slice_: Slice, rtl: bool, texts: list[str]) -> None:
+        face = self._fonts.face(slice_, self._weight, self._size)
+        direction = face.direction(rtl)
+        text = face.arranged(texts, rtl)
+        parts = face.parts(text)
+        if slice_.square:
+            width = face.font.getlength(text)
+            ink = 0.0, -_HAN_ASCENT_EM * self._size, width, _HAN_DESCENT_EM * self._size
         else:
-            lines.append(word)
-    return [_line(fonts, line, size, weight) for line in lines]
+            ink = _ink(parts, face.font, direction)
+            if -ink[1] > _TALLEST_EM * self._size or ink[3] > _DEEPEST_EM * self._size:
+                parts = face.parts(face.arranged([without_marks(t) for t in texts], rtl))
+                ink = _ink(parts, face.font, direction)
+            width = ink[2] if slice_.shaped else face.font.getlength(text, direction=direction)
+        for part in parts:
+            at = self._x + part.x_px, round(part.y_px)
+            self._runs.append(Run(*at, part.text, face.font, direction, slice_.emoji))
+        self._boxes.append((self._x + ink[0], ink[1], self._x + ink[2], ink[3]))
+        self._x += width
+
+    def built(self) -> Line:
+        ink = self._boxes or [(0.0, 0.0, 0.0, 0.0)]
+        left = min(i[0] for i in ink)
+        shift = max(0.0, -left)
+        width = max(self._x - self._spacing_px, *(i[2] for i in ink), 0.0) + shift
+        runs = tuple(Run(r.x_px + shift, r.y_px, r.text, r.font, r.direction, r.emoji) for r in self._runs)
+        return Line(runs, width, left + shift, max(-min(i[1] for i in ink), 0.0), max(0.0, *(i[3] for i in ink)))
 
 
-def _line(fonts: Fonts, text: str, size: int, weight: int) -> Line:
-    slice_ = fonts.slice_for("A")
-    assert slice_ is not None  # noqa: S101
-    face = fonts.face(slice_, weight, size)
-    width = face.getlength(text)
-    left, top, right, bottom = face.getbbox(text, anchor="ls")
-    return Line((Run(0, width, text, face),), width, left, right, -top, bottom)
+def _ink(parts: Sequence[Part], font: ImageFont.FreeTypeFont, direction: str | None) -> Ink:
+    """What parts of a run cover, and at least their advance."""
+    boxes = [(part, font.getbbox(part.text, anchor="ls", direction=direction)) for part in parts if part.text]
+    return (
+        min((part.x_px + box[0] for part, box in boxes), default=0.0),
+        min((part.y_px + box[1] for part, box in boxes), default=0.0),
+        max((part.x_px + box[2] for part, box in boxes), default=0.0),
+        max((part.y_px + box[3] for part, box in boxes), default=0.0),
+    )
 
 
-def _block(lines: list[Line], size: int, leading: float, cut: bool) -> Block:
-    height = round(size * leading)
-    width = max((line.width_px for line in lines), default=0)
-    return Block(tuple(lines), size, height, round(size * 0.95), width, height * len(lines), False, 0, cut)
+def _levels(graphemes: Sequence[str], whole: str, rtl: bool) -> list[int]:
+    """The level of each grapheme is its first character's."""
+    every, at, found = bidi.levels(whole, rtl), 0, []
+    for grapheme in graphemes:
+        found.append(every[at])
+        at += len(grapheme)
+    return found
+
+
+def _wrapped(words: Sequence[Word], width_em: float) -> list[tuple[int, int]]:
+    """Lines as spans of graphemes, each filled with as many words as it holds."""
+    spans: list[tuple[int, int]] = []
+    used = 0.0
+    for word in words:
+        if spans and used + word.ink_em <= width_em:
+            spans[-1] = spans[-1][0], word.end
+            used += word.full_em
+        else:
+            spans.append((word.start, word.end))
+            used = word.full_em
+    return spans
+
+
+def _balanced(words: Sequence[Word], width_em: float, count: int) -> list[tuple[int, int]]:
+    """The same number of lines in the narrowest measure that holds them: lines of like length."""
+    low, high = max(word.ink_em for word in words), width_em
+    for _ in range(12):
+        middle = (low + high) / 2
+        if len(_wrapped(words, middle)) <= count:
+            high = middle
+        else:
+            low = middle
+    return _wrapped(words, high)

@@ -1,0 +1,146 @@
+"""The order of letters on a line (UAX #9). Explicit embeddings and isolates are taken out before; what they would
+order, ordinary text does not need."""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+_BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫⦅⦆〈〉《》「」『』【】〔〕〖〗〘〙〚〛（）＜＞［］｛｝｟｠"
+_PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
+MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
+_OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
+_NEUTRAL = {"B", "S", "WS", "ON", "BN"}
+_PAIRS_AT_MOST = 63
+_SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
+"""What may stand inside a number of a kind."""
+
+
+def is_rtl(text: str) -> bool:
+    """Whether the first strong character runs from the right (P2, P3)."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return kind != "L"
+    return False
+
+
+def levels(text: str, rtl: bool) -> list[int]:
+    """The embedding level of each character: odd runs from the right."""
+    base = int(rtl)
+    if text.isascii() and not rtl:
+        return [0] * len(text)
+    kinds = [unicodedata.bidirectional(c) or "L" for c in text]
+    _resolve_weak(kinds, "R" if rtl else "L")
+    _resolve_brackets(text, kinds, base)
+    _resolve_neutral(kinds, base)
+    return [_level(kind, base) for kind in kinds]
+
+
+def visual(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
+    """Items of one line from left to right (L2)."""
+    order = list(range(len(items)))
+    for level in range(max(item_levels, default=0), 0, -1):
+        start = 0
+        for deep, group in groupby(order, key=lambda i: item_levels[i] >= level):
+            count = len(list(group))
+            if deep:
+                order[start : start + count] = reversed(order[start : start + count])
+            start += count
+    return [items[i] for i in order]
+
+
+def _resolve_weak(kinds: list[str], start: str) -> None:
+    """W1 to W7: marks follow their letter, numbers and their signs find their kind."""
+    _resolve_marks(kinds, start)
+    for i in range(1, len(kinds) - 1):
+        if kinds[i - 1] == kinds[i + 1] and (kinds[i - 1], kinds[i]) in _SEPARATORS:
+            kinds[i] = kinds[i - 1]
+    _spread_terminators(kinds)
+    strong = start
+    for i, kind in enumerate(kinds):
+        if kind in ("ES", "ET", "CS"):
+            kinds[i] = "ON"
+        elif kind in ("L", "R", "AL"):
+            strong = kind
+            kinds[i] = "R" if kind == "AL" else kind
+        elif kind == "EN" and strong == "L":
+            kinds[i] = "L"
+
+
+def _resolve_marks(kinds: list[str], start: str) -> None:
+    previous, strong = start, start
+    for i, kind in enumerate(kinds):
+        if kind in ("NSM", "BN"):
+            kinds[i] = previous
+        elif kind == "EN" and strong == "AL":
+            kinds[i] = "AN"
+        elif kind in ("L", "R", "AL"):
+            strong = kind
+        previous = kinds[i]
+
+
+def _spread_terminators(kinds: list[str]) -> None:
+    """W5: currency and percent signs beside a European number belong to it."""
+    for order in (range(1, len(kinds)), range(len(kinds) - 2, -1, -1)):
+        step = -1 if order.step > 0 else 1
+        for i in order:
+            if kinds[i] == "ET" and kinds[i + step] == "EN":
+                kinds[i] = "EN"
+
+
+def _resolve_brackets(text: str, kinds: list[str], base: int) -> None:
+    """N0: a pair of brackets goes with the text it holds."""
+    for start, end in _pairs(text, kinds):
+        own = "R" if base else "L"
+        inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
+        if own in inside:
+            kinds[start] = kinds[end] = own
+        elif inside:
+            before = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), own)
+            kinds[start] = kinds[end] = before if before in inside else own
+
+
+def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
+    stack: list[tuple[str, int]] = []
+    pairs = []
+    for i, character in enumerate(text):
+        if kinds[i] != "ON" or character not in MIRRORED:
+            continue
+        if character in _OPENING:
+            if len(stack) == _PAIRS_AT_MOST:
+                break
+            stack.append((MIRRORED[character], i))
+        else:
+            at = next((n for n in range(len(stack) - 1, -1, -1) if stack[n][0] == character), None)
+            if at is not None:
+                pairs.append((stack[at][1], i))
+                del stack[at:]
+    return sorted(pairs)
+
+
+def _resolve_neutral(kinds: list[str], base: int) -> None:
+    """N1 and N2: neutrals between the same direction take it, others take the paragraph's."""
+    own = "R" if base else "L"
+    before, start = own, 0
+    for neutral, group in groupby(list(kinds), key=_NEUTRAL.__contains__):
+        end = start + len(list(group))
+        if neutral:
+            after = _strong(kinds[end]) if end < len(kinds) else own
+            kinds[start:end] = [before if before == after else own] * (end - start)
+        else:
+            before = _strong(kinds[end - 1]) or own
+        start = end
+
+
+def _strong(kind: str) -> str | None:
+    """For neutrals a number counts as text from the right."""
+    return "R" if kind in ("R", "AL", "EN", "AN") else "L" if kind == "L" else None
+
+
+def _level(kind: str, base: int) -> int:
+    if base:
+        return 1 if kind == "R" else 2
+    return {"R": 1, "EN": 2, "AN": 2}.get(kind, 0)

@@ -1,0 +1,108 @@
+"""Text made safe to set, and its grapheme clusters (the part of UAX #29 that matters to drawing)."""
+
+import re
+import unicodedata
+
+ZWNJ, ZWJ, WORD_JOINER, BREAK_HERE = "\u200c", "\u200d", "\u2060", "\u200b"
+TEXT_STYLE, EMOJI_STYLE, KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
+
+# Invisible characters that neither join, break nor order anything: drawn as nothing, and not missing.
+_IGNORED = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u202a-\u202e\u2061-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e0080-\U000e0fff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SPACES = re.compile(r"[ \t\n\v\f\r\x1c-\x1f\x85\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f]+")
+_LIGATURES = {codepoint: unicodedata.normalize("NFKC", chr(codepoint)) for codepoint in range(0xFB00, 0xFB07)}
+"""Latin ones, which fonts make or leave by themselves."""
+_STACKING = ("Mn", "Me")
+_MARKS_KEPT = 6
+_MARKS_KEPT_LATIN = 3
+_LATIN_END = 0x0590
+"""Greek, Cyrillic and all that comes before Hebrew: scripts whose letters carry at most a few marks."""
+
+
+def clean(text: str, most: int) -> str:
+    """The first `most` characters without what is never drawn, each stretch of white space as one space, in NFC."""
+    text = _SURROGATE.sub("\ufffd", text[:most])
+    text = _SPACES.sub(" ", _IGNORED.sub("", text)).strip()
+    return unicodedata.normalize("NFC", text.translate(_LIGATURES))
+
+
+def clusters(text: str) -> list[str]:
+    """The graphemes of a clean text, without marks past what a script stacks and marks on no letter."""
+    found: list[str] = []
+    for character in text:
+        if found and _joins(found[-1], character):
+            if not _is_stacked(found[-1], character):
+                found[-1] += character
+        elif not _is_mark(character):
+            found.append(character)
+    return found
+
+
+def without_marks(grapheme: str) -> str:
+    return "".join(c for c in grapheme if unicodedata.category(c) not in _STACKING)
+
+
+def is_flag_letter(character: str) -> bool:
+    return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def is_pictograph(character: str) -> bool:
+    """Roughly Extended_Pictographic: what a joiner can tie into one emoji."""
+    return (
+        "\U0001f000" <= character <= "\U0001faff" or "\u2190" <= character <= "\u2bff" or character in "©®‼⁉™ℹ〰〽㊗㊙"
+    )
+
+
+def _is_mark(character: str) -> bool:
+    return (
+        unicodedata.category(character)[0] == "M"
+        or character in (ZWJ, ZWNJ, TEXT_STYLE, EMOJI_STYLE)
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or "\U000e0020" <= character <= "\U000e007f"
+        or character in "\u0e33\u0eb3"  # Thai and Lao AM
+    )
+
+
+def _joins(cluster: str, character: str) -> bool:
+    last = cluster[-1]
+    if "\U0001f3fb" <= character <= "\U0001f3ff":
+        return is_pictograph(cluster[0])
+    if _is_mark(character):
+        return cluster[0] not in (" ", BREAK_HERE)
+    if last == ZWJ:
+        return is_pictograph(cluster[0]) and is_pictograph(character)
+    if is_flag_letter(character):
+        return is_flag_letter(last) and len(cluster) == 1
+    return _is_conjunct(cluster, character) or _is_syllable(last, character)
+
+
+def _is_conjunct(cluster: str, character: str) -> bool:
+    """A virama ties the next letter to it (GB9c), and so does the subjoining sign of Khmer and Myanmar."""
+    last = cluster[-2] if cluster[-1] == ZWJ and len(cluster) > 1 else cluster[-1]
+    return unicodedata.combining(last) == 9 and last not in "\u0e3a\u103a" and unicodedata.category(character) == "Lo"
+
+
+def _is_syllable(last: str, character: str) -> bool:
+    """Old Korean letters that form one syllable."""
+    if "\u1100" <= last <= "\u115f":
+        return "\u1100" <= character <= "\u11a7"
+    return "\u1161" <= last <= "\u11ff" and "\u1161" <= character <= "\u11ff"
+
+
+def _is_stacked(cluster: str, character: str) -> bool:
+    """One mark too many on its letter."""
+    if unicodedata.category(character) not in _STACKING:
+        return False
+    kept = _MARKS_KEPT_LATIN if ord(cluster[0]) < _LATIN_END else _MARKS_KEPT
+    tail = cluster[-kept:]
+    return len(cluster) > kept and all(unicodedata.category(c) in _STACKING for c in tail)
+
+
+def is_invisible(character: str) -> bool:
+    """Characters that order, join or choose others and draw nothing; the number signs of Arabic do."""
+    if character in (TEXT_STYLE, EMOJI_STYLE):
+        return True
+    return unicodedata.category(character) == "Cf" and unicodedata.bidirectional(character) != "AN"

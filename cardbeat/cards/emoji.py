@@ -1,0 +1,54 @@
+"""Colour emoji: a sequence of characters to the one private-use character that draws it."""
+
+from collections.abc import Iterable
+from importlib.resources.abc import Traversable
+
+from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
+
+_FIRST_DRAWN = 0xF0000
+_SUPPLEMENTARY = "\U0001f000"
+_SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
+_COLOURED = frozenset(
+    "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕"
+)
+"""What is an emoji without being asked, below U+10000."""
+
+
+class Emoji:
+    """The sequences that the emoji font draws; read when the first one is met."""
+
+    def __init__(self, file: Traversable) -> None:
+        self._file = file
+        self._drawn: dict[str, str] = {}
+
+    def find(self, grapheme: str) -> str:
+        """The characters to draw with the emoji font: one, several where no single one is known, or none."""
+        if not _is_emoji(grapheme):
+            return ""
+        drawn = self._drawn or self._read()
+        sequence = grapheme.replace(EMOJI_STYLE, "")
+        if sequence in drawn:
+            return drawn[sequence]
+        parts = "".join(c for c in sequence if c not in _SKIN_TONES).split(ZWJ)
+        return "".join(drawn.get(part) or drawn.get(part[:1], "") for part in parts)
+
+    def sequences(self) -> Iterable[str]:
+        """Everything that has a picture, in its qualified form as far as that can be told from the parts."""
+        return (s if len(s) > 1 or s in _COLOURED or s >= _SUPPLEMENTARY else s + EMOJI_STYLE for s in self._read())
+
+    def _read(self) -> dict[str, str]:
+        lines = self._file.read_text("ascii").split()
+        sequences = ("".join(chr(int(part, 16)) for part in line.split("-")) for line in lines)
+        self._drawn = {sequence: chr(_FIRST_DRAWN + n) for n, sequence in enumerate(sequences)}
+        return self._drawn
+
+
+def _is_emoji(grapheme: str) -> bool:
+    if TEXT_STYLE in grapheme:
+        return False
+    first = grapheme[0]
+    return (
+        _SUPPLEMENTARY <= first <= "\U0001ffff"
+        or first in _COLOURED
+        or (len(grapheme) > 1 and (EMOJI_STYLE in grapheme or ZWJ in grapheme or grapheme[1] in _SKIN_TONES))
+    )

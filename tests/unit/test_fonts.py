@@ -1,0 +1,108 @@
+"""Which font draws what, and that the files are those of the record."""
+
+import hashlib
+import json
+from importlib import resources
+
+import pytest
+
+from cardbeat.cards.fonts import Fonts, language_of
+
+FOLDER = resources.files("cardbeat") / "fonts"
+
+
+@pytest.fixture(scope="module")
+def fonts() -> Fonts:
+    return Fonts()
+
+
+def slices(fonts: Fonts, graphemes: list[str], language: str = "zh-Hans") -> list[str]:
+    return [glyphs.slice.name if glyphs.slice else "" for glyphs in fonts.choose(graphemes, language)]
+
+
+def test_every_file_is_the_one_in_the_record() -> None:
+    made = json.loads((FOLDER / "sources.json").read_text())["made"]
+    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in made} == made
+    assert {file.name for file in FOLDER.iterdir() if file.name.endswith(".woff2")} <= set(made)
+
+
+def test_every_package_brings_its_licence() -> None:
+    for source in json.loads((FOLDER / "sources.json").read_text())["sources"]:
+        assert "license" in (FOLDER / source["licence"]).read_text("utf-8").lower(), source["package"]
+
+
+def test_every_slice_of_the_index_has_its_files() -> None:
+    names = {file.name for file in FOLDER.iterdir()}
+    for name, weights, *_ in json.loads((FOLDER / "index.json").read_text()):
+        assert {f"{name}-{weight}.woff2" for weight in weights} <= names
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("日本語のタイトル", "ja"),
+        ("한국어 漢字", "ko"),
+        ("简体中文标题", "zh-Hans"),
+        ("繁體中文標題", "zh-Hant"),
+        ("東京大学駅", "ja"),
+        ("中文", "zh-Hans"),
+        ("plain", "zh-Hans"),
+    ],
+)
+def test_the_text_tells_whose_han_shapes_it_wants(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_a_text_that_can_not_tell_takes_the_language_of_its_card() -> None:
+    assert language_of("田中", "ja") == "ja"
+    assert language_of("한국", "ja") == "ko"
+
+
+@pytest.mark.parametrize(("language", "region"), [("ja", "j"), ("ko", "k"), ("zh-Hans", "s"), ("zh-Hant", "t")])
+def test_each_region_draws_its_own_shape(fonts: Fonts, language: str, region: str) -> None:
+    for character in "直骨角次海":
+        chosen = fonts.choose([character], language)[0].slice
+        assert chosen
+        assert region in chosen.regions
+
+
+def test_a_character_that_one_region_lacks_is_borrowed(fonts: Fonts) -> None:
+    assert fonts.choose(["们"], "ko")[0].slice
+
+
+def test_punctuation_goes_with_the_script_beside_it(fonts: Fonts) -> None:
+    assert slices(fonts, ["a", "“", "b"])[1].startswith("inter")
+    assert slices(fonts, ["中", "“", "文"])[1].startswith("han")
+    assert slices(fonts, ["ا", " ", "ب"])[1] == slices(fonts, ["ا"])[0]
+
+
+def test_an_emoji_family_is_one_glyph(fonts: Fonts) -> None:
+    for emoji in ("👩‍👩‍👧‍👦", "👍🏽", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "❤️", "☕"):
+        chosen = fonts.choose([emoji], "ja")[0]
+        assert chosen.emoji
+        assert len(chosen.text) == 1
+
+
+def test_an_emoji_in_text_style_is_text(fonts: Fonts) -> None:
+    assert not fonts.choose(["☕\ufe0e"], "ja")[0].emoji
+    assert not any(glyphs.emoji for glyphs in fonts.choose(["1", "#", "©"], "ja"))
+
+
+def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
+    assert len(fonts.choose(["🐢\u200d🚀"], "ja")[0].text) == 2
+
+
+def test_what_no_font_has_is_counted(fonts: Fonts) -> None:
+    chosen = fonts.choose(["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"], "ja")
+    assert [glyphs.missing for glyphs in chosen] == [1, 1, 1, 1, 0]
+    assert [glyphs.text for glyphs in chosen] == ["", "a", "", "", ""]
+
+
+def test_opened_faces_are_bounded() -> None:
+    fonts = Fonts(max_bytes=100_000)
+    for weight in (400, 500, 600, 700, 800):
+        for size in (20, 30, 40, 50, 60):
+            slice_ = fonts.choose(["a"], "ja")[0].slice
+            assert slice_
+            fonts.face(slice_, weight, size)
+    assert fonts.opened_bytes <= 100_000
