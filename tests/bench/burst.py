@@ -15,8 +15,7 @@ import threading
 import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from delivery import address, receiver
 
@@ -24,6 +23,7 @@ from cardbeat.config import Config
 from cardbeat.database import FILE_NAME, Database
 from cardbeat.keys.store import Keys
 
+ROOT = Path(__file__).parents[2]
 CHECKS = 10_000
 
 
