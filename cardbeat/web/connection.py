@@ -1,8 +1,8 @@
-"""One client's connection, and the phases that it goes through."""
+"""The open connections, each in the phase it has come to."""
 
 from collections import OrderedDict
-from collections.abc import Callable
-from selectors import EVENT_READ
+from collections.abc import Callable, Iterator
+from selectors import EVENT_READ, BaseSelector
 from socket import socket
 
 from cardbeat.web.reader import Reader
@@ -24,30 +24,60 @@ class Phase:
         """What to do once one of the events has come."""
         self.expired = expired
         self.events = events
-        """What the selector wakes the connection for; None leaves that as it is."""
+        """What the selector wakes a member for; None leaves that as it is."""
         self.members: OrderedDict[Connection, float] = OrderedDict()
 
-    def overdue(self, now: float) -> "Connection | None":
-        """The first member whose time is up."""
-        for connection, deadline in self.members.items():
-            return connection if deadline <= now else None
-        return None
+    def overdue(self, now: float) -> Iterator["Connection"]:
+        """The members whose time is up; each must leave before the next is asked for."""
+        while self.members:
+            connection, deadline = next(iter(self.members.items()))
+            if deadline > now:
+                return
+            yield connection
 
 
 class Connection:
     """One client's socket, and how far its request or its answer has come."""
 
-    __slots__ = ("events", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
+    __slots__ = ("_selector", "_watched", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
 
-    def __init__(self, client: socket, peer: str, trusted: bool, reader: Reader, phase: Phase) -> None:
+    def __init__(self, client: socket, peer: str, *, trusted: bool, reader: Reader, selector: BaseSelector) -> None:
         self.socket = client
         self.peer = peer
         self.trusted = trusted
         """Whether the peer is a trusted proxy."""
         self.reader = reader
-        self.phase = phase
-        self.events = 0
-        """What the selector watches for; 0 while it does not know the connection."""
+        self.phase: Phase | None = None
+        """None once it is closed."""
         self.unsent: memoryview | None = None
-        self.then: Act = phase.expired
+        self.then: Act | None = None
         """What follows once everything is sent."""
+        self._selector = selector
+        self._watched = 0
+
+    def enter(self, phase: Phase, now: float) -> None:
+        if self.phase:
+            self.phase.members.pop(self)
+        self.phase = phase
+        phase.members[self] = now + phase.seconds
+        if phase.events is not None:
+            self.watch(phase.events)
+
+    def watch(self, events: int) -> None:
+        """Let the selector wake this connection for `events`; 0 for nothing at all."""
+        if events == self._watched:
+            return
+        if not self._watched:
+            self._selector.register(self.socket, events, self)
+        elif events:
+            self._selector.modify(self.socket, events, self)
+        else:
+            self._selector.unregister(self.socket)
+        self._watched = events
+
+    def close(self) -> None:
+        if self.phase:
+            self.phase.members.pop(self)
+            self.phase = None
+            self.watch(0)
+            self.socket.close()

@@ -1,6 +1,5 @@
 """The HTTP server. One thread owns every connection, so that nothing here needs a lock."""
 
-import contextlib
 import errno
 import logging
 import secrets
@@ -8,7 +7,6 @@ import selectors
 import socket
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -23,6 +21,7 @@ from cardbeat.web.access import AccessLog
 from cardbeat.web.connection import Act, Connection, Phase
 from cardbeat.web.forwarded import client_address, is_trusted, parse_address
 from cardbeat.web.listener import connection_limit, listening_socket
+from cardbeat.web.mailbox import Mailbox
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader, read_fields
 from cardbeat.web.router import Router
@@ -67,12 +66,11 @@ class Server(ThreadingHTTPServer):
         self.socket = listener
         self.router = router
         self.observe: Observer | None = None
-        self.connections = 0
         self._limits = limits
         self._trusted_proxies = trusted_proxies
         self._max_connections = max_connections or connection_limit()
         self._workers = Workers(workers)
-        self._done: deque[tuple[Connection, Request, Response, float]] = deque()
+        self._mailbox = Mailbox()
         self._access = AccessLog()
         self._fields = lru_cache(CACHED_HEADER_BLOCKS)(read_fields)
         self._id_prefix = secrets.token_hex(4)
@@ -82,17 +80,15 @@ class Server(ThreadingHTTPServer):
         self._accept_again_at = inf
         self._stop_by = inf
         self._selector = selectors.DefaultSelector()
-        self._wake_sender, self._wake_receiver = socket.socketpair()
-        self._wake_sender.setblocking(False)
-        self._awake = False
-        self._selector.register(self._wake_receiver, selectors.EVENT_READ, self._woken)
+        self._selector.register(self._mailbox.receiver, selectors.EVENT_READ, self._open_mail)
+        self._new = Phase(limits.header_seconds, self._read, self._time_out, events=None)
         self._header = Phase(limits.header_seconds, self._read, self._time_out)
         self._body = Phase(limits.body_seconds, self._read, self._time_out)
-        self._idle = Phase(limits.idle_seconds, self._read, self._close)
-        self._working = Phase(inf, self._pause, self._close, events=None)
-        self._writing = Phase(limits.write_seconds, self._write, self._close, events=selectors.EVENT_WRITE)
-        self._lingering = Phase(limits.linger_seconds, self._drain, self._close)
-        self._phases = (self._idle, self._header, self._lingering, self._body, self._writing, self._working)
+        self._idle = Phase(limits.idle_seconds, self._read, Connection.close)
+        self._working = Phase(inf, self._pause, Connection.close, events=None)
+        self._writing = Phase(limits.write_seconds, self._write, Connection.close, events=selectors.EVENT_WRITE)
+        self._lingering = Phase(limits.linger_seconds, self._drain, Connection.close)
+        self._waiting = (self._idle, self._header, self._lingering, self._body, self._writing)
         """In the order in which they give way at the limit of open connections."""
 
     @property
@@ -100,11 +96,15 @@ class Server(ThreadingHTTPServer):
         host, port = self.server_address[:2]
         return f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
 
+    @property
+    def connections(self) -> int:
+        return sum(len(phase.members) for phase in self._waiting) + len(self._working.members)
+
     def stop(self) -> None:
         """Let `serve_forever` finish what runs and return. Safe in any thread and in a signal handler."""
         if self._stop_by == inf:
             self._stop_by = time.monotonic() + self._limits.stop_seconds
-            self._wake()
+            self._mailbox.wake()
 
     shutdown = stop
 
@@ -132,17 +132,28 @@ class Server(ThreadingHTTPServer):
         self._now = time.monotonic()
         self._date = _http_date(int(time.time()))
         for key, _ in ready:
-            key.data()
+            if isinstance(key.data, Connection):
+                self._guarded(key.data)
+            else:
+                key.data()
         if self._now - self._checked_at >= poll_interval:
             self._checked_at = self._now
-            self._expire()
+            for phase in self._waiting:
+                for connection in phase.overdue(self._now):
+                    self._guarded(connection, phase.expired)
         if self._accept_again_at <= self._now:
-            self._set_accepting(self._stop_by == inf)
+            self._set_accepting(True)
 
-    def _expire(self) -> None:
-        for phase in self._phases:
-            while connection := phase.overdue(self._now):
-                self._guarded(connection, phase.expired)
+    def _guarded(self, connection: Connection, act: Act | None = None) -> None:
+        """Do `act`, or what the phase says. Whatever goes wrong with one connection ends that one alone."""
+        try:
+            if connection.phase:
+                (act or connection.phase.ready)(connection)
+        except OSError:
+            connection.close()
+        except Exception:
+            log.exception("a connection failed")
+            connection.close()
 
     def _set_accepting(self, accepting: bool) -> None:
         registered = self.socket.fileno() in self._selector.get_map()
@@ -155,14 +166,14 @@ class Server(ThreadingHTTPServer):
     def _running(self) -> bool:
         """After a stop: drop who has asked nothing, and tell whether anything is still to be answered."""
         for phase in (self._idle, self._header):
-            for connection in list(phase.members):
-                self._close(connection)
+            for connection in phase.overdue(inf):
+                connection.close()
         return self.connections > 0
 
     def _close_all(self) -> None:
-        for phase in self._phases:
-            for connection in list(phase.members):
-                self._close(connection)
+        for phase in (*self._waiting, self._working):
+            for connection in phase.overdue(inf):
+                connection.close()
         self._workers.stop()
         self._access.stop()
         self.server_close()
@@ -171,8 +182,7 @@ class Server(ThreadingHTTPServer):
         """Let go of the port and of what serving would have needed, whether it has served or not."""
         super().server_close()
         self._selector.close()
-        self._wake_sender.close()
-        self._wake_receiver.close()
+        self._mailbox.close()
 
     def _accept(self) -> None:
         for _ in range(ACCEPT_AT_ONCE):
@@ -196,9 +206,9 @@ class Server(ThreadingHTTPServer):
 
     def _give_way(self) -> bool:
         """Close the connection that has waited longest, idle ones first; none that is being answered."""
-        for phase in self._phases:
-            if phase.members and phase is not self._working:
-                self._close(next(iter(phase.members)))
+        for phase in self._waiting:
+            for connection in phase.overdue(inf):
+                connection.close()
                 return True
         return False
 
@@ -206,58 +216,25 @@ class Server(ThreadingHTTPServer):
         client.setblocking(False)
         peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
-        connection = Connection(client, peer, trusted, Reader(self._limits, self._fields), self._header)
-        self.connections += 1
-        self._header.members[connection] = self._now + self._header.seconds
+        reader = Reader(self._limits, self._fields)
+        connection = Connection(client, peer, trusted=trusted, reader=reader, selector=self._selector)
+        connection.enter(self._new, self._now)
         # The request has often come already: reading at once spares a client of one request the selector.
-        self._guarded(connection, self._read)
-
-    def _enter(self, connection: Connection, phase: Phase) -> None:
-        connection.phase.members.pop(connection, None)
-        connection.phase = phase
-        phase.members[connection] = self._now + phase.seconds
-        if phase.events is not None:
-            self._watch(connection, phase.events)
-
-    def _watch(self, connection: Connection, events: int) -> None:
-        if events == connection.events:
-            return
-        if not connection.events:
-            self._selector.register(connection.socket, events, partial(self._ready, connection))
-        elif events:
-            self._selector.modify(connection.socket, events, partial(self._ready, connection))
-        else:
-            self._selector.unregister(connection.socket)
-        connection.events = events
-
-    def _ready(self, connection: Connection) -> None:
-        self._guarded(connection, connection.phase.ready)
-
-    def _guarded(self, connection: Connection, act: Act) -> None:
-        """Whatever goes wrong with one connection ends that one alone."""
-        try:
-            act(connection)
-        except OSError:
-            self._close(connection)
-        except Exception:
-            log.exception("a connection failed")
-            self._close(connection)
+        self._guarded(connection)
 
     def _pause(self, connection: Connection) -> None:
         """The client sends more while its request is at work: leave it in the kernel until the answer is out."""
-        self._watch(connection, 0)
+        connection.watch(0)
 
     def _read(self, connection: Connection) -> None:
         try:
             data = connection.socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            return self._watch(connection, selectors.EVENT_READ)
-        if data:
-            connection.reader.feed(data)
-            self._serve(connection, answered=False)
-        else:
-            self._close(connection)
-        return None
+            return self._await(connection, answered=False)
+        if not data:
+            return connection.close()
+        connection.reader.feed(data)
+        return self._serve(connection, answered=False)
 
     def _serve(self, connection: Connection, *, answered: bool) -> None:
         """Answer the requests that are whole, in turn, as far as that goes without waiting."""
@@ -268,12 +245,12 @@ class Server(ThreadingHTTPServer):
             except Refusal as refusal:
                 return self._refuse(connection, refusal)
             if request is None:
-                return self._await(connection, answered)
+                return self._await(connection, answered=answered)
             started = self._now = time.monotonic()
             self._name(connection, request)
             response = self.router.handle_quick(request)
             if response is None:
-                self._enter(connection, self._working)
+                connection.enter(self._working, self._now)
                 return self._workers.submit(partial(self._work, connection, request, started))
             if not self._answer(connection, request, response, started):
                 return None
@@ -285,36 +262,24 @@ class Server(ThreadingHTTPServer):
         if connection.trusted:
             request.client = client_address(connection.peer, request.headers, self._trusted_proxies)
 
-    def _await(self, connection: Connection, answered: bool) -> None:
+    def _await(self, connection: Connection, *, answered: bool) -> None:
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
         reader = connection.reader
-        phase = self._body if reader.in_body else self._header if reader.has_part else self._idle
-        blank = connection.phase is self._header and phase is self._idle
-        if answered or not (connection.phase is phase or blank):
-            self._enter(connection, phase)
-        else:
-            self._watch(connection, selectors.EVENT_READ)
+        phase = self._body if reader.in_body else self._header if reader.has_part or not answered else self._idle
+        if answered or phase is not connection.phase:
+            connection.enter(phase, self._now)
         if reader.expects_continue:
             reader.expects_continue = False
             connection.socket.send(CONTINUE)
 
     def _work(self, connection: Connection, request: Request, started: float) -> None:
         """In a worker thread: make the answer, and give it back to the thread that owns the connection."""
-        self._done.append((connection, request, self.router.handle(request), started))
-        self._wake()
+        response = self.router.handle(request)
+        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, response, started)))
 
-    def _wake(self) -> None:
-        if not self._awake:
-            self._awake = True
-            with contextlib.suppress(OSError):
-                self._wake_sender.send(b"\0")
-
-    def _woken(self) -> None:
-        self._wake_receiver.recv(1024)
-        self._awake = False
-        while self._done:
-            connection, request, response, started = self._done.popleft()
-            self._guarded(connection, partial(self._hand_back, request, response, started))
+    def _open_mail(self) -> None:
+        for call in self._mailbox.take():
+            call()
 
     def _hand_back(self, request: Request, response: Response, started: float, connection: Connection) -> None:
         if self._answer(connection, request, response, started):
@@ -326,7 +291,9 @@ class Server(ThreadingHTTPServer):
         sent = self._reply(connection, request, response, started, keep)
         if sent and keep:
             return True
-        self._after(connection, self._next if keep else self._linger if connection.reader.has_part else self._close)
+        self._after(
+            connection, self._next if keep else self._linger if connection.reader.has_part else Connection.close
+        )
         return False
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
@@ -365,10 +332,10 @@ class Server(ThreadingHTTPServer):
         if connection.unsent is None:
             return then(connection)
         connection.then = then
-        return self._enter(connection, self._writing)
+        return connection.enter(self._writing, self._now)
 
     def _write(self, connection: Connection) -> None:
-        if connection.unsent is None or self._send(connection, connection.unsent):
+        if connection.unsent and self._send(connection, connection.unsent) and connection.then:
             connection.then(connection)
 
     def _next(self, connection: Connection) -> None:
@@ -376,25 +343,17 @@ class Server(ThreadingHTTPServer):
 
     def _time_out(self, connection: Connection) -> None:
         if not connection.reader.has_part:
-            return self._close(connection)
+            return connection.close()
         return self._refuse(connection, Refusal(408, "too_slow", "Send the whole request within 10 seconds."))
 
     def _linger(self, connection: Connection) -> None:
         """End our side, and wait a moment for the client's end: closing over unread bytes would destroy the answer."""
         connection.socket.shutdown(socket.SHUT_WR)
-        self._enter(connection, self._lingering)
+        connection.enter(self._lingering, self._now)
 
     def _drain(self, connection: Connection) -> None:
         if not connection.socket.recv(RECEIVE_BYTES):
-            self._close(connection)
-
-    def _close(self, connection: Connection) -> None:
-        if connection.phase.members.pop(connection, None) is None:
-            return
-        if connection.events:
-            self._selector.unregister(connection.socket)
-        connection.socket.close()
-        self.connections -= 1
+            connection.close()
 
 
 @lru_cache(1)
