@@ -13,10 +13,10 @@ export class ApiError extends Error {
 const GONE = "The server does not answer.";
 
 /** The response to a request. Throws ApiError for every status from 400 on, and AbortError when `signal` says so. */
-export async function request(url, options = {}) {
+export async function request(url, options) {
   let response;
   try {
-    response = await fetch(url, { ...options, credentials: "omit", redirect: "error" });
+    response = await fetch(url, options);
   } catch (error) {
     throw error.name === "AbortError" ? error : new ApiError(0, GONE);
   }

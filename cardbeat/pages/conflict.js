@@ -37,6 +37,9 @@ export async function resolve(key, opened, theirs, mine) {
   return (await ask("conflict", save)) ?? theirs;
 }
 
+// Escape would throw away what was typed without a word: there are two buttons for the two ways out.
+byId("conflict").addEventListener("cancel", (event) => event.preventDefault());
+
 function show(opened, theirs, mine) {
   const rows = compare(opened, theirs, mine);
   byId("conflict-rows").replaceChildren(...rows.map(tableRow));

@@ -65,7 +65,7 @@ async function refresh() {
     const checks = await loadChecks();
     if (isStale()) return;
     board.show(checks);
-    await Promise.all(board.rows.filter((row) => row.alertsOpen).map(loadAlerts));
+    await Promise.all(board.rows.filter((row) => row.alertsOpen).map(openAlerts));
     lastRefresh = serverNow();
     wait += checks.length * REFRESH_MILLISECONDS_PER_CHECK;
     showText(byId("trouble"), "");
@@ -105,14 +105,21 @@ async function edit(row) {
 async function remove(row) {
   const { check } = row;
   setText(byId("confirm-title"), `Delete “${check.name}”?`);
-  const deleted = await ask("confirm", async () => {
-    await call("DELETE", `checks/${check.id}`, { key });
-    return true;
-  });
+  const deleted = await ask("confirm", () => deleteCheck(check));
   if (!deleted) return;
   board.drop(check);
   byId("create").focus();
   refresh();
+}
+
+async function deleteCheck({ id }) {
+  try {
+    await call("DELETE", `checks/${id}`, { key });
+  } catch (error) {
+    // Somebody else was faster.
+    if (error.status !== 404) throw error;
+  }
+  return true;
 }
 
 async function test(row) {

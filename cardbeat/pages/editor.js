@@ -19,7 +19,7 @@ export async function createCheck(key) {
   return ask("editor", async () => (await call("POST", "checks", { key, body: read() })).check, explain);
 }
 
-/** The check as it then stands, null if it is gone, or undefined if nothing was saved. */
+/** The check as it then stands, or undefined if nothing was saved. */
 export async function editCheck(key, opened) {
   fill("Edit check", "Save", opened);
   const path = `checks/${opened.id}`;
@@ -83,7 +83,8 @@ function showMeaning() {
 
 function explain(error) {
   const field = FIELDS.includes(error.field) ? error.field : null;
-  showText(byId("editor-error"), field ? "" : error.message);
+  const gone = error.status === 404 ? "This check was deleted meanwhile, so nothing was saved." : "";
+  showText(byId("editor-error"), field ? "" : gone || error.message);
   if (!field) return;
   const control = controls()[field];
   control.setAttribute("aria-invalid", "true");

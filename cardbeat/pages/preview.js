@@ -3,7 +3,7 @@
 import { request } from "./api.js";
 import { byId, setText, showText } from "./dom.js";
 
-const RETRIED = new Set([0, 429, 503]);
+const RETRIED = new Set([0, 429, 502, 503, 504]);
 const RETRY_SECONDS = 5;
 
 export class Preview {

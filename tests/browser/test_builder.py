@@ -101,7 +101,7 @@ def test_a_card_needs_a_title_and_then_no_more(server, open_tab):
 def test_characters_that_no_font_has_are_told(server, open_tab):
     page = open_tab(server.url)
     get_key(page)
-    type_title(page, "Private: \U0010fffd")
+    type_title(page, "Private: \u0378")
     expect(page.get_by_text("One character of this card is in none of the fonts")).to_be_visible()
     type_title(page, "Public")
     expect(page.get_by_text("in none of the fonts")).to_be_hidden()

@@ -117,6 +117,19 @@ def test_a_discarded_conflict_leaves_what_was_saved(api, dashboard):
     assert api("GET", f"checks/{check['id']}", key=key)["check"]["version"] == 2
 
 
+def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key)
+    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    api("DELETE", f"checks/{check['id']}", key=key)
+    page.get_by_label("Name", exact=True).fill("Too late")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
+    page.get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+
+
 def test_what_is_typed_survives_refreshes(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
