@@ -83,7 +83,7 @@ class Bench:
         )
 
     def _ping_until(self, stop, seconds):
-        while not stop.is_set() or not seconds:
+        while not stop.wait(0.001) or not seconds:
             seconds.append(timed(lambda: self.checks.ping(f"check-{self.created - 1}")))
 
     def show_sweep_of_none(self):
