@@ -56,7 +56,7 @@ def card_from(values: Mapping[str, str]) -> Card:
     """A card from its fields by name. Raises `Invalid` for a blank title or an unknown template or theme."""
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
     if not _visible(texts["title"]):
-        raise Invalid("title_missing", "Give the card a title that is not blank: title=...", field="title")
+        raise Invalid("missing_parameter", "Give the card a title that is not blank: title=...", field="title")
     template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
     theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
     return Card(**texts, template=template, theme=theme)
@@ -76,7 +76,7 @@ def _single(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
     values: dict[str, str] = {}
     for name, value in pairs:
         if name in values:
-            raise Invalid("repeated_parameter", f"Give the parameter {name} only once.", field=name)
+            raise Invalid("duplicate_parameter", f"Give the parameter {name} only once.", field=name)
         if name in names:
             values[name] = value
     return values
@@ -94,5 +94,5 @@ def _visible(text: str) -> bool:
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise Invalid(f"invalid_{name}", f"The {name} must be one of: {', '.join(allowed)}.", field=name)
+        raise Invalid("invalid_parameter", f"The {name} must be one of: {', '.join(allowed)}.", field=name)
     return value
