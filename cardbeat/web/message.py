@@ -17,7 +17,7 @@ class Request:
     `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what
     follows the first `?`, still encoded. Header names are in lower case; a repeated header's values are joined
     with `, `. `client` is the caller's address, the forwarded one behind a trusted proxy.
-    `pattern` is the matched route's.
+    `pattern` is the matched route's. `received_at` is when it was whole, in seconds of the monotonic clock.
     """
 
     method: str
@@ -30,6 +30,7 @@ class Request:
     id: str = "-"
     params: dict[str, str] = field(default_factory=dict)
     pattern: str | None = None
+    received_at: float = 0
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
         """The body as a JSON object that has no other members than `members` (CONTRACT 1).

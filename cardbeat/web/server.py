@@ -246,17 +246,17 @@ class Server(ThreadingHTTPServer):
                 return self._refuse(connection, refusal)
             if request is None:
                 return self._await(connection, answered=answered)
-            started = self._now = time.monotonic()
             self._name(connection, request)
             response = self.router.handle_quick(request)
             if response is None:
                 connection.enter(self._working, self._now)
-                return self._workers.submit(partial(self._work, connection, request, started))
-            if not self._answer(connection, request, response, started):
+                return self._workers.submit(partial(self._work, connection, request))
+            if not self._answer(connection, request, response):
                 return None
             answered = True
 
     def _name(self, connection: Connection, request: Request) -> None:
+        self._now = request.received_at = time.monotonic()
         request.id = f"{self._id_prefix}-{next(self._ids):x}"
         request.client = connection.peer
         if connection.trusted:
@@ -272,47 +272,46 @@ class Server(ThreadingHTTPServer):
             reader.expects_continue = False
             connection.socket.send(CONTINUE)
 
-    def _work(self, connection: Connection, request: Request, started: float) -> None:
+    def _work(self, connection: Connection, request: Request) -> None:
         """In a worker thread: make the answer, and give it back to the thread that owns the connection."""
         response = self.router.handle(request)
-        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, response, started)))
+        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, response)))
 
     def _open_mail(self) -> None:
         for call in self._mailbox.take():
             call()
 
-    def _hand_back(self, request: Request, response: Response, started: float, connection: Connection) -> None:
-        if self._answer(connection, request, response, started):
+    def _hand_back(self, request: Request, response: Response, connection: Connection) -> None:
+        if self._answer(connection, request, response):
             self._serve(connection, answered=True)
 
-    def _answer(self, connection: Connection, request: Request, response: Response, started: float) -> bool:
+    def _answer(self, connection: Connection, request: Request, response: Response) -> bool:
         """Send an answer. Whether the connection is ready for its next request at once."""
-        keep = connection.reader.keep_alive and self._stop_by == inf
-        sent = self._reply(connection, request, response, started, keep)
-        if sent and keep:
+        keep_alive = connection.reader.keep_alive and self._stop_by == inf
+        sent = self._reply(connection, request, response, keep_alive=keep_alive)
+        if sent and keep_alive:
             return True
-        self._after(
-            connection, self._next if keep else self._linger if connection.reader.has_part else Connection.close
-        )
+        end = self._linger if connection.reader.has_part else Connection.close
+        self._after(connection, self._next if keep_alive else end)
         return False
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
         request = Request("-", "-", "-")
         self._name(connection, request)
-        self._reply(connection, request, self.router.refuse(request, refusal), self._now, keep=False)
+        self._reply(connection, request, self.router.refuse(request, refusal), keep_alive=False)
         self._after(connection, self._linger)
 
-    def _reply(self, connection: Connection, request: Request, response: Response, started: float, keep: bool) -> bool:
+    def _reply(self, connection: Connection, request: Request, response: Response, *, keep_alive: bool) -> bool:
         """Send and note an answer. Whether all of it is on its way."""
-        with_body = request.method != "HEAD"
+        how = (self._date, keep_alive, request.method != "HEAD")
         try:
-            data = response_bytes(response, self._date, keep_alive=keep, with_body=with_body)
+            data = response_bytes(response, *how)
         except Exception as error:
             response = self.router.refuse(request, error)
-            data = response_bytes(response, self._date, keep_alive=keep, with_body=with_body)
+            data = response_bytes(response, *how)
         sent = self._send(connection, data)
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - request.received_at
         self._access.note(request, response, seconds)
         if self.observe:
             self.observe(request.method, request.pattern, response.status, seconds, response)

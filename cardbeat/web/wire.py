@@ -12,7 +12,7 @@ _NO_LENGTH: Final = (204, 304)
 """Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
 
 
-def response_bytes(response: Response, date: str, *, keep_alive: bool, with_body: bool) -> bytes:
+def response_bytes(response: Response, date: str, keep_alive: bool, with_body: bool) -> bytes:
     """The whole answer, ready for one write. Raises `ValueError` for a header that would break the framing."""
     lines = [
         _STATUS_LINES[response.status],
