@@ -1,4 +1,5 @@
 import http.client
+import socket
 import threading
 
 import pytest
@@ -67,6 +68,13 @@ def test_requests_are_counted_by_route_method_and_status(ask, read):
     assert found[f"{total}{{route=/register}}{{method=PUT}}{{status=405}}"] == 1
     assert found[f"{total}{{route=none}}{{method=GET}}{{status=404}}"] == 1
     assert found["cardbeat_http_request_duration_seconds_count{route=/ping/{id}}"] == 2
+
+
+def test_what_is_no_request_is_counted_too(app, read):
+    with socket.create_connection(app.service.server.server_address[:2], timeout=10) as sock:
+        sock.sendall(b"nonsense\r\n\r\n")
+        assert sock.recv(1000).startswith(b"HTTP/1.1 400 ")
+    assert read()["cardbeat_http_requests_total{route=none}{method=-}{status=400}"] == 1
 
 
 def test_cards_are_counted_by_hit_and_miss_and_their_drawing_is_timed(app, ask, read):
