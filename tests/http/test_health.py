@@ -1,0 +1,30 @@
+import json
+
+import pytest
+
+from cardbeat.errors import Unavailable
+from cardbeat.health import HealthRoutes
+from cardbeat.web.message import Request
+
+ASKED = Request("GET", "/healthz", "/healthz")
+
+
+def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
+    sweeping = [True, False, True]
+    health = HealthRoutes(database, clock, lambda: sweeping.pop(0))
+    assert health.read(ASKED).status == 200
+    with pytest.raises(Unavailable) as refused:
+        health.read(ASKED)
+    assert (refused.value.code, refused.value.status) == ("sweep_stalled", 503)
+    assert health.read(ASKED).status == 200
+
+
+def test_health_turns_503_while_the_database_cannot_be_written_and_back(app):
+    assert app("GET", "/healthz").status == 200
+    writer = app.service.database._writer
+    writer.execute("PRAGMA query_only = ON")
+    answer = app("GET", "/healthz")
+    assert (answer.status, json.loads(answer.body)["code"]) == (503, "database_unavailable")
+    assert answer.headers["Retry-After"]
+    writer.execute("PRAGMA query_only = OFF")
+    assert app("GET", "/healthz").status == 200
