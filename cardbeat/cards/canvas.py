@@ -1,131 +1,140 @@
-"""A card in palette indices: backgrounds, shapes and text are painted as what they become in the PNG, one byte a pixel.
+"""A card while it is painted, in palette indices: one byte a pixel, as it will stand in the PNG.
 
 The palette holds the background's ramp, then for each ink its shades over each part of that ramp. So nothing is
 ever quantised, except emoji, which get the places that are left.
 """
 
-import math
-import struct
-import zlib
-from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache, reduce
 
 from PIL import Image, ImageChops, ImageDraw
 
+from cardbeat.cards.background import STRIDE, Background, Rgb, mix, rgb
+from cardbeat.cards.png import BAND_ROWS, packed_rows, png
 from cardbeat.cards.templates import HEIGHT, WIDTH
-from cardbeat.cards.text import Line
-from cardbeat.cards.themes import Colour, Light, Theme
+from cardbeat.cards.themes import Colour
 
-Rgb = tuple[int, int, int]
-
-SHADES = 16
+SHADES = 12
 """Anti-aliasing steps of an ink, the last one the ink itself."""
 TONES = 3
 """Parts of the background's ramp that an ink is mixed with."""
 COLOURS = 256
+MAX_BYTES = 99_000
+"""Of the PNG: with the store's seal it stays under 100 KB (CONTRACT 3)."""
+
+_SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
+_PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
 _SUPERSAMPLING = 4
-_FIELD_STEP = 8
-_PER_PIXEL = 4
-MAX_DISTANCE = 1600
-"""Of a pixel from a light, which may stand outside the card."""
-
-
-@dataclass(frozen=True, slots=True)
-class Background:
-    """`tones` holds a place on the ramp for every pixel."""
-
-    tones: Image.Image
-    ramp: tuple[Rgb, ...]
-
-
-def background(theme: Theme) -> Background:
-    """The empty card of a theme. Costs some 30 ms: keep it."""
-    light = reduce(ImageChops.add, (_light(source, theme.steps) for source in theme.lights))
-    top = theme.steps - 1
-    return Background(light.point([min(v, top) for v in range(256)]), _ramp(theme.ramp, theme.steps))
 
 
 class Canvas:
-    """One card while it is painted."""
+    """Starts as the empty background; `png` finishes it."""
 
-    def __init__(self, background: Background, mirrored: bool) -> None:
-        flip = Image.Transpose.FLIP_LEFT_RIGHT
-        self._tones = background.tones.transpose(flip) if mirrored else background.tones
-        self._ramp = background.ramp
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self._rows = background.rows.copy()
+        self._changed: set[int] = set()
         self._colours = list(background.ramp)
         self._inks: dict[tuple[Colour, Colour | None], int] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
-        # The first column is the filter type that PNG wants before each row: 0, none.
-        self._rows = Image.new("L", (WIDTH + 1, HEIGHT))
-        self._rows.paste(self._tones, (1, 0))
+        steps = len(background.ramp)
+        self._tone_offsets = [min(place * TONES // steps, TONES - 1) * SHADES for place in range(256)]
 
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paints a colour where there is coverage, over the background or over a shape of the colour `over`."""
-        first = self._ink(colour, over)
-        indices = coverage.point([max(0, first - 1 + _shade(value)) for value in range(256)])
+        ink = coverage.getbbox()
+        if ink is None:
+            return
+        coverage = coverage.crop(ink)
+        first = self._first_of(colour, over)
+        indices = coverage.point([first - 1 + shade if shade else 0 for shade in _SHADE_OF])
+        left, top = x + 1 + ink[0], y + ink[1]
         if over is None:
-            box = (x, y, x + coverage.width, y + coverage.height)
-            indices = ImageChops.add(indices, self._tones.crop(box).point(self._tone_offsets()))
-        self._rows.paste(indices, (x + 1, y), coverage.point([255 * bool(_shade(v)) for v in range(256)]))
+            box = (left, top, left + coverage.width, top + coverage.height)
+            indices = ImageChops.add(indices, self._background.rows.crop(box).point(self._tone_offsets))
+        self._paste(indices, left, top, coverage.point(_PAINTED))
 
     def colour_at(self, x: int, y: int) -> Colour:
         """Of the background."""
-        return "#" + bytes(self._ramp[self._tones.crop((x, y, x + 1, y + 1)).tobytes()[0]]).hex()
+        (place,) = self._background.rows.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        return "#" + bytes(self._background.ramp[place]).hex()
 
-    def emoji(self, line: Line, x: float, y: int, *, baseline: int, width: int, height: int) -> None:
-        """Keeps the colour emoji of a line for the end, when it is known how many colours are left."""
-        layer = Image.new("RGBA", (width, height))
-        line.emoji(layer, x - int(x), baseline)
-        self._emoji.append((layer, int(x), y))
+    def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
+        """Keeps an "RGBA" layer for the end, when it is known how many colours are left."""
+        box = layer.getbbox()
+        if box:
+            self._emoji.append((layer.crop(box), x + box[0], y + box[1]))
 
     def png(self) -> bytes:
-        """The finished picture."""
-        self._paint_emoji()
-        return _png(self._rows.tobytes(), self._colours)
+        """The finished picture, at most `MAX_BYTES` long."""
+        if self._emoji:
+            self._paint_emoji()
+        rows = self._rows.tobytes()
+        packed = packed_rows(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed)
+        picture = png(WIDTH, HEIGHT, _flat(self._colours), packed)
+        return picture if len(picture) <= MAX_BYTES else self._coarser(rows)
 
-    def _ink(self, colour: Colour, over: Colour | None) -> int:
+    def _coarser(self, rows: bytes) -> bytes:
+        """Only for walls of the densest scripts: with a third of the shades they fit."""
+        table = list(range(COLOURS))
+        for first in self._inks.values():
+            for place in range(first, self._end_of(first)):
+                table[place] = first + (place - first) // 3 * 3 + 2
+        bands = range(len(self._background.bands))
+        packed = packed_rows(rows.translate(bytes(table)), STRIDE * BAND_ROWS, self._background.bands, bands)
+        return png(WIDTH, HEIGHT, _flat(self._colours), packed)
+
+    def _end_of(self, first: int) -> int:
+        return min((other for other in (*self._inks.values(), len(self._colours)) if other > first), default=first)
+
+    def _first_of(self, colour: Colour, over: Colour | None) -> int:
         """The first of the palette places of an ink."""
-        ink = self._inks.get((colour, over))
-        if ink is None:
-            ink = self._inks[colour, over] = len(self._colours)
-            tones = [rgb(over)] if over else _middles(self._ramp)
-            self._colours += [_mix(tone, rgb(colour), (n + 1) / SHADES) for tone in tones for n in range(SHADES)]
-        return ink
+        first = self._inks.get((colour, over))
+        if first is None:
+            first = self._inks[colour, over] = len(self._colours)
+            under = [rgb(over)] if over else self._tones()
+            self._colours += [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
+        return first
 
-    def _tone_offsets(self) -> list[int]:
-        steps = len(self._ramp)
-        return [min(v * TONES // steps, TONES - 1) * SHADES for v in range(256)]
+    def _tones(self) -> list[Rgb]:
+        ramp = self._background.ramp
+        return [ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES)]
+
+    def _paste(self, indices: Image.Image, left: int, top: int, where: Image.Image) -> None:
+        self._rows.paste(indices, (left, top), where)
+        self._changed.update(range(top // BAND_ROWS, (top + indices.height - 1) // BAND_ROWS + 1))
 
     def _paint_emoji(self) -> None:
-        if not self._emoji:
-            return
-        left = COLOURS - len(self._colours)
-        sheet = Image.new("RGB", (WIDTH, sum(layer.height for layer, _, _ in self._emoji)))
-        top = 0
-        for layer, x, y in self._emoji:
-            box = (x + 1, y, x + 1 + layer.width, y + layer.height)
-            under = self._rows.crop(box)
-            under.putpalette(_flat(self._colours), "RGB")
-            sheet.paste(under.convert("RGB"), (0, top))
-            sheet.paste(layer, (0, top), layer)
-            top += layer.height
-        reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        """All emoji of the card are reduced together to the colours that are left, over what is under each."""
         first = len(self._colours)
-        palette = reduced.getpalette() or []
-        self._colours += [tuple(palette[n : n + 3]) for n in range(0, 3 * left, 3)]  # type: ignore[misc]
-        indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(255, v + first) for v in range(256)])
-        top = 0
-        for layer, x, y in self._emoji:
+        left = COLOURS - first
+        width = max(layer.width for layer, _, _ in self._emoji)
+        tops = [0]
+        for layer, _, _ in self._emoji:
+            tops.append(tops[-1] + layer.height)
+        sheet = Image.new("RGB", (width, tops[-1]))
+        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
+            sheet.paste(self._seen(x, y, layer.size), (0, top))
+            sheet.paste(layer, (0, top), layer)
+        reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        palette = (reduced.getpalette() or [])[: 3 * left]
+        self._colours += zip(palette[::3], palette[1::3], palette[2::3], strict=True)
+        indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
+        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
             part = indices.crop((0, top, layer.width, top + layer.height))
-            self._rows.paste(part, (x + 1, y), layer.getchannel("A").point([255 * (v > 8) for v in range(256)]))
-            top += layer.height
+            self._paste(part, x + 1, y, layer.getchannel("A").point([255 * (alpha > 8) for alpha in range(256)]))
+
+    def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
+        """A part of the picture so far, in colours."""
+        part = self._rows.crop((x + 1, y, x + 1 + size[0], y + size[1]))
+        seen = Image.frombytes("P", size, part.tobytes())
+        seen.putpalette(_flat(self._colours))
+        return seen.convert("RGB")
 
 
-@lru_cache(maxsize=64)
 def rounded(width: int, height: int, radius: int) -> Image.Image:
     """Coverage of a rectangle with rounded corners."""
+    if not radius:
+        return Image.new("L", (width, height), 255)
     scale = _SUPERSAMPLING
     large = Image.new("L", (width * scale, height * scale))
     box = (0, 0, width * scale - 1, height * scale - 1)
@@ -133,69 +142,5 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
     return large.reduce(scale)
 
 
-def rgb(colour: Colour) -> Rgb:
-    """`#rrggbb` as numbers."""
-    red, green, blue = bytes.fromhex(colour[1:])
-    return red, green, blue
-
-
-def _shade(coverage: int) -> int:
-    """0 for none, else 1 to `SHADES`."""
-    return (coverage * SHADES + 127) // 255
-
-
-def _mix(under: Rgb, over: Rgb, part: float) -> Rgb:
-    red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
-    return red, green, blue
-
-
-def _middles(ramp: Sequence[Rgb]) -> list[Rgb]:
-    return [ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES)]
-
-
-def _ramp(stops: Sequence[Colour], steps: int) -> tuple[Rgb, ...]:
-    places = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
-    low = [min(int(place), len(stops) - 2) for place in places]
-    return tuple(_mix(rgb(stops[n]), rgb(stops[n + 1]), p - n) for n, p in zip(low, places, strict=True))
-
-
-def _light(light: Light, steps: int) -> Image.Image:
-    """One light's part of the ramp for every pixel, looked up by its distance."""
-    reached = [int(_strength(light, n / _PER_PIXEL) * (steps - 1) + 0.5) for n in range(MAX_DISTANCE * _PER_PIXEL)]
-    lookup = reached + [0] * (65536 - len(reached))
-    return _distances(light.x, light.y).point(lookup, "L")
-
-
-def _strength(light: Light, distance: float) -> float:
-    glow = light.glow * math.exp(-((distance / light.reach) ** 2))
-    return glow + sum(
-        strength * (0.25 + 0.75 * (distance / radius) ** 3) * min(1, radius - distance)
-        for radius, strength in light.discs
-        if distance < radius
-    )
-
-
-def _distances(x: int, y: int) -> Image.Image:
-    """The distance of every pixel from a point, times `_PER_PIXEL`: few are computed, and the rest between them."""
-    step = _FIELD_STEP
-    columns, rows = WIDTH // step + 1, HEIGHT // step + 2
-    places = ((column * step - x, row * step - y) for row in range(rows) for column in range(columns))
-    small = Image.frombytes("F", (columns, rows), array("f", (_PER_PIXEL * math.hypot(*p) for p in places)).tobytes())
-    part = (0.5, 0.5, 0.5 + WIDTH / step, 0.5 + HEIGHT / step)
-    return small.resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC, box=part).convert("I")
-
-
-def _flat(colours: Sequence[Rgb]) -> list[int]:
-    return [part for colour in colours for part in colour]
-
-
-def _png(rows: bytes, colours: Sequence[Rgb]) -> bytes:
-    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, 8, 3, 0, 0, 0)
-    packer = zlib.compressobj(6, memLevel=9)
-    pixels = packer.compress(rows) + packer.flush()
-    chunks = ((b"IHDR", header), (b"PLTE", bytes(_flat(colours))), (b"IDAT", pixels), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(kind, data) for kind, data in chunks)
-
-
-def _chunk(kind: bytes, data: bytes) -> bytes:
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))
+def _flat(colours: Sequence[Rgb]) -> bytes:
+    return bytes(part for colour in colours for part in colour)

@@ -7,15 +7,16 @@ from importlib import resources
 
 from PIL import Image, ImageDraw, features
 
-from cardbeat.cards.canvas import Background, Canvas, background, rounded
+from cardbeat.cards.background import Background, background
+from cardbeat.cards.canvas import Canvas, rounded
 from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.request import Card
 from cardbeat.cards.templates import Text, lay_out
 from cardbeat.cards.text import Line
 from cardbeat.cards.themes import Theme
 
-DRAW_NOTHING = {"routes.py", "store.py", "turns.py"}
-"""The files of this folder that may change without a card looking different."""
+DRAW_NOTHING = {"routes.py", "store.py", "turns.py", "build.py"}
+"""The files that may change without a card looking different."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +32,12 @@ class Renderer:
 
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
-        self._backgrounds: dict[Theme, Background] = {}
+        self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         self._lock = threading.Lock()
 
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, card)
-        canvas = Canvas(self._background(layout.theme), layout.mirrored)
+        canvas = Canvas(self._background(layout.theme, layout.mirrored))
         for shape in layout.shapes:
             coverage = rounded(shape.width, shape.height, shape.radius)
             canvas.paint(coverage, shape.x, shape.y, shape.colour, canvas.colour_at(shape.x, shape.y))
@@ -44,11 +45,11 @@ class Renderer:
             _paint_text(canvas, text)
         return Drawing(canvas.png(), layout.missing_glyphs)
 
-    def _background(self, theme: Theme) -> Background:
+    def _background(self, theme: Theme, mirrored: bool) -> Background:
         with self._lock:
-            found = self._backgrounds.get(theme)
+            found = self._backgrounds.get((theme, mirrored))
             if found is None:
-                found = self._backgrounds[theme] = background(theme)
+                found = self._backgrounds[theme, mirrored] = background(theme, mirrored)
             return found
 
 
@@ -58,7 +59,7 @@ def renderer_version() -> str:
     files = [file for folder in ("cards", "fonts") for file in (package / folder).iterdir()]
     digest = hashlib.sha256()
     for file in sorted(files, key=lambda file: file.name):
-        if file.name.endswith((".py", ".json")) and file.name not in DRAW_NOTHING:
+        if file.name.endswith((".py", ".json", ".bin", ".txt")) and file.name not in DRAW_NOTHING:
             digest.update(file.read_bytes())
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
@@ -73,9 +74,9 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
         x = _start(text, line)
         line.draw(draw, x, baseline)
         if line.has_emoji:
-            top = n * block.line_height_px
-            size = {"width": text.width, "height": block.line_height_px}
-            canvas.emoji(line, text.x + x, text.y + top, baseline=baseline - top, **size)
+            layer = Image.new("RGBA", mask.size)
+            line.emoji(layer, x, baseline)
+            canvas.add_emoji(layer, text.x, text.y)
     canvas.paint(mask, text.x, text.y, text.colour, text.over)
 
 

@@ -207,6 +207,8 @@ class Store:
             for _, size, name in sorted(files):
                 if total <= self._max_bytes * TRIMMED_PART:
                     break
+                if name in self._used:  # since the uses were written down, a moment ago
+                    continue
                 (self.folder / name).unlink(missing_ok=True)
                 total -= size
         with self._lock:

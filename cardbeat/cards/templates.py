@@ -7,8 +7,11 @@ title runs from right to left is mirrored as a whole.
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import ceil
+from typing import Any
 
-from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.clusters import clean, clusters
+from cardbeat.cards.fonts import Fonts, language_of
 from cardbeat.cards.request import Card
 from cardbeat.cards.text import Block, fit
 from cardbeat.cards.themes import THEMES, Colour, Theme
@@ -26,6 +29,7 @@ CAPITAL = 0.72
 """A capital's height in parts of the size: what the eye centres text by."""
 AVATAR = 96
 PILL = 48
+TAG = 640
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +89,14 @@ class _Page:
         self.texts: list[Text] = []
         self.rtl = False
         self._fonts = fonts
+        self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
+
+    def fit(self, text: str, width: int, **box: Any) -> Block:
+        return fit(self._fonts, text, width_px=width, language=self._language, **box)
 
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
-        return fit(self._fonts, text, width_px=width, size_px=size, min_size_px=size, weight=weight, leading=1.3)
+        return self.fit(text, width, size_px=size, min_size_px=size, weight=weight, leading=1.3)
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker over it and the description under it."""
@@ -110,16 +118,20 @@ class _Page:
             self.texts.append(Text(block, MARGIN, y, INNER, colour, align=align))
             y += block.height_px + gap
 
-    def pair(self, left: str, right: str, y: int, weight: int = 500) -> None:
-        """Two labels at the two ends of a line; one alone stands at its beginning."""
-        room = INNER - 2 * GAP
-        first, second = left or right, right if left else ""
-        end = self.label(second, room // 2, weight=500) if second else None
-        start = self.label(first, room - round(end.width_px) if end else INNER, weight=weight if left else 500)
-        self.texts.append(Text(start, MARGIN, y, INNER, self.theme.ink if left else self.theme.muted))
-        if end:
-            width = round(end.width_px) + 1
-            self.texts.append(Text(end, WIDTH - MARGIN - width, y, width, self.theme.muted, align="right"))
+    def pair(self, left: str, right: str) -> int:
+        """Two labels at the two ends of the last line, one alone at its beginning. Returns where they begin."""
+        ink, muted = self.theme.ink, self.theme.muted
+        ends = [(text, colour) for text, colour in ((left, ink), (right, muted)) if text]
+        second = self.label(ends[1][0], INNER // 2 - GAP) if len(ends) > 1 else None
+        first = self.label(ends[0][0], INNER - 2 * GAP - ceil(second.width_px) if second else INNER)
+        blocks = [first, second] if second else [first]
+        baseline = BOTTOM - max(block.height_px - block.first_baseline_px for block in blocks)
+        tops = [baseline - block.first_baseline_px for block in blocks]
+        self.texts.append(Text(first, MARGIN, tops[0], INNER, ends[0][1]))
+        if second:
+            width = ceil(second.width_px)
+            self.texts.append(Text(second, WIDTH - MARGIN - width, tops[1], width, ends[1][1], align="right"))
+        return min(tops)
 
     def _title(self, height: int) -> Block:
         """Short titles stand larger; long ones shrink, then are cut."""
@@ -132,29 +144,12 @@ class _Page:
 
     def _set_title(self, text: str, height: int, lines: int, sizes: tuple[int, int]) -> Block:
         largest, smallest = sizes
-        return fit(
-            self._fonts,
-            text,
-            width_px=INNER,
-            max_lines=lines,
-            height_px=height,
-            size_px=largest,
-            min_size_px=smallest,
-            weight=700,
-            leading=1.15,
-        )
+        box = {"max_lines": lines, "height_px": height, "size_px": largest, "min_size_px": smallest}
+        return self.fit(text, INNER, weight=700, leading=1.15, **box)
 
     def _description(self, height: int) -> Block:
-        return fit(
-            self._fonts,
-            self.card.description,
-            width_px=INNER,
-            max_lines=3,
-            height_px=height,
-            size_px=32,
-            min_size_px=28,
-            leading=1.4,
-        )
+        box = {"max_lines": 3, "height_px": height, "size_px": 32, "min_size_px": 28}
+        return self.fit(self.card.description, INNER, leading=1.4, **box)
 
 
 def _default(page: _Page) -> None:
@@ -162,59 +157,64 @@ def _default(page: _Page) -> None:
     card, theme = page.card, page.theme
     top, bottom = TOP, BOTTOM
     if card.tag:
-        tag = page.label(card.tag, INNER - 40, weight=600)
-        middle = TOP + tag.height_px // 2
-        page.shapes.append(Shape(MARGIN, middle - 8, 16, 16, theme.accent, 8))
-        page.texts.append(Text(tag, MARGIN + 32, _middled(tag, middle), INNER - 40, theme.accent))
+        tag = page.label(card.tag, TAG, weight=600)
+        page.shapes.append(Shape(MARGIN, _middle_of(tag, TOP) - 8, 16, 16, theme.accent, 8))
+        page.texts.append(Text(tag, MARGIN + 32, TOP, TAG, theme.accent))
         top += tag.height_px + GAP
     if card.domain or card.author:
-        y = BOTTOM - 36
-        page.pair(card.domain, card.author, y)
-        bottom = y - GAP
+        bottom = page.pair(card.domain, card.author) - GAP
     page.body(top, bottom)
 
 
 def _blog(page: _Page) -> None:
     """The author as a person above, then what they wrote."""
     card, theme = page.card, page.theme
-    header = card.author or card.domain or card.tag
-    height = AVATAR if card.author else PILL
-    middle = TOP + height // 2
-    right = WIDTH - MARGIN
+    middle = TOP + (AVATAR if card.author else PILL) // 2
+    top, right = TOP, WIDTH - MARGIN
     if card.tag:
-        tag = page.label(card.tag, 360, size=26, weight=600)
-        width = round(tag.width_px) + 56
-        left = right - width if card.author or card.domain else MARGIN
-        page.shapes.append(Shape(left, middle - PILL // 2, width, PILL, theme.fill, PILL // 2))
-        page.texts.append(
-            Text(tag, left + 28, _middled(tag, middle), width - 56, theme.accent, theme.fill, align="center")
-        )
-        right = left - 2 * GAP
+        left = _pill(page, middle, right if card.author or card.domain else None)
+        top, right = TOP + PILL + GAP, left - 2 * GAP
     if card.author:
-        _author(page, right)
+        top = _author(page, middle, right) + GAP
     elif card.domain:
         domain = page.label(card.domain, right - MARGIN, weight=600)
-        page.texts.append(Text(domain, MARGIN, _middled(domain, middle), right - MARGIN, theme.ink))
-    page.body(TOP + height + GAP if header else TOP, BOTTOM)
+        y = max(TOP, _top_at(domain, middle))
+        page.texts.append(Text(domain, MARGIN, y, right - MARGIN, theme.ink))
+        top = max(TOP + PILL, y + domain.height_px) + GAP
+    page.body(top, BOTTOM)
 
 
-def _author(page: _Page, right: int) -> None:
-    """An avatar with the author's initial; beside it their name, and under that the domain."""
+def _pill(page: _Page, middle: int, right: int | None) -> int:
+    """The tag, ending at `right` or beginning at the margin. Returns where it begins."""
+    theme = page.theme
+    tag = page.label(page.card.tag, 360, size=26, weight=600)
+    inner = ceil(tag.width_px)
+    width = inner + 56
+    left = MARGIN if right is None else right - width
+    page.shapes.append(Shape(left, middle - PILL // 2, width, PILL, theme.fill, PILL // 2))
+    page.texts.append(Text(tag, left + 28, _top_at(tag, middle), inner, theme.accent, theme.fill, align="center"))
+    return left
+
+
+def _author(page: _Page, middle: int, right: int) -> int:
+    """An avatar with the author's initial; beside it their name, and under that the domain. Returns where they end."""
     card, theme = page.card, page.theme
     colour = theme.people[zlib.crc32(card.author.encode("utf-8", "replace")) % len(theme.people)]
     initial = page.label(_initial(card.author), AVATAR - 24, size=44, weight=700)
     page.shapes.append(Shape(MARGIN, TOP, AVATAR, AVATAR, colour, AVATAR // 2))
-    middle = TOP + AVATAR // 2
-    page.texts.append(
-        Text(initial, MARGIN + 12, _middled(initial, middle), AVATAR - 24, theme.on_people, colour, align="center")
-    )
+    y = _top_at(initial, middle)
+    page.texts.append(Text(initial, MARGIN + 12, y, AVATAR - 24, theme.on_people, colour, align="center"))
     left = MARGIN + AVATAR + GAP
     name = page.label(card.author, right - left, size=36, weight=700)
-    name_middle = middle - 20 if card.domain else middle
-    page.texts.append(Text(name, left, _middled(name, name_middle), right - left, theme.ink))
+    y = max(TOP, _top_at(name, middle - 20 if card.domain else middle))
+    page.texts.append(Text(name, left, y, right - left, theme.ink))
+    end = y + name.height_px
     if card.domain:
         domain = page.label(card.domain, right - left, weight=400)
-        page.texts.append(Text(domain, left, _middled(domain, middle + 24), right - left, theme.muted))
+        y = max(end, _top_at(domain, middle + 24))
+        page.texts.append(Text(domain, left, y, right - left, theme.muted))
+        end = y + domain.height_px
+    return max(TOP + AVATAR, end)
 
 
 def _article(page: _Page) -> None:
@@ -239,13 +239,19 @@ def _article(page: _Page) -> None:
 _TEMPLATES: dict[str, Callable[[_Page], None]] = {"default": _default, "blog": _blog, "article": _article}
 
 
-def _middled(block: Block, middle: int) -> int:
-    """The top of a one-line block whose capitals are to be centred on a height."""
-    return middle + round(block.size_px * CAPITAL / 2) - block.first_baseline_px
+def _middle_of(block: Block, top: int) -> int:
+    """The height at which the capitals of a one-line block have their middle."""
+    return top + block.first_baseline_px - round(block.size_px * CAPITAL / 2)
+
+
+def _top_at(block: Block, middle: int) -> int:
+    """Where a one-line block begins if its capitals have their middle at a height."""
+    return middle - _middle_of(block, 0)
 
 
 def _initial(author: str) -> str:
-    return author[:1].upper()
+    """The first grapheme, as a capital where there are capitals."""
+    return "".join(clusters(clean(author, 64))[:1]).upper()
 
 
 def _mirrored(layout: Layout) -> Layout:

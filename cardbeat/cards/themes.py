@@ -39,13 +39,13 @@ class Theme:
 
 
 _WAVES = (Light(1136, 16, 640, 0.5, ((152, 0.34), (304, 0.26), (472, 0.2), (656, 0.14), (856, 0.1))),)
-_HEADS = (Light(1064, 712, 640, 0.5, ((416, 0.3),)), Light(712, 784, 320, 0.2, ((272, 0.26),)))
+_HEADS = (Light(1064, 712, 640, 0.5, ((416, 0.3),)), Light(736, 816, 320, 0.2, ((272, 0.26),)))
 _LAMP = (Light(600, -80, 720, 1),)
 
 THEMES = {
     ("default", "dark"): Theme(
-        ramp=("#080a11", "#0d1222", "#16204a", "#263783", "#3c50b8"),
-        steps=72,
+        ramp=("#080a11", "#0d1222", "#161f47", "#24337a", "#3548a8"),
+        steps=88,
         lights=_WAVES,
         ink="#f6f8fd",
         muted="#b1bad3",
@@ -54,7 +54,7 @@ THEMES = {
     ),
     ("default", "light"): Theme(
         ramp=("#fcfcfe", "#f3f5fd", "#e5eafd", "#d2dbfc", "#becbfb"),
-        steps=72,
+        steps=88,
         lights=_WAVES,
         ink="#0f121c",
         muted="#474f66",
@@ -63,7 +63,7 @@ THEMES = {
     ),
     ("blog", "dark"): Theme(
         ramp=("#170f17", "#20121c", "#351827", "#582434", "#8a3a3f"),
-        steps=56,
+        steps=80,
         lights=_HEADS,
         ink="#fff6f0",
         muted="#dac2ba",
@@ -74,7 +74,7 @@ THEMES = {
     ),
     ("blog", "light"): Theme(
         ramp=("#fffaf4", "#fff3e9", "#ffe6d7", "#ffd4bf", "#ffbfa5"),
-        steps=56,
+        steps=80,
         lights=_HEADS,
         ink="#2a1512",
         muted="#69493f",

@@ -1,0 +1,45 @@
+"""Packs rows of palette indices as a PNG, reusing what is known of rows that nothing was painted on.
+
+The rows are packed in bands that do not refer to one another, so that a band of the empty background is packed once.
+"""
+
+import struct
+import zlib
+from collections.abc import Collection, Sequence
+
+BAND_ROWS = 15
+"""Fewer cost bytes, more cost time: each band is one that some text touches."""
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_ZLIB_HEADER = b"\x78\x9c"
+_LAST_BLOCK = b"\x03\x00"
+
+
+def packed_bands(rows: bytes, band_bytes: int) -> list[bytes]:
+    """Every band of the rows, packed."""
+    return [_packed(rows[start : start + band_bytes]) for start in range(0, len(rows), band_bytes)]
+
+
+def packed_rows(rows: bytes, band_bytes: int, known: Sequence[bytes], changed: Collection[int]) -> bytes:
+    """A zlib stream of all rows, of which only the changed bands are packed anew."""
+    bands = (
+        _packed(rows[band * band_bytes : (band + 1) * band_bytes]) if band in changed else known[band]
+        for band in range(len(known))
+    )
+    return b"".join((_ZLIB_HEADER, *bands, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
+
+
+def png(width: int, height: int, palette: bytes, stream: bytes) -> bytes:
+    """A PNG of one byte a pixel. Each row in the stream begins with its filter type."""
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", stream), (b"IEND", b""))
+    return _SIGNATURE + b"".join(_chunk(kind, data) for kind, data in chunks)
+
+
+def _packed(rows: bytes) -> bytes:
+    packer = zlib.compressobj(wbits=-15, memLevel=9)
+    return packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(data, zlib.crc32(kind)))

@@ -1,0 +1,63 @@
+"""Draws one card here and with each peer, in one run: `python -m tests.bench.cards [FOLDER]`.
+
+FOLDER holds the peers, installed there with
+`npm install @takumi-rs/core satori @resvg/resvg-js @vercel/og@0.11.1 @fontsource/inter`; without it only ours is drawn.
+Prints the median time of a warm drawing in process, the size of the PNG, and both as a ratio of ours to theirs.
+"""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.render import Renderer
+from cardbeat.cards.request import card_from
+
+ROUNDS = 40
+CARD = {
+    "title": "Designing reliable background jobs with nothing but SQLite",
+    "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned "
+    "about locks, retries and back-pressure along the way.",
+    "author": "Ada Lovelace",
+    "tag": "Engineering",
+    "domain": "blog.example.com",
+}
+PEERS = Path(__file__).with_name("cards_peers.mjs")
+
+
+def main(folder: str | None) -> None:
+    ours = [_ours(template) for template in ("blog", "default", "article")]
+    peers = _peers(folder) if folder else []
+    for result in (*ours, *peers):
+        print(f"{result['name']:20} {result['median_ms']:7.1f} ms {result['bytes'] / 1000:7.1f} KB")
+    for peer in peers:
+        time_ratio, size_ratio = (ours[0][what] / peer[what] for what in ("median_ms", "bytes"))
+        print(f"{ours[0]['name']} to {peer['name']}: {time_ratio:.2f} of the time, {size_ratio:.2f} of the bytes")
+
+
+def _ours(template: str) -> dict[str, float]:
+    start = time.perf_counter()
+    renderer = Renderer(Fonts())
+    card = card_from({**CARD, "template": template})
+    drawing = renderer.render(card)
+    first_ms = (time.perf_counter() - start) * 1000
+    times = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        drawing = renderer.render(card)
+        times.append((time.perf_counter() - start) * 1000)
+    print(f"first {template} card: {first_ms:.0f} ms")
+    return {"name": f"cardbeat {template}", "median_ms": statistics.median(times), "bytes": len(drawing.png)}
+
+
+def _peers(folder: str) -> list[dict[str, float]]:
+    command = ["node", str(PEERS), str(Path(folder).resolve()), str(ROUNDS), json.dumps(CARD)]
+    run = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, timeout=300)
+    return [json.loads(line) for line in run.stdout.splitlines()]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -1,0 +1,108 @@
+"""Draws every template and theme with every kind of content: `python -m tests.bench.contact_sheet FOLDER`.
+
+Writes each card as a PNG, `sheet-<template>.png` with all of a template's, and `chat.png` with them 300 pixels wide.
+"""
+
+import sys
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.render import Renderer
+from cardbeat.cards.request import TEMPLATES, THEMES, card_from
+
+TITLE = "Designing reliable background jobs with nothing but SQLite"
+FULL = {
+    "title": TITLE,
+    "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned "
+    "about locks, retries and back-pressure along the way.",
+    "author": "Ada Lovelace",
+    "tag": "Engineering",
+    "domain": "blog.example.com",
+}
+CONTENTS = {
+    "title only": {"title": TITLE},
+    "all fields": FULL,
+    "one word": {"title": "Changelog", "domain": "example.com"},
+    "long": {
+        "title": f"{TITLE}, and then doing all of it again with a second one, only to find out that the first was "
+        "never the problem: a story in five acts, two outages and one very long weekend",
+        "description": FULL["description"] * 3,
+        "author": "Wolfeschlegelsteinhausenbergerdorff the Elder of Somewhere",
+        "tag": "Engineering culture, databases and everything else",
+        "domain": "a-very-long-subdomain.of-another-long-domain.example.com",
+    },
+    "Japanese": {
+        "title": "SQLiteだけで信頼できるバックグラウンドジョブを設計する",
+        "description": "1日200万件のジョブをメッセージブローカーから1つのファイルへ移し、ロックや再試行について学んだこと。",
+        "author": "山田太郎",
+        "tag": "エンジニアリング",
+        "domain": "blog.example.jp",
+    },
+    "Arabic": {
+        "title": "تصميم مهام خلفية موثوقة باستخدام SQLite فقط",
+        "description": "كيف نقلنا مليوني مهمة يوميًا من وسيط الرسائل إلى ملف واحد، وما تعلمناه عن الأقفال وإعادة المحاولة.",
+        "author": "ليلى حداد",
+        "tag": "هندسة",
+        "domain": "blog.example.com",
+    },
+    "Hindi": {
+        "title": "केवल SQLite के साथ भरोसेमंद बैकग्राउंड जॉब्स बनाना",
+        "description": "हमने रोज़ बीस लाख जॉब्स को संदेश ब्रोकर से एक फ़ाइल में कैसे पहुँचाया, और ताले व दोहराव के बारे में क्या सीखा।",
+        "author": "मीरा शर्मा",
+        "tag": "इंजीनियरिंग",
+        "domain": "blog.example.in",
+    },
+    "emoji": {
+        "title": "We shipped it 🚀 and the whole team 👩‍💻👨🏽‍💻 went surfing 🏄🏼‍♀️",
+        "description": "Flags 🇯🇵🇧🇷🇰🇪, keycaps 1️⃣2️⃣, families 👨‍👩‍👧‍👦 and hearts ❤️‍🔥, all from the artifact.",
+        "author": "🦊 Fox",
+        "tag": "Release 🎉",
+        "domain": "example.com",
+    },
+    "no people": {"title": "Pricing", "description": "Simple plans that grow with you.", "tag": "Product"},
+    "author only": {"title": "On writing less code", "author": "Ada Lovelace"},
+    "tag only": {"title": "Ten years of running one server", "tag": "Essays"},
+}
+GAP = 24
+
+
+def main(folder: Path) -> None:
+    renderer = Renderer(Fonts())
+    cards = {
+        (template, theme, name): _draw(renderer, folder, template, theme, name)
+        for template in TEMPLATES
+        for theme in THEMES
+        for name in CONTENTS
+    }
+    for template in TEMPLATES:
+        columns = [[cards[template, theme, name] for name in CONTENTS] for theme in THEMES]
+        _sheet(columns, 600).save(folder / f"sheet-{template}.png")
+    columns = [[cards[t, c, name] for name in CONTENTS] for t in TEMPLATES for c in THEMES]
+    _sheet(columns, 300).save(folder / "chat.png")
+
+
+def _draw(renderer: Renderer, folder: Path, template: str, theme: str, name: str) -> Image.Image:
+    drawing = renderer.render(card_from({**CONTENTS[name], "template": template, "theme": theme}))
+    (folder / f"{template}-{theme}-{name.replace(' ', '-')}.png").write_bytes(drawing.png)
+    print(f"{template:8} {theme:5} {name:12} {len(drawing.png) / 1000:5.1f} KB  {drawing.missing_glyphs} missing")
+    return Image.open(BytesIO(drawing.png)).convert("RGB")
+
+
+def _sheet(columns: list[list[Image.Image]], width: int) -> Image.Image:
+    height = width * 630 // 1200
+    size = (len(columns) * (width + GAP) + GAP, len(columns[0]) * (height + GAP) + GAP)
+    sheet = Image.new("RGB", size, "#808080")
+    for x, column in enumerate(columns):
+        for y, card in enumerate(column):
+            small = card.resize((width, height), Image.Resampling.LANCZOS)
+            sheet.paste(small, (GAP + x * (width + GAP), GAP + y * (height + GAP)))
+    return sheet
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1])
+    target.mkdir(parents=True, exist_ok=True)
+    main(target)

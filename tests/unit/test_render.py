@@ -1,0 +1,175 @@
+"""Drawings: valid, small, inside the safe area for any text, and looking as they were approved."""
+
+import os
+import random
+import struct
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageChops, ImageStat
+
+from cardbeat.cards.background import background
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.render import RENDERER_VERSION, Drawing, Renderer
+from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
+from cardbeat.cards.templates import HEIGHT, MARGIN, WIDTH
+from cardbeat.cards.themes import THEMES as LOOKS
+from cardbeat.errors import Invalid
+
+RENDERER = Renderer(Fonts())
+SAFE = (MARGIN - 2, 60, WIDTH - MARGIN + 2, HEIGHT - 60)
+GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN_WIDTH = 300
+TOLERANCE = 3.0
+"""Mean difference of a channel: Pillow's versions and shaping engines place letters a little differently."""
+FULL = {
+    "title": "Designing reliable background jobs with nothing but SQLite",
+    "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned "
+    "about locks, retries and back-pressure along the way.",
+    "author": "Ada Lovelace",
+    "tag": "Engineering",
+    "domain": "blog.example.com",
+}
+
+
+def drawing_of(**texts: str) -> Drawing:
+    return RENDERER.render(card_from(texts))
+
+
+def picture(png: bytes) -> Image.Image:
+    image = Image.open(BytesIO(png))
+    image.load()
+    return image
+
+
+def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    place = 8
+    while place < len(png):
+        length, kind = struct.unpack_from(">I4s", png, place)
+        data = png[place + 8 : place + 8 + length]
+        (checksum,) = struct.unpack_from(">I", png, place + 8 + length)
+        assert checksum == zlib.crc32(kind + data)
+        yield kind, data
+        place += 12 + length
+
+
+def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> None:
+    """A PNG of the right size, under 100 KB, with nothing painted outside the safe area."""
+    assert len(png) < 100_000 - 200
+    image = picture(png)
+    assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
+    bare = {
+        background(LOOKS[template, theme], mirrored).rows.crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
+        for mirrored in (False, True)
+    }
+    indices = Image.frombytes("L", image.size, image.tobytes())
+    painted = [ImageChops.difference(indices, Image.frombytes("L", image.size, rows)).getbbox() for rows in bare]
+    assert any(
+        box and SAFE[0] <= box[0] and SAFE[1] <= box[1] and box[2] <= SAFE[2] and box[3] <= SAFE[3] for box in painted
+    )
+
+
+def test_a_drawing_is_a_well_formed_png() -> None:
+    png = drawing_of(**FULL).png
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    parts = dict(chunks(png))
+    assert list(parts) == [b"IHDR", b"PLTE", b"IDAT", b"IEND"]
+    assert len(zlib.decompress(parts[b"IDAT"])) == (WIDTH + 1) * HEIGHT
+    assert len(parts[b"PLTE"]) <= 768
+
+
+def test_the_same_card_gives_the_same_bytes() -> None:
+    assert drawing_of(**FULL).png == Renderer(Fonts()).render(card_from(FULL)).png
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_typical_card_is_under_60_kb(template: str) -> None:
+    assert len(drawing_of(**FULL, template=template).png) < 60_000
+
+
+def of_letters(first: int, last: int, spaces: bool = False) -> dict[str, str]:
+    chance = random.Random(first)
+    letters = [chr(codepoint) for codepoint in range(first, last)] + [" "] * (20 if spaces else 0)
+    return {name: "".join(chance.choices(letters, k=600)) for name in TEXTS}
+
+
+HOSTILE = {
+    "han": of_letters(0x4E00, 0x5600),
+    "hangul": of_letters(0xAC00, 0xB000),
+    "yi": of_letters(0xA000, 0xA48C),
+    "emoji": of_letters(0x1F600, 0x1F64F),
+    "bengali": of_letters(0x985, 0x9B9, spaces=True),
+    "stacked marks": {name: ("a" + "\u0301\u0323" * 40 + " ") * 40 for name in TEXTS},
+    "only marks": {name: "\u0301" * 500 for name in TEXTS},
+    "bidi controls": {name: "abc\u202e\u2066אבג\u202d 123 \u2069\u202c\u200f" * 30 for name in TEXTS},
+    "joiners": {name: "\u200d\u200c\ufe0f\u034f\u00adx" * 80 for name in TEXTS},
+    "one long word": {name: "w" * 4_000 for name in TEXTS},
+    "a very long text": {name: "lorem ipsum " * 10_000 for name in TEXTS},
+    "noncharacters": {name: "x\ufffe\uffff\U0010ffff\ue000\U000f0000\ufdd0" * 50 for name in TEXTS},
+    "tall scripts": {name: "ཧཱུྃ ནྡྷྲ ครู้ป์ ใู้ نستعلیقؓؒ ញ៉ាំ " * 30 for name in TEXTS},
+}
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("texts", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_texts_stay_small_and_inside(template: str, texts: dict[str, str]) -> None:
+    assert_sound(drawing_of(**texts, template=template).png, template)
+
+
+ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.sampled_from(TEMPLATES),
+    st.sampled_from(THEMES),
+    st.fixed_dictionaries({"title": ANY_TEXT}, optional={name: ANY_TEXT for name in TEXTS[1:]}),
+)
+def test_any_text_draws(template: str, theme: str, texts: dict[str, str]) -> None:
+    try:
+        drawing = drawing_of(**texts, template=template, theme=theme)
+    except Invalid:
+        return
+    assert len(drawing.png) < 100_000
+    if any(not character.isspace() for character in texts["title"]):
+        picture(drawing.png)
+
+
+def test_colour_emoji_keep_their_colours() -> None:
+    plain = picture(drawing_of(title="I").png).convert("RGB")
+    heart = picture(drawing_of(title="I ❤️").png).convert("RGB")
+    new = {colour for _, colour in heart.getcolors(256)} - {colour for _, colour in plain.getcolors(256)}
+    assert any(red > 180 and blue < 90 for red, _, blue in new)
+
+
+def test_an_avatar_shows_the_authors_first_grapheme() -> None:
+    family = picture(drawing_of(title="x", author="👨‍👩‍👧 Smith", template="blog").png)
+    letter = picture(drawing_of(title="x", author="Smith", template="blog").png)
+    assert family.tobytes() != letter.tobytes()
+
+
+def test_missing_glyphs_are_counted_over_all_texts() -> None:
+    assert drawing_of(title="x").missing_glyphs == 0
+    assert drawing_of(title="x\ue000", description="\ue001\ue002").missing_glyphs == 3
+
+
+def test_the_renderer_version_names_a_folder() -> None:
+    assert RENDERER_VERSION.replace("-", "").isalnum()
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_card_looks_as_approved(template: str, theme: str) -> None:
+    """`CARDBEAT_APPROVE=1` makes what is drawn now the approved picture."""
+    card = picture(drawing_of(**FULL, template=template, theme=theme).png).convert("RGB")
+    small = card.resize((GOLDEN_WIDTH, GOLDEN_WIDTH * HEIGHT // WIDTH), Image.Resampling.BOX)
+    approved = GOLDEN / f"{template}-{theme}.png"
+    if os.environ.get("CARDBEAT_APPROVE"):
+        small.save(approved, optimize=True)
+    difference = ImageStat.Stat(ImageChops.difference(small, Image.open(approved).convert("RGB")))
+    assert max(difference.mean) <= TOLERANCE
