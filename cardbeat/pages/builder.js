@@ -1,7 +1,7 @@
 // The card builder: the form, the key, and what is copied.
 
 import { call } from "./api.js";
-import { TEXTS, cardUrl, imageLines, wholeHead } from "./card.js";
+import { FIELDS, TEXTS, cardUrl, imageLines, wholeHead } from "./card.js";
 import { copies } from "./copy.js";
 import { byId, onPause, setText } from "./dom.js";
 import { keep, recall } from "./keep.js";
@@ -76,10 +76,15 @@ function remember(card, key) {
 
 function restore() {
   byId("key").value = recall("localStorage", KEY_NAME);
-  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
-    const control = form.elements[name];
-    if (control && name !== "key") control.value = value;
-  }
+  const card = new URLSearchParams(location.hash.slice(1));
+  if (!card.has("title")) return;
+  for (const name of FIELDS) form.elements[name].value = card.get(name) ?? "";
+}
+
+function start() {
+  restore();
+  refresh();
+  drawSoon.now();
 }
 
 async function getKey() {
@@ -108,6 +113,5 @@ form.addEventListener("submit", (event) => event.preventDefault());
 byId("output").addEventListener("change", () => showOutput(cardUrl(document.baseURI, readCard(), readKey()), readCard()));
 byId("get-key").addEventListener("click", getKey);
 copies(byId("copy"), () => byId("code").textContent);
-restore();
-refresh();
-drawSoon.now();
+window.addEventListener("hashchange", start);
+start();

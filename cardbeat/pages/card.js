@@ -2,11 +2,12 @@
 
 export const TEXTS = ["title", "description", "author", "tag", "domain"];
 const DEFAULTS = { template: "default", theme: "dark" };
+export const FIELDS = [...TEXTS, ...Object.keys(DEFAULTS)];
 
 /** The image's absolute URL. What is empty or the default is left out: the shorter URL draws the same card. */
 export function cardUrl(base, card, key) {
   const query = new URLSearchParams();
-  for (const name of [...TEXTS, ...Object.keys(DEFAULTS)]) {
+  for (const name of FIELDS) {
     if (card[name] && card[name] !== DEFAULTS[name]) query.set(name, card[name]);
   }
   query.set("key", key);

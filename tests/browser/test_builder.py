@@ -87,6 +87,14 @@ def test_the_page_remembers_the_card_and_the_browser_the_key(server, open_tab):
     assert copied(page, "URL only") == url
 
 
+def test_a_bookmarked_card_comes_back_whole(server, open_tab):
+    page = open_tab(f"{server.url}/#title=From%20a%20bookmark&template=article&length=1&key=sk_foreign")
+    get_key(page)
+    assert "/og?title=From%20a%20bookmark&template=article&key=" in copied(page, "URL only")
+    page.evaluate("location.hash = 'title=Another'")
+    expect(page.get_by_label("Title")).to_have_value("Another")
+
+
 def test_a_card_needs_a_title_and_then_no_more(server, open_tab):
     page = open_tab(server.url)
     get_key(page)
