@@ -21,6 +21,7 @@ from fontTools.pens.ttGlyphPen import TTGlyphPen
 from fontTools.subset import Options, Subsetter
 from fontTools.ttLib import TTFont, newTable
 from fontTools.ttLib.tables._g_l_y_f import OVERLAP_COMPOUND, Glyph, flagOverlapSimple
+from fontTools.ttLib.tables.C_O_L_R_ import LayerRecord
 from fontTools.ttLib.tables.ttProgram import Program
 from fontTools.varLib.instancer import instantiateVariableFont
 
@@ -39,6 +40,8 @@ INTER_OPTICAL_SIZE = {400: 20, 500: 20, 600: 28, 700: 32, 800: 32}
 
 INTER_FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 """Not the contextual ones: they turn `->` into an arrow, and only where a shaping engine is at hand."""
+EMOJI_ADVANCE = 544
+"""Of 512 units an em."""
 MARK_FEATURES = ("mark", "mkmk", "abvm", "blwm")
 
 BOTH = (400, 700)
@@ -375,9 +378,12 @@ def emoji(packages: Packages) -> Iterator[Slice]:
 
 
 def mapped_emoji(font: Any, names: dict[int, str]) -> Any:
-    """A colour glyph needs an outline to be drawn at all: an empty one, as large as the glyph."""
+    """A colour glyph needs an outline to be drawn at all, and is placed by its first layer: both are an empty box,
+    as large as the em. A little space keeps it from its neighbours."""
     for name in names.values():
         font["glyf"][name] = empty_box()
+        font["hmtx"][name] = EMOJI_ADVANCE, 0
+        font["COLR"].ColorLayers[name].insert(0, LayerRecord(name, 0))
     for table in font["cmap"].tables:
         table.cmap = names if table.format == 12 else {}
     del font["GSUB"], font["GDEF"]
