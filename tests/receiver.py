@@ -82,7 +82,11 @@ class Receiver:
             while (line := stream.readline().decode("latin-1").rstrip("\r\n")) != "":
                 lines.append(line)
             headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
-            received = Received(lines[0], stream.read(int(headers["content-length"])), headers)
+            length = int(headers.get("content-length", 1))
+            body = stream.read(length)
+        if len(body) < length:
+            raise ConnectionError("the sender went away")
+        received = Received(lines[0], body, headers)
         with self.lock:
             self.received.append(received)
         return received

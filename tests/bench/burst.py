@@ -20,7 +20,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from delivery import address, receiver
 
 from cardbeat.config import Config
-from cardbeat.database import FILE_NAME, Database
+from cardbeat.database import Database
+from cardbeat.database_file import FILE_NAME
 from cardbeat.keys.store import Keys
 
 ROOT = Path(__file__).parents[2]
