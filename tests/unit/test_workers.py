@@ -1,0 +1,63 @@
+"""The worker threads, and the mailbox they answer into."""
+
+import select
+import threading
+
+import pytest
+
+from cardbeat.web.mailbox import Mailbox
+from cardbeat.web.workers import Workers
+
+PATIENCE_SECONDS = 10
+
+
+def test_no_more_threads_are_started_than_jobs_wait_nor_than_the_limit() -> None:
+    workers, release, running = Workers(limit=3), threading.Event(), threading.Semaphore(0)
+    before = threading.active_count()
+
+    def job() -> None:
+        running.release()
+        release.wait(PATIENCE_SECONDS)
+
+    for number in range(5):
+        workers.submit(job)
+        assert threading.active_count() - before <= min(number + 1, 3)
+    for _ in range(3):
+        assert running.acquire(timeout=PATIENCE_SECONDS)
+    assert not running.acquire(blocking=False)
+    release.set()
+    for _ in range(2):
+        assert running.acquire(timeout=PATIENCE_SECONDS)
+    workers.stop()
+
+
+def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, done = Workers(limit=3), threading.Semaphore(0)
+    held = threading.Event()
+    workers.submit(lambda: held.wait(PATIENCE_SECONDS))
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    workers.submit(lambda: done.release())
+    held.set()
+    assert done.acquire(timeout=PATIENCE_SECONDS)
+    workers.stop()
+
+
+def test_calls_left_while_the_mailbox_is_emptied_are_not_lost() -> None:
+    mailbox, taken = Mailbox(), 0
+    rounds, threads = 300, 4
+
+    def leave() -> None:
+        for _ in range(rounds):
+            mailbox.leave(lambda: None)
+
+    for _ in range(threads):
+        threading.Thread(target=leave).start()
+    while taken < rounds * threads:
+        assert select.select([mailbox.receiver], [], [], PATIENCE_SECONDS)[0]
+        taken += len(list(mailbox.take()))
+    mailbox.close()
+    mailbox.wake()
