@@ -40,7 +40,7 @@ def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: 
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    workers.submit(lambda: done.release())
+    workers.submit(done.release)
     held.set()
     assert done.acquire(timeout=PATIENCE_SECONDS)
     workers.stop()
