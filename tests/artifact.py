@@ -55,10 +55,10 @@ class Running:
         self.url = f"http://127.0.0.1:{port}"
         self.log = log
 
-    def answers(self) -> bool:
+    def serves(self) -> bool:
+        """Whether it is past its start; the port alone takes connections before."""
         assert self.process.poll() is None, self.log.read_text()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+        return " serves http" in self.log.read_text()
 
 
 @contextlib.contextmanager
@@ -75,7 +75,7 @@ def starter(python: Path, pyz: Path, folder: Path) -> Iterator[Callable[..., Run
             )
         server = Running(process, port, log)
         running.append(server)
-        wait_until(server.answers)
+        wait_until(server.serves)
         return server
 
     try:
