@@ -1,6 +1,7 @@
 """One webhook: a signed POST that reaches only vetted addresses and ends by its deadline (CONTRACT 4, Alerts)."""
 
 import base64
+import contextlib
 import functools
 import hashlib
 import hmac
@@ -105,15 +106,12 @@ class Sender:
 
     def connect(self, host: str, port: int, deadline: float) -> "_Socket":
         """A connection to the first vetted address of a host that takes one."""
-        addresses = self._vetted(host, deadline)
-        for tried, address in enumerate(addresses, 1):
-            try:
+        *others, last = self._vetted(host, deadline)
+        for tried, address in enumerate(others):
+            with contextlib.suppress(OSError):
                 # An address that is silent must leave time for those after it.
-                return _connected(address, port, deadline, _left(deadline) / (1 + len(addresses) - tried))
-            except OSError:
-                if tried == len(addresses):
-                    raise
-        raise AssertionError("a name without addresses is an error of the resolver")
+                return _connected(address, port, deadline, _left(deadline) / (1 + len(others) - tried))
+        return _connected(last, port, deadline, _left(deadline))
 
     def _vetted(self, host: str, deadline: float) -> list[Address]:
         """Every address of a host. Raises `Refused` if a single one must not be requested: it may be next."""
