@@ -22,7 +22,7 @@ class HttpLimits:
     write_seconds: float = 30
     """For the client to take one answer."""
     linger_seconds: float = 2
-    """For the client to see an answer that closes the connection before it has sent everything."""
+    """For the client to see an answer that ends the connection, or at a stop to send or take what is under way."""
     stop_seconds: float = 10
     """How long a stop waits for what runs."""
 

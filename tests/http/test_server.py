@@ -327,16 +327,20 @@ def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) 
         assert held.rest() == b""
 
 
-def test_a_stop_does_not_wait_for_hostile_clients(site: Site) -> None:
-    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=0.5))
+@pytest.mark.parametrize("target", ["held", "big"])
+def test_a_stop_waits_neither_for_ever_nor_long_for_clients(site: Site, target: str) -> None:
+    """A handler has `stop_seconds`; who does not read, or has sent half, has `linger_seconds`."""
+    stop_seconds = 0.5 if target == "held" else 1000
+    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=stop_seconds, linger_seconds=0.2))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     with (
-        Client(server, get(line=b"GET /held HTTP/1.1")),
-        Client(server, get(line=b"GET /big HTTP/1.1")),
+        Client(server, get(line=f"GET /{target} HTTP/1.1".encode())),
         Client(server, post(b"Content-Length: 9")),
+        Client(server, get()[:-1]),
+        Client(server, get()) as last,
     ):
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert last.answer()[0] == 200
         server.stop()
         thread.join(HELD_SECONDS)
         assert not thread.is_alive()
