@@ -24,8 +24,7 @@ REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 _FIRST_HAN_PUNCTUATION = 0x2000
 _MEASURE_PX = 1000
 _EMOJI = "emoji"
-_PLANNING = ["-pres", "-abvs"]
-"""Features that hardly change a width and make up nine tenths of the cost of shaping Devanagari."""
+_SERIF = "serif-"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,12 +98,12 @@ class Face:
 class Fonts:
     """The slices in the order they are asked, and a bounded set of opened faces (`max_bytes` of their files)."""
 
-    def __init__(self, max_bytes: int = 2_000_000, shaping: bool | None = None) -> None:
-        """`shaping` False does without Raqm even where it is there."""
+    def __init__(self, max_bytes: int = 1_500_000, shaping: bool | None = None, serif: bool = False) -> None:
+        """`shaping` False does without Raqm even where it is there; `serif` prefers letters with serifs."""
         self.shaping = bool(features.check("raqm")) if shaping is None else shaping
         self._folder = resources.files("cardbeat") / "fonts"
         every = self._read_index()
-        self._plain = [s for s in every if not s.square]
+        self._plain = [s for s in every if not s.square and (serif or not s.name.startswith(_SERIF))]
         self._han = {r: _by_region(every, r) for r in REGIONS.values()}
         self._emoji_slices = [s for s in every if s.emoji]
         self._emoji = Emoji(self._folder / "emoji.txt")
@@ -130,12 +129,22 @@ class Fonts:
         return replace(face, anchors=self._anchors(slice_)) if slice_.shaped and not self.shaping else face
 
     def width_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
-        """A width to plan lines with: exact but for kerning and the like."""
+        """A width to plan lines with, quickly: what shaping and kerning change is left out."""
         if slice_.advance_em:
             return slice_.advance_em * sum(map(len, graphemes))
-        face = self._face(slice_.file(weight), _MEASURE_PX, self.shaping and slice_.shaped)
-        text, features = face.arranged(graphemes, rtl), _PLANNING if face.shapes else None
-        return float(face.font.getlength(text, direction=face.direction(rtl), features=features)) / _MEASURE_PX
+        return self._length_em(slice_, weight, graphemes, rtl, shapes=False)
+
+    def shaping_factor(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        """How much wider or narrower shaping makes such a text: one look instead of one a word, which would be slow."""
+        plain = self._length_em(slice_, weight, graphemes, rtl, shapes=False)
+        if not (plain and self.shaping and slice_.shaped):
+            return 1.0
+        return self._length_em(slice_, weight, graphemes, rtl, shapes=True) / plain
+
+    def _length_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool, *, shapes: bool) -> float:
+        face = self._face(slice_.file(weight), _MEASURE_PX, shapes)
+        text = face.arranged(graphemes, rtl)
+        return float(face.font.getlength(text, direction=face.direction(rtl))) / _MEASURE_PX
 
     @property
     def opened_bytes(self) -> int:

@@ -32,11 +32,12 @@ class Renderer:
 
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
+        self._serif = Fonts(shaping=fonts.shaping, serif=True)
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         self._lock = threading.Lock()
 
     def render(self, card: Card) -> Drawing:
-        layout = lay_out(self._fonts, card)
+        layout = lay_out(self._fonts, self._serif, card)
         canvas = Canvas(self._background(layout.theme, layout.mirrored))
         for shape in layout.shapes:
             coverage = rounded(shape.width, shape.height, shape.radius)

@@ -71,9 +71,9 @@ class Layout:
         return sum(text.block.missing for text in self.texts)
 
 
-def lay_out(fonts: Fonts, card: Card) -> Layout:
-    """The card's layout in its template and theme."""
-    page = _Page(fonts, card)
+def lay_out(fonts: Fonts, serif: Fonts, card: Card) -> Layout:
+    """The card's layout in its template and theme; `serif` sets the headlines of articles."""
+    page = _Page(fonts, serif if card.template == "article" else fonts, card)
     _TEMPLATES[card.template](page)
     layout = Layout(page.theme, tuple(page.shapes), tuple(page.texts), mirrored=page.rtl)
     return _mirrored(layout) if page.rtl else layout
@@ -82,21 +82,20 @@ def lay_out(fonts: Fonts, card: Card) -> Layout:
 class _Page:
     """A card while it is laid out."""
 
-    def __init__(self, fonts: Fonts, card: Card) -> None:
+    def __init__(self, fonts: Fonts, title_fonts: Fonts, card: Card) -> None:
         self.card = card
         self.theme = THEMES[card.template, card.theme]
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = False
         self._fonts = fonts
+        self._title_fonts = title_fonts
         self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
-
-    def fit(self, text: str, width: int, **box: Any) -> Block:
-        return fit(self._fonts, text, width_px=width, language=self._language, **box)
 
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
-        return self.fit(text, width, size_px=size, min_size_px=size, weight=weight, leading=1.3)
+        box: dict[str, Any] = {"size_px": size, "min_size_px": size, "leading": 1.3}
+        return fit(self._fonts, text, width_px=width, weight=weight, language=self._language, **box)
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker over it and the description under it."""
@@ -144,12 +143,18 @@ class _Page:
 
     def _set_title(self, text: str, height: int, lines: int, sizes: tuple[int, int]) -> Block:
         largest, smallest = sizes
-        box = {"max_lines": lines, "height_px": height, "size_px": largest, "min_size_px": smallest}
-        return self.fit(text, INNER, weight=700, leading=1.15, **box)
+        box: dict[str, Any] = {
+            "max_lines": lines,
+            "height_px": height,
+            "size_px": largest,
+            "min_size_px": smallest,
+            "leading": 1.15,
+        }
+        return fit(self._title_fonts, text, width_px=INNER, weight=700, language=self._language, **box)
 
     def _description(self, height: int) -> Block:
-        box = {"max_lines": 3, "height_px": height, "size_px": 32, "min_size_px": 28}
-        return self.fit(self.card.description, INNER, leading=1.4, **box)
+        box: dict[str, Any] = {"max_lines": 3, "height_px": height, "size_px": 32, "min_size_px": 28, "leading": 1.4}
+        return fit(self._fonts, self.card.description, width_px=INNER, language=self._language, **box)
 
 
 def _default(page: _Page) -> None:

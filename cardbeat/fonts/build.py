@@ -38,6 +38,10 @@ INTER = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek"
 INTER_OPTICAL_SIZE = {400: 20, 500: 20, 600: 28, 700: 32, 800: 32}
 """Weight to optical size: light weights set small text, heavy ones titles."""
 
+SERIF = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek")
+SERIF_AXES = {"wght": 700, "opsz": 48}
+"""For headlines only."""
+
 INTER_FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 """Not the contextual ones: they turn `->` into an arrow, and only where a shaping engine is at hand."""
 EMOJI_ADVANCE = 544
@@ -146,8 +150,10 @@ def main() -> None:
         f"@fontsource/noto-sans-{r}" for r in REGIONS.values()
     }
     with tempfile.TemporaryDirectory() as folder:
-        packages = Packages(Path(folder), sorted({*names, "@fontsource-variable/inter", "twemoji-colr-font"}))
+        names |= {"@fontsource-variable/inter", "@fontsource-variable/source-serif-4", "twemoji-colr-font"}
+        packages = Packages(Path(folder), sorted(names))
         slices = [
+            *serif(packages),
             *inter(packages),
             *scripts(packages),
             *marks(packages),
@@ -168,6 +174,14 @@ def inter(packages: Packages) -> Iterator[Slice]:
             font = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
             codepoints = write(font, f"inter-{subset}-{weight}", font.getBestCmap(), INTER_FEATURES)
         yield Slice(f"inter-{subset}", tuple(INTER_OPTICAL_SIZE), codepoints)
+
+
+def serif(packages: Packages) -> Iterator[Slice]:
+    for subset in SERIF:
+        path = f"files/source-serif-4-{subset}-standard-normal.woff2"
+        font = instantiateVariableFont(packages.font("@fontsource-variable/source-serif-4", path), SERIF_AXES)
+        codepoints = write(font, f"serif-{subset}-{SERIF_AXES['wght']}", font.getBestCmap(), INTER_FEATURES)
+        yield Slice(f"serif-{subset}", (SERIF_AXES["wght"],), codepoints)
 
 
 def scripts(packages: Packages) -> Iterator[Slice]:

@@ -13,7 +13,7 @@ from cardbeat.cards.templates import BOTTOM, HEIGHT, MARGIN, TOP, WIDTH, Layout,
 from cardbeat.cards.themes import THEMES
 from cardbeat.errors import Invalid
 
-FONTS = Fonts()
+FONTS, SERIF = Fonts(), Fonts(serif=True)
 FULL = {
     "title": "Designing reliable background jobs with nothing but SQLite",
     "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned.",
@@ -36,7 +36,7 @@ Box = tuple[float, float, float, float]
 
 
 def layout_of(template: str, theme: str = "dark", **texts: str) -> Layout:
-    return lay_out(FONTS, card_from({**texts, "template": template, "theme": theme}))
+    return lay_out(FONTS, SERIF, card_from({**texts, "template": template, "theme": theme}))
 
 
 def subsets(texts: dict[str, str]) -> list[dict[str, str]]:
