@@ -147,10 +147,10 @@ class Reader:
             self._check_part(buffer)
             return None
         match = _HEAD.match(buffer)
-        if match is None or end > self._limits.request_line_bytes:
-            self._check_part(buffer[:end])
         if match is None:
+            self._check_part(buffer[:end])
             raise Refusal(400, *_BAD_HEADER)
+        self._check_size(match.start(4) - 2, len(match[4]))
         self._buffer = buffer[end:]
         self._checked = 0
         return self._begin(*match.groups())
@@ -161,15 +161,17 @@ class Reader:
             if fault.search(part, max(0, self._checked - 1)):
                 raise Refusal(400, code, sentence)
         line, end, fields = part.partition(b"\r\n")
-        if len(line.removesuffix(b"\r")) > self._limits.request_line_bytes:
-            raise Refusal(
-                414, "target_too_long", f"Send at most {self._limits.request_line_bytes} bytes as request line."
-            )
+        self._check_size(len(line.rstrip(b"\r")), len(fields.rstrip(b"\r\n")))
         if end and self._checked < len(line + end) and not _LINE.match(part):
             raise Refusal(400, *_BAD_LINE)
-        if len(fields.removesuffix(b"\r\n")) > self._limits.header_bytes:
-            raise Refusal(431, "headers_too_large", f"Send at most {self._limits.header_bytes} bytes of headers.")
         self._checked = len(part)
+
+    def _check_size(self, line_bytes: int, fields_bytes: int) -> None:
+        limits = self._limits
+        if line_bytes > limits.request_line_bytes:
+            raise Refusal(414, "target_too_long", f"Send at most {limits.request_line_bytes} bytes of request line.")
+        if fields_bytes > limits.header_bytes:
+            raise Refusal(431, "headers_too_large", f"Send at most {limits.header_bytes} bytes of headers.")
 
     def _begin(self, method_bytes: bytes, target_bytes: bytes, minor: bytes, block: bytes) -> Request:
         if block.count(b"\n") > self._limits.header_count:
@@ -177,7 +179,7 @@ class Reader:
         fields = self._fields(block)
         method = method_bytes.decode("ascii")
         if method not in METHODS:
-            raise Refusal(501, "unknown_method", "No resource here knows this method.")
+            raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
         if fields.body_bytes > self._limits.body_bytes:
             raise Refusal(413, "body_too_large", f"Send at most {self._limits.body_bytes} bytes of body.")
         self.keep_alive = minor == b"1" if fields.persistent is None else fields.persistent
