@@ -8,8 +8,10 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from importlib import resources
+from importlib.resources.abc import Traversable
 from io import BytesIO
 from typing import NamedTuple
 
@@ -24,7 +26,7 @@ REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 _FIRST_HAN_PUNCTUATION = 0x2000
 _MEASURE_PX = 1000
 _EMOJI = "emoji"
-_SERIF = "serif-"
+_SERIF = "source-serif"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,23 +97,53 @@ class Face:
         return ("rtl" if rtl else "ltr") if self.shapes else None
 
 
-class Fonts:
-    """The slices in the order they are asked, and a bounded set of opened faces (`max_bytes` of their files)."""
+class Faces:
+    """Opened faces, the least recently used closed first; `max_bytes` of their files are kept."""
 
-    def __init__(self, max_bytes: int = 1_500_000, shaping: bool | None = None, serif: bool = False) -> None:
-        """`shaping` False does without Raqm even where it is there; `serif` prefers letters with serifs."""
+    def __init__(self, folder: Traversable, max_bytes: int) -> None:
+        self._folder, self._max_bytes = folder, max_bytes
+        self._opened: OrderedDict[tuple[str, int, bool], tuple[Face, int]] = OrderedDict()
+        self._lock = threading.Lock()
+        self.bytes = 0
+
+    def open(self, name: str, size_px: int, shapes: bool) -> Face:
+        key = (name, size_px, shapes)
+        with self._lock:
+            if key in self._opened:
+                self._opened.move_to_end(key)
+                return self._opened[key][0]
+            data = (self._folder / name).read_bytes()
+            engine = ImageFont.Layout.RAQM if shapes else ImageFont.Layout.BASIC
+            face = Face(ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine), shapes)
+            self._opened[key] = face, len(data)
+            self.bytes += len(data)
+            while self.bytes > self._max_bytes:
+                self.bytes -= self._opened.popitem(last=False)[1][1]
+            return face
+
+
+class Fonts:
+    """The slices in the order they are asked, and their opened faces. Any number of threads may use one."""
+
+    def __init__(self, max_bytes: int = 1_500_000, shaping: bool | None = None) -> None:
+        """`shaping` False does without Raqm even where it is there."""
         self.shaping = bool(features.check("raqm")) if shaping is None else shaping
         self._folder = resources.files("cardbeat") / "fonts"
         every = self._read_index()
-        self._plain = [s for s in every if not s.square and (serif or not s.name.startswith(_SERIF))]
+        self._serif = [s for s in every if s.name.startswith(_SERIF)]
+        self._plain = [s for s in every if not s.square and s not in self._serif]
         self._han = {r: _by_region(every, r) for r in REGIONS.values()}
         self._emoji_slices = [s for s in every if s.emoji]
         self._emoji = Emoji(self._folder / "emoji.txt")
         self._found: dict[tuple[str, str], Slice | None] = {}
         self._read_anchors: dict[str, Anchors] = {}
-        self._faces: OrderedDict[tuple[str, int, bool], tuple[Face, int]] = OrderedDict()
-        self._max_bytes, self._bytes = max_bytes, 0
-        self._lock = threading.Lock()
+        self.faces = Faces(self._folder, max_bytes)
+
+    def with_serif(self) -> "Fonts":
+        """The same fonts, and letters with serifs where there are any, for headlines."""
+        fonts = copy(self)
+        fonts._plain, fonts._found = self._serif + self._plain, {}
+        return fonts
 
     def choose(self, graphemes: Sequence[str], language: str) -> list[Glyphs]:
         """A font for each grapheme; punctuation goes with the script it stands in."""
@@ -125,7 +157,7 @@ class Fonts:
 
     def face(self, slice_: Slice, weight: int, size_px: int) -> Face:
         """Where letters stand one by one, no shaping, which costs more than drawing them."""
-        face = self._face(slice_.file(weight), size_px, self.shaping and not slice_.square)
+        face = self.faces.open(slice_.file(weight), size_px, self.shaping and not slice_.square)
         return replace(face, anchors=self._anchors(slice_)) if slice_.shaped and not self.shaping else face
 
     def width_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
@@ -142,13 +174,9 @@ class Fonts:
         return self._length_em(slice_, weight, graphemes, rtl, shapes=True) / plain
 
     def _length_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool, *, shapes: bool) -> float:
-        face = self._face(slice_.file(weight), _MEASURE_PX, shapes)
+        face = self.faces.open(slice_.file(weight), _MEASURE_PX, shapes)
         text = face.arranged(graphemes, rtl)
         return float(face.font.getlength(text, direction=face.direction(rtl))) / _MEASURE_PX
-
-    @property
-    def opened_bytes(self) -> int:
-        return self._bytes
 
     def emoji_sequences(self) -> Iterable[str]:
         return self._emoji.sequences()
@@ -203,21 +231,6 @@ class Fonts:
         if slice_.name not in self._read_anchors:
             self._read_anchors[slice_.name] = Anchors.read(file.read_text("ascii")) if file.is_file() else NO_ANCHORS
         return self._read_anchors[slice_.name]
-
-    def _face(self, name: str, size_px: int, shapes: bool) -> Face:
-        key = (name, size_px, shapes)
-        with self._lock:
-            if key in self._faces:
-                self._faces.move_to_end(key)
-                return self._faces[key][0]
-            data = (self._folder / name).read_bytes()
-            engine = ImageFont.Layout.RAQM if shapes else ImageFont.Layout.BASIC
-            face = Face(ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine), shapes)
-            self._faces[key] = face, len(data)
-            self._bytes += len(data)
-            while self._bytes > self._max_bytes:
-                self._bytes -= self._faces.popitem(last=False)[1][1]
-            return face
 
 
 def _by_region(slices: list[Slice], region: str) -> list[Slice]:

@@ -180,8 +180,8 @@ def serif(packages: Packages) -> Iterator[Slice]:
     for subset in SERIF:
         path = f"files/source-serif-4-{subset}-standard-normal.woff2"
         font = instantiateVariableFont(packages.font("@fontsource-variable/source-serif-4", path), SERIF_AXES)
-        codepoints = write(font, f"serif-{subset}-{SERIF_AXES['wght']}", font.getBestCmap(), INTER_FEATURES)
-        yield Slice(f"serif-{subset}", (SERIF_AXES["wght"],), codepoints)
+        codepoints = write(font, f"source-serif-{subset}-{SERIF_AXES['wght']}", font.getBestCmap(), INTER_FEATURES)
+        yield Slice(f"source-serif-{subset}", (SERIF_AXES["wght"],), codepoints)
 
 
 def scripts(packages: Packages) -> Iterator[Slice]:
