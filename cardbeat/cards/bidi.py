@@ -12,6 +12,7 @@ _BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫�
 _PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
 MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
 _OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
+_FROM_THE_RIGHT = {"R", "AL", "AN"}
 _NEUTRAL = {"B", "S", "WS", "ON", "BN"}
 _PAIRS_AT_MOST = 63
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
@@ -30,9 +31,9 @@ def is_rtl(text: str) -> bool:
 def levels(text: str, rtl: bool) -> list[int]:
     """The embedding level of each character: odd runs from the right."""
     base = int(rtl)
-    if text.isascii() and not rtl:
-        return [0] * len(text)
     kinds = [unicodedata.bidirectional(c) or "L" for c in text]
+    if not rtl and _FROM_THE_RIGHT.isdisjoint(kinds):
+        return [0] * len(text)
     _resolve_weak(kinds, "R" if rtl else "L")
     _resolve_brackets(text, kinds, base)
     _resolve_neutral(kinds, base)

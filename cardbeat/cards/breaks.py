@@ -88,8 +88,8 @@ def _in_syllabic(before: str, after: str) -> Break:
 
 
 def _is_ideographic(cluster: str) -> bool:
-    return any(first <= cluster[0] <= last for first, last in _IDEOGRAPHIC)
+    return cluster >= "\u2e80" and any(first <= cluster[0] <= last for first, last in _IDEOGRAPHIC)
 
 
 def _is_syllabic(character: str) -> bool:
-    return any(first <= character <= last for first, last in _SYLLABIC)
+    return character >= "\u0e00" and any(first <= character <= last for first, last in _SYLLABIC)

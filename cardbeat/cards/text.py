@@ -20,6 +20,8 @@ ELLIPSIS = "…"
 _SIZE_STEP_PX = 2
 _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are laid out than could stand in the box."""
+_SAMPLE = 60
+"""Graphemes that show how shaping changes the widths of a script."""
 _TRIES = 3
 """Lines planned too full are planned again with what was learnt of their true width."""
 _HAN_ASCENT_EM, _HAN_DESCENT_EM = 0.92, 0.16
@@ -29,6 +31,7 @@ _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
 """No script needs more: a grapheme that reaches further is drawn without its marks."""
 
 
+Span = tuple[int, int]
 Ink = tuple[float, float, float, float]
 """Left, top, right and bottom, in pixels from an origin on the baseline."""
 
@@ -174,6 +177,7 @@ class Paragraph:
         self._glyphs = fonts.choose(graphemes, language_of(whole, language))
         self._space = [g in (" ", BREAK_HERE) for g in graphemes]
         self._missing = sum(glyphs.missing for glyphs in self._glyphs)
+        self._factors = self._shaping_factors()
         self._stretch = 1.0
 
     def words(self, least: Break) -> list[Word]:
@@ -183,19 +187,26 @@ class Paragraph:
 
     def set(self, words: Sequence[Word], size: int, box: Box) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
-        most, width_em = box.lines_at(size), box.width_px / size / self._stretch
+        for _ in range(_TRIES):
+            spans = self._planned(words, size, box)
+            if not spans:
+                return None
+            lines = [self._line(start, end, size) for start, end in spans]
+            block = self._block(lines, size, box, cut=False)
+            if block.width_px <= box.width_px:
+                return block if block.height_px <= box.height_px else None
+            self._stretch *= block.width_px / box.width_px
+        return None
+
+    def _planned(self, words: Sequence[Word], size: int, box: Box) -> list[Span]:
+        """The lines at this size as spans of graphemes, or none where it is too large."""
+        width_em = box.width_px / size / self._stretch
         if self._cut or any(word.ink_em > width_em for word in words):
-            return None
+            return []
         spans = _wrapped(words, width_em)
-        if len(spans) > most:
-            return None
-        if box.balance and len(spans) > 1:
-            spans = _balanced(words, width_em, len(spans))
-        lines = [self._line(start, end, size) for start, end in spans]
-        block = self._block(lines, size, box, cut=False)
-        self._stretch *= max(1.0, block.width_px / box.width_px)
-        fits = block.width_px <= box.width_px and block.height_px <= box.height_px
-        return block if fits else None
+        if len(spans) > box.lines_at(size):
+            return []
+        return _balanced(words, width_em, len(spans)) if box.balance and len(spans) > 1 else spans
 
     def cut(self, words: Sequence[Word], size: int, box: Box) -> Block:
         """The block at this size with as many graphemes as stand in the box, and an ellipsis."""
@@ -242,8 +253,18 @@ class Paragraph:
     def _width_em(self, start: int, end: int) -> float:
         width = (end - start) * self._spacing_em
         for slice_, level, texts in self._runs(self._glyphs[start:end], self._levels[start:end]):
-            width += self._fonts.width_em(slice_, self._weight, texts, bool(level % 2))
+            width += self._fonts.width_em(slice_, self._weight, texts, bool(level % 2)) * self._factors.get(slice_, 1)
         return width
+
+    def _shaping_factors(self) -> dict[Slice, float]:
+        samples: dict[Slice, tuple[int, list[str]]] = {}
+        for slice_, level, texts in self._runs(self._glyphs, self._levels):
+            if slice_.shaped:
+                samples.setdefault(slice_, (level, []))[1].extend(texts)
+        return {
+            slice_: self._fonts.shaping_factor(slice_, self._weight, texts[:_SAMPLE], bool(level % 2))
+            for slice_, (level, texts) in samples.items()
+        }
 
     @staticmethod
     def _runs(glyphs: Sequence[Glyphs], levels: Sequence[int]) -> list[tuple[Slice, int, list[str]]]:
@@ -340,9 +361,9 @@ def _levels(graphemes: Sequence[str], whole: str, rtl: bool) -> list[int]:
     return found
 
 
-def _wrapped(words: Sequence[Word], width_em: float) -> list[tuple[int, int]]:
+def _wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
     """Lines as spans of graphemes, each filled with as many words as it holds."""
-    spans: list[tuple[int, int]] = []
+    spans: list[Span] = []
     used = 0.0
     for word in words:
         if spans and used + word.ink_em <= width_em:
@@ -354,7 +375,7 @@ def _wrapped(words: Sequence[Word], width_em: float) -> list[tuple[int, int]]:
     return spans
 
 
-def _balanced(words: Sequence[Word], width_em: float, count: int) -> list[tuple[int, int]]:
+def _balanced(words: Sequence[Word], width_em: float, count: int) -> list[Span]:
     """The same number of lines in the narrowest measure that holds them: lines of like length."""
     low, high = max(word.ink_em for word in words), width_em
     for _ in range(12):

@@ -105,4 +105,4 @@ def test_opened_faces_are_bounded() -> None:
             slice_ = fonts.choose(["a"], "ja")[0].slice
             assert slice_
             fonts.face(slice_, weight, size)
-    assert fonts.opened_bytes <= 100_000
+    assert fonts.faces.bytes <= 100_000
