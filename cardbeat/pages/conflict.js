@@ -3,7 +3,7 @@
 import { call } from "./api.js";
 import { ask } from "./dialog.js";
 import { byId, setText } from "./dom.js";
-import { changes, compare } from "./merge.js";
+import { changes, compare, isEmpty } from "./merge.js";
 import { durationText } from "./time.js";
 
 const LABELS = {
@@ -21,10 +21,11 @@ const SHOWN = {
 };
 
 /** Saves what is chosen between the check that was saved meanwhile and what was typed. Gives the check as it then stands. */
-export async function resolve(key, opened, theirs, mine) {
+export async function resolveConflict(key, opened, theirs, mine) {
   let rows = show(opened, theirs, mine);
   const save = async () => {
     const body = changes(theirs, chosen(rows));
+    if (isEmpty(body)) return theirs;
     try {
       return (await call("PATCH", `checks/${theirs.id}`, { key, body, version: theirs.version })).check;
     } catch (error) {

@@ -6,42 +6,32 @@ import { byId, showText } from "./dom.js";
  * Shows a dialog until `submit()` has succeeded or the person leaves. Gives what `submit` gave, undefined if left.
  * An error thrown by `submit` keeps the dialog open: `explain(error)` says what is wrong.
  */
-export function ask(id, submit, explain = (error) => showText(byId(`${id}-error`), error.message)) {
+export async function ask(id, submit, explain = (error) => showText(byId(`${id}-error`), error.message)) {
   const dialog = byId(id);
   const form = dialog.querySelector("form");
+  const shown = new AbortController();
+  const whileShown = { signal: shown.signal };
   let outcome;
+  form.addEventListener("submit", send, whileShown);
+  dialog.addEventListener("click", (event) => event.target.closest("[data-close]") && dialog.close(), whileShown);
   showText(byId(`${id}-error`), "");
+  dialog.showModal();
+  await new Promise((closed) => dialog.addEventListener("close", closed, { once: true }));
+  shown.abort();
+  return outcome;
 
   async function send(event) {
     event.preventDefault();
-    setBusy(form, true);
+    const button = form.querySelector("button:not([type])");
+    button.disabled = true;
     try {
       outcome = await submit();
-      dialog.close();
+      // Left meanwhile, the dialog may be showing something else by now.
+      if (!shown.signal.aborted) dialog.close();
     } catch (error) {
-      explain(error);
+      if (!shown.signal.aborted) explain(error);
     } finally {
-      setBusy(form, false);
+      button.disabled = false;
     }
   }
-
-  const leave = (event) => event.target.closest("[data-close]") && dialog.close();
-  form.addEventListener("submit", send);
-  dialog.addEventListener("click", leave);
-  dialog.showModal();
-  return new Promise((resolve) => {
-    dialog.addEventListener(
-      "close",
-      () => {
-        form.removeEventListener("submit", send);
-        dialog.removeEventListener("click", leave);
-        resolve(outcome);
-      },
-      { once: true },
-    );
-  });
-}
-
-function setBusy(form, busy) {
-  form.querySelector("button:not([type])").disabled = busy;
 }

@@ -1,10 +1,10 @@
 // Creating and editing a check.
 
 import { ApiError, call } from "./api.js";
-import { resolve } from "./conflict.js";
+import { resolveConflict } from "./conflict.js";
 import { ask } from "./dialog.js";
 import { byId, setText, showText } from "./dom.js";
-import { FIELDS, changes, settingsOf } from "./merge.js";
+import { FIELDS, changes, isEmpty, settingsOf } from "./merge.js";
 import { durationText, inLargestUnit } from "./time.js";
 
 const NEW = { name: "", period_seconds: 86_400, grace_seconds: 3_600, webhook_url: null };
@@ -26,8 +26,9 @@ export async function editCheck(key, opened) {
   let typed;
   const save = async () => {
     typed = read();
+    const body = changes(opened, typed);
+    if (isEmpty(body)) return opened;
     try {
-      const body = changes(opened, typed);
       return (await call("PATCH", path, { key, body, version: opened.version })).check;
     } catch (error) {
       if (!CONFLICTS.includes(error.status)) throw error;
@@ -35,7 +36,7 @@ export async function editCheck(key, opened) {
     }
   };
   const saved = await ask("editor", save, explain);
-  return saved?.conflict ? resolve(key, settingsOf(opened), saved.conflict, typed) : saved;
+  return saved?.conflict ? resolveConflict(key, settingsOf(opened), saved.conflict, typed) : saved;
 }
 
 function fill(title, action, settings) {
@@ -74,7 +75,7 @@ function showMeaning() {
   let text = "";
   try {
     const [period, grace] = AMOUNTS.map(readSeconds);
-    text = `Overdue when ${durationText(period + grace)} pass without a ping.`;
+    text = `Overdue after ${durationText(period + grace)} without a ping.`;
   } catch {
     // The field itself says so when it is saved.
   }

@@ -10,6 +10,8 @@ export function changes(check, settings) {
   return Object.fromEntries(FIELDS.filter((f) => settings[f] !== check[f]).map((f) => [f, settings[f]]));
 }
 
+export const isEmpty = (changed) => Object.keys(changed).length === 0;
+
 /** For each field both values, whether they differ, and whose is taken if nobody says otherwise. */
 export function compare(opened, theirs, mine) {
   return FIELDS.map((field) => ({

@@ -118,7 +118,7 @@ def test_characters_that_no_font_has_are_told(server, open_tab):
 def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_tab):
     open_server = start()
     key = Api(open_server.url)("POST", "register")["key"]
-    open_server.process.terminate()
+    open_server.process.kill()
     open_server.process.wait(15)
     page = open_tab(start("--registration", "closed").url)
     page.get_by_role("button", name="Get a cards key").click()

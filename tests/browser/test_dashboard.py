@@ -57,7 +57,7 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
     page.get_by_role("button", name="Create your first check").click()
     webhook = f"http://127.0.0.1:{free_port()}/hook"
     fill_check(page, "Nightly backup", every=1, late=1, unit="seconds", webhook=webhook)
-    expect(page.get_by_text("Overdue when 2 seconds pass without a ping.")).to_be_visible()
+    expect(page.get_by_text("Overdue after 2 seconds without a ping.")).to_be_visible()
     page.get_by_role("button", name="Create", exact=True).click()
     check = row(page, "Nightly backup")
     expect(check).to_contain_text("Never")
@@ -112,9 +112,24 @@ def test_a_discarded_conflict_leaves_what_was_saved(api, dashboard):
     api("PATCH", f"checks/{check['id']}", {"name": "Theirs"}, key)
     page.get_by_label("Name", exact=True).fill("Mine")
     page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("Theirs")
+    api("PATCH", f"checks/{check['id']}", {"name": "Theirs again"}, key)
+    page.get_by_role("button", name="Save what is chosen").click()
+    expect(page.get_by_role("alert")).to_contain_text("It was changed once more in this moment.")
+    expect(page.get_by_role("radio", name="Theirs again")).to_be_visible()
     page.get_by_role("button", name="Discard mine").click()
-    expect(row(page, "Theirs")).to_be_visible()
-    assert api("GET", f"checks/{check['id']}", key=key)["check"]["version"] == 2
+    expect(row(page, "Theirs again")).to_be_visible()
+    assert api("GET", f"checks/{check['id']}", key=key)["check"]["version"] == 3
+
+
+def test_an_edit_that_changes_nothing_makes_no_new_version(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key)
+    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert api("GET", f"checks/{check['id']}", key=key)["check"] == check
 
 
 def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
@@ -172,7 +187,7 @@ def test_the_page_says_when_the_server_is_gone_and_when_it_is_back(start, open_t
     page = open_tab(f"{server.url}/dashboard")
     sign_in(page, key)
     expect(row(page, "Nightly backup")).to_be_visible()
-    server.process.terminate()
+    server.process.kill()
     server.process.wait(15)
     refresh(page)
     expect(page.get_by_role("alert").filter(has_text="The server does not answer. What you see is")).to_be_visible()
@@ -181,16 +196,18 @@ def test_the_page_says_when_the_server_is_gone_and_when_it_is_back(start, open_t
     expect(page.get_by_text("The server does not answer.")).to_be_hidden()
 
 
-def test_it_refreshes_itself_but_not_while_hidden(api, dashboard):
-    page = dashboard(api.checks_key())
+def test_it_refreshes_itself_but_not_while_hidden(api, server, open_tab):
+    page = open_tab("about:blank")
+    page.clock.install()
+    page.goto(f"{server.url}/dashboard")
+    sign_in(page, api.checks_key())
     expect(page.get_by_text("Refreshes itself")).to_be_visible()
-    with page.expect_response("**/checks?*", timeout=10_000):
-        pass
+    with page.expect_response("**/checks?*"):
+        page.clock.run_for(6000)
     page.evaluate("Object.defineProperty(document, 'hidden', { value: true, configurable: true })")
     refresh(page)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.clock.install()
     page.clock.run_for(60_000)
     assert asked == []
     page.evaluate("delete document.hidden")
