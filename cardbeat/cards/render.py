@@ -32,7 +32,7 @@ class Renderer:
 
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
-        self._serif = Fonts(shaping=fonts.shaping, serif=True)
+        self._serif = fonts.with_serif()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         self._lock = threading.Lock()
 

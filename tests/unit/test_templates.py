@@ -13,7 +13,8 @@ from cardbeat.cards.templates import BOTTOM, HEIGHT, MARGIN, TOP, WIDTH, Layout,
 from cardbeat.cards.themes import THEMES
 from cardbeat.errors import Invalid
 
-FONTS, SERIF = Fonts(), Fonts(serif=True)
+FONTS = Fonts()
+SERIF = FONTS.with_serif()
 FULL = {
     "title": "Designing reliable background jobs with nothing but SQLite",
     "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned.",
