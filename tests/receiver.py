@@ -41,8 +41,6 @@ class Receiver:
         self.behaviours = list(behaviours) or [answer()]
         self.received: list[Received] = []
         self.connections = 0
-        self.at_once = 0
-        self.most_at_once = 0
         self.released = threading.Event()
         self.lock = threading.Lock()
         self._server = _Server((host, port), _Handler)
@@ -64,17 +62,12 @@ class Receiver:
     def serve(self, connection: socket.socket) -> None:
         with self.lock:
             self.connections += 1
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
             behaviour = self.behaviours[min(self.connections, len(self.behaviours)) - 1]
         try:
             behaviour(self, connection)
         except OSError:
             # The sender may go at any moment: that is what is tested.
             pass
-        finally:
-            with self.lock:
-                self.at_once -= 1
 
     def read(self, connection: socket.socket) -> Received:
         with connection.makefile("rb") as stream:

@@ -4,12 +4,14 @@ Whoever holds the lock file delivers. The system frees the lock with its process
 takes everything up at once, and two processes over one database never send the same alert side by side.
 """
 
+import fcntl
 import functools
 import heapq
 import itertools
 import logging
 import math
 import os
+import resource
 import threading
 import time
 from collections import Counter, deque
@@ -19,14 +21,9 @@ from pathlib import Path
 from cardbeat.clock import Clock
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.courier import Courier, Report, host_of
-from cardbeat.heartbeat.lanes import Lanes, Line
+from cardbeat.heartbeat.lanes import COURIERS, Lanes, Line
 from cardbeat.heartbeat.outbox import Outbox, Pending
 from cardbeat.heartbeat.retries import RETRY_AFTER_SECONDS
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process a data folder
-    fcntl = None  # type: ignore[assignment]
 
 log = logging.getLogger(__name__)
 
@@ -60,7 +57,7 @@ class Delivery:
         self._tickets = itertools.count()
         # Shared with the couriers and callers, under this condition's lock.
         self._changed = threading.Condition()
-        self._lanes = Lanes()
+        self._lanes = Lanes(_courier_limit())
         self._reports: deque[Report] = deque()
         self._woken = False
         self._stopping = False
@@ -252,10 +249,14 @@ def _start_small(work: Callable[[], None]) -> None:
         threading.stack_size(usual)
 
 
+def _courier_limit() -> int:
+    """Fewer than usual where descriptors are few: the clients and the database need most of them."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return COURIERS if soft == resource.RLIM_INFINITY else min(COURIERS, soft // 4)
+
+
 def _taken(lock_file: int) -> bool:
     """Whether the lock is ours, or just became ours."""
-    if fcntl is None:
-        return True
     try:
         fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

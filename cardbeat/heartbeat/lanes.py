@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 COURIERS = 512
 """Posts that run at once: as many silent receivers can be waited for before anybody has to queue."""
-SLOW_COURIERS = 128
-"""Of these, how many may wait for receivers that were slow the last time."""
+SLOW_SHARE = 4
+"""One in so many of these may wait for receivers that were slow the last time."""
 HOST_COURIERS = 4
 """At most for one host, and only once it has answered quickly."""
 SLOW_SECONDS = 2.0
@@ -38,10 +38,11 @@ class _Host:
 class Lanes:
     """Lines that are due, in turns of one for each host; slow hosts keep to a lane of their own.
 
-    Not safe for threads: its owner holds a lock.
+    At most `couriers` posts run at once. Not safe for threads: its owner holds a lock.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, couriers: int = COURIERS) -> None:
+        self._couriers = couriers
         self.running = 0
         self._running_slow = 0
         self._hosts: dict[str, _Host] = {}
@@ -57,8 +58,8 @@ class Lanes:
 
     def ready(self) -> int:
         """How many more posts could begin now, counting one for each host."""
-        slow = min(len(self._ready_slow), SLOW_COURIERS - self._running_slow)
-        return min(len(self._ready) + slow, COURIERS - self.running)
+        slow = min(len(self._ready_slow), self._couriers // SLOW_SHARE - self._running_slow)
+        return min(len(self._ready) + slow, self._couriers - self.running)
 
     def take(self) -> Line | None:
         """The next line to post for, None if there is none now; `done` must follow."""

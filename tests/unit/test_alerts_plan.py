@@ -4,7 +4,7 @@ import email.utils
 
 import pytest
 
-from cardbeat.heartbeat.lanes import COURIERS, HOST_COURIERS, SLOW_COURIERS, Lanes, Line
+from cardbeat.heartbeat.lanes import COURIERS, HOST_COURIERS, SLOW_SHARE, Lanes, Line
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS, verdict
 from cardbeat.heartbeat.webhook import Outcome
 
@@ -121,7 +121,7 @@ def test_slow_hosts_keep_to_a_lane_of_their_own():
         lanes.done(taken, 10, answered=False)
     for number, host in enumerate(hosts):
         lanes.add(line(host, number))
-    assert len(take_all(lanes)) == SLOW_COURIERS
+    assert len(take_all(lanes)) == COURIERS // SLOW_SHARE
     lanes.add(line("new", 9999))
     assert [taken.host for taken in take_all(lanes)] == ["new"]
 
