@@ -1,5 +1,6 @@
 """Webhook receivers on loopback, good and bad."""
 
+import contextlib
 import json
 import socket
 import socketserver
@@ -63,11 +64,9 @@ class Receiver:
         with self.lock:
             self.connections += 1
             behaviour = self.behaviours[min(self.connections, len(self.behaviours)) - 1]
-        try:
+        # The sender may go at any moment: that is what is tested.
+        with contextlib.suppress(OSError):
             behaviour(self, connection)
-        except OSError:
-            # The sender may go at any moment: that is what is tested.
-            pass
 
     def read(self, connection: socket.socket) -> Received:
         with connection.makefile("rb") as stream:
