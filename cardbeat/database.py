@@ -54,9 +54,9 @@ class Database:
             undo.callback(os.close, self._lock_file)
             with self._only_writer():
                 create_if_missing(self.path)
+            check(self.path)
             self._writer = connect(self.path)
             undo.callback(self._writer.close)
-            check(self._writer, self.path)
             with self._only_writer():
                 migrate(self._writer)
             undo.pop_all()

@@ -25,6 +25,7 @@ def back_up(folder: Path, target: Path) -> None:
     source_path = folder / FILE_NAME
     if not source_path.is_file():
         raise StartupError(f"there is no database at {source_path}")
+    check(source_path)
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
         with (
@@ -32,7 +33,6 @@ def back_up(folder: Path, target: Path) -> None:
             contextlib.closing(connect(source_path, query_only=True)) as source,
             contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
         ):
-            check(source, source_path)
             source.backup(copy)
             # Out of WAL mode the backup is one file, with nothing beside it to forget.
             copy.execute("PRAGMA journal_mode = DELETE")
@@ -48,8 +48,8 @@ def back_up(folder: Path, target: Path) -> None:
 def integrity_problems(folder: Path) -> list[str]:
     """What SQLite's full check finds wrong, nothing if the file is sound. Reads the whole file."""
     path = folder / FILE_NAME
+    check(path)
     with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
-        check(connection, path)
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
 
@@ -88,7 +88,8 @@ def create_if_missing(path: Path) -> None:
     """Build a new database beside its place and move it there, so that an empty file always means damage."""
     if path.exists():
         return
-    if path.with_name(path.name + "-wal").exists():
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size > 0:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
     partial = path.with_name(path.name + ".new")
     partial.unlink(missing_ok=True)
@@ -101,9 +102,18 @@ def create_if_missing(path: Path) -> None:
     _sync(path.parent)
 
 
-def check(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size == 0:
-        raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
+def check(path: Path) -> None:
+    """Raise `StartupError` for a file that can't be used, and leave it as it is, with the -wal beside it."""
+    with start_up_errors(path):
+        if path.stat().st_size == 0:
+            raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
+        # Any other connection would write the -wal into the file when it is closed.
+        address = f"{path.absolute().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as connection:
+            _check_content(connection, path)
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise StartupError(f"{path} is not a cardbeat database; move it away or choose another data folder")
@@ -119,9 +129,12 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the schema up to date, each numbered file with its version in one transaction."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
+    # A script may have to rebuild a table; with foreign keys on, dropping the old one deletes all that refers to it.
+    connection.execute("PRAGMA foreign_keys = OFF")
     for number, script in enumerate(_migrations(), 1):
         if number > version:
             connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+    connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = WAL")
 
 

@@ -1,3 +1,4 @@
+import shutil
 import sqlite3
 import threading
 
@@ -156,6 +157,32 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, spoil, sentence):
     with pytest.raises(StartupError, match=sentence):
         Database(tmp_path)
     assert path.read_bytes() == before
+
+
+def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
+    database = Database(tmp_path / "live")
+    for number in range(200):
+        database.write(lambda c, n=number: c.execute("INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)))
+    database._writer.execute("PRAGMA wal_checkpoint")
+    database.write(count_up)
+    shutil.copytree(tmp_path / "live", tmp_path / "crashed")
+    database.close()
+    damage(tmp_path / "crashed" / FILE_NAME)
+    files = [tmp_path / "crashed" / f"{FILE_NAME}{end}" for end in ("", "-wal")]
+    before = [file.read_bytes() for file in files]
+    for use in (Database, integrity_problems, lambda folder: back_up(folder, tmp_path / "copy.db")):
+        with pytest.raises(StartupError, match="damaged"):
+            use(tmp_path / "crashed")
+        assert [file.read_bytes() for file in files] == before
+
+
+def test_a_damaged_file_can_be_moved_away_as_its_refusal_says(tmp_path):
+    Database(tmp_path).close()
+    damage(tmp_path / FILE_NAME)
+    with pytest.raises(StartupError, match="move it away"):
+        Database(tmp_path)
+    (tmp_path / FILE_NAME).rename(tmp_path / "away.db")
+    Database(tmp_path).close()
 
 
 def test_a_newer_file_is_refused(tmp_path):
