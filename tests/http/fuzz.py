@@ -1,7 +1,12 @@
 """Streams of requests, most of them damaged: for the reader's tests and the long fuzzing run."""
 
+from collections.abc import Iterable
 from random import Random
 
+from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
+from cardbeat.web.message import Request
+from cardbeat.web.reader import Reader
 from tests.http.malformed import MALFORMED, get, post
 
 _GOOD = (
@@ -27,3 +32,17 @@ def mangled(chance: Random) -> bytes:
         new = chance.choice((b"", stream[at:end] * 2, chance.choice(_SPLINTERS), chance.randbytes(2)))
         stream = stream[:at] + new + stream[end:]
     return stream
+
+
+def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
+    """The requests that a reader finds in a stream, and what it refused in the end."""
+    reader = Reader(HttpLimits())
+    requests = []
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+            while request := reader.next():
+                requests.append(request)
+    except Refusal as refusal:
+        return requests, refusal
+    return requests, None

@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from ipaddress import ip_network
 
@@ -20,6 +19,7 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
 from cardbeat.web.server import Server
 from tests.http.malformed import MALFORMED, get, post
+from tests.support import wait_until
 
 BRIEF = HttpLimits(header_seconds=0.4, body_seconds=0.4, idle_seconds=0.4, write_seconds=0.6, linger_seconds=0.4)
 BIG = b"0123456789abcdef" * 1024 * 1024
@@ -216,31 +216,19 @@ def test_an_error_of_a_route_keeps_the_connection(start: Start, target: str, sta
         assert client.answer()[0] == 200
 
 
-def test_a_trickled_head_is_ended_by_its_deadline(start: Start) -> None:
-    with Client(start(BRIEF), b"GET / HTTP/1.1\r\n") as client:
-        started = time.monotonic()
+@pytest.mark.parametrize(
+    ("begin", "drop"), [(b"GET / HTTP/1.1\r\n", b"A: b\r\n"), (post(b"Content-Length: 1000"), b"x")]
+)
+def test_a_trickled_request_is_ended_by_its_deadline(start: Start, begin: bytes, drop: bytes) -> None:
+    with Client(start(BRIEF), begin) as client:
         client.socket.settimeout(0.05)
-        while time.monotonic() - started < HELD_SECONDS:
+        for _ in range(200):
             with contextlib.suppress(OSError):
-                client.send(b"A: b\r\n")
+                client.send(drop)
             with contextlib.suppress(TimeoutError):
-                client._receive()
-            if client.buffer:
-                break
-        assert client.answer()[0] == 408
-
-
-def test_a_trickled_body_is_ended_by_its_deadline(start: Start) -> None:
-    with Client(start(BRIEF), post(b"Content-Length: 1000")) as client:
-        client.socket.settimeout(0.05)
-        for _ in range(1000):
-            with contextlib.suppress(OSError):
-                client.send(b"x")
-            with contextlib.suppress(TimeoutError):
-                client._receive()
-            if client.buffer:
-                break
-        assert client.answer()[0] == 408
+                assert client.answer()[0] == 408
+                return
+    pytest.fail("the server waits on")
 
 
 @pytest.mark.parametrize("data", [b"", get()])
@@ -462,10 +450,3 @@ def test_when_descriptors_run_out_the_newest_clients_are_served(max_connections:
             with socket.create_connection(address, timeout=HELD_SECONDS) as client:
                 client.sendall(get(b"Connection: close"))
                 assert client.makefile("rb").read().endswith(b"ok")
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + HELD_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

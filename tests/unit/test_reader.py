@@ -1,31 +1,16 @@
 """What the request reader takes, what it refuses, and that it never depends on how the bytes arrive."""
 
 import random
-from collections.abc import Iterable
 
 import pytest
 
 from cardbeat.config import HttpLimits
-from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 from cardbeat.web.reader import Reader, split_target
-from tests.http.fuzz import mangled
+from tests.http.fuzz import mangled, read_all
 from tests.http.malformed import HOST, MALFORMED, get, post
 
 LIMITS = HttpLimits()
-
-
-def read_all(chunks: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
-    reader = Reader(LIMITS)
-    requests = []
-    try:
-        for chunk in chunks:
-            reader.feed(chunk)
-            while request := reader.next():
-                requests.append(request)
-    except Refusal as refusal:
-        return requests, refusal
-    return requests, None
 
 
 def read_one(data: bytes) -> Request:
@@ -34,23 +19,15 @@ def read_one(data: bytes) -> Request:
     return request
 
 
-def single_bytes(data: bytes) -> list[bytes]:
-    return [data[i : i + 1] for i in range(len(data))]
+def cut(data: bytes, size: int) -> list[bytes]:
+    return [data[i : i + size] for i in range(0, len(data), size)]
 
 
+@pytest.mark.parametrize("size", [1, 100_000])
 @pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_request_is_refused(name: str) -> None:
+def test_a_malformed_request_is_refused_however_it_arrives(name: str, size: int) -> None:
     data, status = MALFORMED[name]
-    requests, refusal = read_all([data])
-    assert requests == []
-    assert refusal
-    assert refusal.status == status
-
-
-@pytest.mark.parametrize("name", MALFORMED)
-def test_a_malformed_request_is_refused_byte_by_byte_too(name: str) -> None:
-    data, status = MALFORMED[name]
-    requests, refusal = read_all(single_bytes(data))
+    requests, refusal = read_all(cut(data, size))
     assert requests == []
     assert refusal
     assert refusal.status == status
@@ -78,7 +55,7 @@ def test_a_request_is_read_whole() -> None:
 def test_requests_are_cut_apart_however_they_arrive() -> None:
     stream = post(b"Content-Length: 2", body=b"{}") + get() + b"\r\n" + post(b"Content-Length: 0") + get()
     for size in (1, 2, 3, 7, 50, len(stream)):
-        requests, refusal = read_all(stream[i : i + size] for i in range(0, len(stream), size))
+        requests, refusal = read_all(cut(stream, size))
         assert refusal is None
         assert [(r.method, r.body) for r in requests] == [("POST", b"{}"), ("GET", b""), ("POST", b""), ("GET", b"")]
 
@@ -131,8 +108,7 @@ def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
 )
 def test_what_is_allowed_is_read(data: bytes) -> None:
     request = read_one(data)
-    pieces = (data[i : i + 7] for i in range(0, len(data), 7))
-    assert read_all(pieces) == ([request], None)
+    assert read_all(cut(data, 7)) == ([request], None)
 
 
 @pytest.mark.parametrize(
