@@ -18,7 +18,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 LOW_DISK_BYTES = 512 * 1024 * 1024
 RELEASED_AT = 1_767_225_600
 """2026-01-01: a clock before it is wrong."""
-SAMPLE_TEXT = "Aa Ωω Яя"
+SAMPLE_TEXT = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
 
 
 @dataclass(frozen=True, slots=True)
