@@ -1,0 +1,50 @@
+"""Faults below a server: a library loaded into it lets syncs fail, keeps what was synced, and moves its clock."""
+
+import contextlib
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(scope="session")
+def faulty_library(tmp_path_factory):
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.fail("These tests compile a library, and there is no compiler: apt-get install gcc libc6-dev")
+    library = tmp_path_factory.mktemp("faults") / "faults.so"
+    source = Path(__file__).with_name("faults.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source], check=True)
+    return library
+
+
+class Faults:
+    def __init__(self, folder: Path) -> None:
+        self.sync_fails = folder / "sync-fails"
+        self.clock_offset = folder / "clock-offset"
+        self.synced = folder / "synced"
+
+    @contextlib.contextmanager
+    def failing_syncs(self):
+        self.sync_fails.touch()
+        try:
+            yield
+        finally:
+            self.sync_fails.unlink()
+
+    def set_clock(self, offset_seconds: int) -> None:
+        """In one step, as the server reads it at any moment."""
+        partial = self.clock_offset.with_suffix(".partial")
+        partial.write_text(str(offset_seconds))
+        partial.replace(self.clock_offset)
+
+
+@pytest.fixture
+def faults(faulty_library, tmp_path, monkeypatch):
+    """Of every server that is started from now on."""
+    faults = Faults(tmp_path)
+    monkeypatch.setenv("LD_PRELOAD", str(faulty_library))
+    monkeypatch.setenv("SYNC_FAILS_WHILE", str(faults.sync_fails))
+    monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
+    return faults
