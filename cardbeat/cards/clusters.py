@@ -13,10 +13,10 @@ _IGNORED = re.compile(
 )
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"[ \t\n\v\f\r\x1c-\x1f\x85\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f]+")
-_LIGATURES = {
-    codepoint: unicodedata.normalize("NFKC", chr(codepoint)) for codepoint in (*range(0xFB00, 0xFB07), 0xFDFD)
-}
-"""Latin ones, which fonts make or leave by themselves, and a phrase too intricate for FreeType to draw as one."""
+_LIGATURES = {codepoint: unicodedata.normalize("NFKC", chr(codepoint)) for codepoint in range(0xFB00, 0xFB07)}
+"""Latin ones, which fonts make or leave by themselves."""
+_LIGATURES[0xFDFD] = "بسم الله الرحمن الرحيم"
+"""A whole phrase in one glyph, too intricate for some FreeTypes to draw."""
 _STACKING = ("Mn", "Me")
 _MARKS_KEPT = 6
 _MARKS_KEPT_LATIN = 3

@@ -15,7 +15,9 @@ def test_a_grapheme_is_one(grapheme: str) -> None:
     assert len(clusters("x" + clean(grapheme, 99) + "x")) == 3
 
 
-@pytest.mark.parametrize(("text", "count"), [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3)])
+@pytest.mark.parametrize(
+    ("text", "count"), [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3)]
+)
 def test_neighbours_stay_apart(text: str, count: int) -> None:
     assert len(clusters(text)) == count
 
@@ -34,6 +36,10 @@ def test_surrogates_become_the_replacement_character() -> None:
 
 def test_latin_ligatures_become_their_letters() -> None:
     assert clean("ﬁnd ﬂow", 99) == "find flow"
+
+
+def test_a_phrase_in_one_character_is_spelt_out() -> None:
+    assert clean("\ufdfd", 99).startswith("بسم الله")
 
 
 def test_a_stack_of_marks_is_cut() -> None:
