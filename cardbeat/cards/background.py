@@ -8,7 +8,7 @@ from functools import reduce
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.png import BAND_ROWS, packed_bands
+from cardbeat.cards.png import BAND_ROWS, packed_bands, unpacked
 from cardbeat.cards.templates import HEIGHT, WIDTH
 from cardbeat.cards.themes import Colour, Light, Theme
 
@@ -25,11 +25,14 @@ _FARTHEST = 1600
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """`rows` is the picture in places on `ramp`, `STRIDE` wide; `bands` are its bands as packed."""
+    """`ramp` are the colours; `bands` the picture in places on it, as packed for the PNG: 20 KB instead of 750."""
 
-    rows: Image.Image
     ramp: tuple[Rgb, ...]
     bands: tuple[bytes, ...]
+
+    def rows(self) -> Image.Image:
+        """The picture, `STRIDE` wide. Takes a millisecond."""
+        return Image.frombytes("L", (STRIDE, HEIGHT), unpacked(self.bands))
 
 
 def background(theme: Theme, mirrored: bool) -> Background:
@@ -39,7 +42,7 @@ def background(theme: Theme, mirrored: bool) -> Background:
     rows = Image.new("L", (STRIDE, HEIGHT))
     rows.paste(lit.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else lit, (1, 0))
     bands = packed_bands(rows.tobytes(), STRIDE * BAND_ROWS)
-    return Background(rows, _ramp(theme.ramp, theme.steps), tuple(bands))
+    return Background(_ramp(theme.ramp, theme.steps), tuple(bands))
 
 
 def rgb(colour: Colour) -> Rgb:

@@ -31,7 +31,8 @@ class Canvas:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._rows = background.rows.copy()
+        self._empty = background.rows()
+        self._rows = self._empty.copy()
         self._changed: set[int] = set()
         self._colours = list(background.ramp)
         self._inks: dict[tuple[Colour, Colour | None], int] = {}
@@ -50,12 +51,12 @@ class Canvas:
         left, top = x + 1 + ink[0], y + ink[1]
         if over is None:
             box = (left, top, left + coverage.width, top + coverage.height)
-            indices = ImageChops.add(indices, self._background.rows.crop(box).point(self._tone_offsets))
+            indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
         self._paste(indices, left, top, coverage.point(_PAINTED))
 
     def colour_at(self, x: int, y: int) -> Colour:
         """Of the background."""
-        (place,) = self._background.rows.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        (place,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
         return "#" + bytes(self._background.ramp[place]).hex()
 
     def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:

@@ -5,7 +5,7 @@ The rows are packed in bands that do not refer to one another, so that a band of
 
 import struct
 import zlib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 BAND_ROWS = 15
 """Fewer cost bytes, more cost time: each band is one that some text touches."""
@@ -18,6 +18,11 @@ _LAST_BLOCK = b"\x03\x00"
 def packed_bands(rows: bytes, band_bytes: int) -> list[bytes]:
     """Every band of the rows, packed."""
     return [_packed(rows[start : start + band_bytes]) for start in range(0, len(rows), band_bytes)]
+
+
+def unpacked(bands: Iterable[bytes]) -> bytes:
+    """The rows of packed bands."""
+    return zlib.decompressobj(-15).decompress(b"".join(bands))
 
 
 def packed_rows(rows: bytes, band_bytes: int, known: Sequence[bytes], changed: Collection[int]) -> bytes:

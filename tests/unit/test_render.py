@@ -64,7 +64,7 @@ def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> 
     image = picture(png)
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
     bare = {
-        background(LOOKS[template, theme], mirrored).rows.crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
+        background(LOOKS[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
         for mirrored in (False, True)
     }
     indices = Image.frombytes("L", image.size, image.tobytes())

@@ -121,7 +121,8 @@ def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str
                 assert contrast(rgb(text.colour), behind) >= 4.5, (text.colour, behind)
 
 
-BACKGROUNDS = {(*key, mirrored): background(THEMES[key], mirrored) for key in THEMES for mirrored in (False, True)}
+EMPTY = {(*key, mirrored): background(THEMES[key], mirrored) for key in THEMES for mirrored in (False, True)}
+SEEN = {key: (empty.ramp, empty.rows()) for key, empty in EMPTY.items()}
 
 
 def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
@@ -129,9 +130,9 @@ def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
     if text.over:
         return [rgb(text.over)]
     [key] = [key for key, theme in THEMES.items() if theme is layout.theme]
-    behind = BACKGROUNDS[(*key, layout.mirrored)]
+    ramp, rows = SEEN[(*key, layout.mirrored)]
     left, top, right, bottom = map(int, box_of(text))
-    return [behind.ramp[place] for place in behind.rows.crop((left + 1, top, right + 1, bottom)).getextrema()]
+    return [ramp[place] for place in rows.crop((left + 1, top, right + 1, bottom)).getextrema()]
 
 
 def contrast(one: Rgb, other: Rgb) -> float:
