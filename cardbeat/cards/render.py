@@ -10,9 +10,9 @@ from PIL import Image, ImageDraw, features
 from cardbeat.cards.background import Background, background
 from cardbeat.cards.canvas import Canvas, rounded
 from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.line import Line
 from cardbeat.cards.request import Card
 from cardbeat.cards.templates import Text, lay_out
-from cardbeat.cards.text import Line
 from cardbeat.cards.themes import Theme
 
 DRAW_NOTHING = {"routes.py", "store.py", "turns.py", "build.py"}
