@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from importlib.resources.abc import Traversable
 from io import BytesIO
+from itertools import chain
 from typing import NamedTuple
 
 from PIL import ImageFont, features
@@ -23,7 +24,7 @@ from cardbeat.cards.clusters import is_invisible
 from cardbeat.cards.emoji import Emoji
 
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
-_FIRST_HAN_PUNCTUATION = 0x2000
+_FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"
 _MEASURE_PX = 1000
 _EMOJI = "emoji"
 _SERIF = "source-serif"
@@ -211,18 +212,23 @@ class Fonts:
         """The first slice that has all of a grapheme's characters."""
         key = (text, region)
         if key not in self._found:
-            if len(self._found) > 10_000:
+            if len(self._found) > 4_000:
                 self._found.clear()
-            order = (self._plain, self._han[region])
-            order = order[::-1] if text[0] >= "\u2e80" else order
-            self._found[key] = next((s for slices in order for s in slices if all(map(s.covers, text))), None)
+            self._found[key] = next((s for s in self._order(text[0], region) if all(map(s.covers, text))), None)
         return self._found[key]
+
+    def _order(self, character: str, region: str) -> Iterable[Slice]:
+        """Han is a hundred slices: asked only where it can answer."""
+        if not _FIRST_HAN_SIGN <= character <= _LAST_HAN:
+            return self._plain
+        han = self._han[region]
+        return chain(han, self._plain) if character >= _FIRST_HAN else chain(self._plain, han)
 
     def _beside(self, text: str, beside: list[Slice], region: str) -> Slice | None:
         for slice_ in beside:
             if slice_.covers(text[0]):
                 return slice_
-            if slice_.regions and ord(text[0]) >= _FIRST_HAN_PUNCTUATION:
+            if slice_.regions and text[0] >= _FIRST_HAN_SIGN:
                 return next((s for s in self._han[region] if s.covers(text[0])), None)
         return None
 

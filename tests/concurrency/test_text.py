@@ -1,0 +1,26 @@
+"""Several threads set and draw text with the same opened fonts."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+from PIL import Image, ImageDraw
+
+from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.text import fit
+
+TITLES = ("Plain words", "مرحبا بالعالم", "हिन्दी शीर्षक", "日本語の題", "ภาษาไทย", "emoji 👩‍👩‍👧‍👦 🇩🇪", "한국어", "שלום")
+
+
+def drawn(fonts: Fonts, title: str) -> bytes:
+    mask, layer = Image.new("L", (500, 90)), Image.new("RGBA", (500, 90))
+    line = fit(fonts, title, width_px=500, size_px=48, min_size_px=24, weight=700).lines[0]
+    line.draw(ImageDraw.Draw(mask), 0, 60)
+    line.emoji(layer, 0, 60)
+    return mask.tobytes() + layer.tobytes()
+
+
+def test_threads_that_share_faces_and_close_each_others_draw_what_one_alone_draws() -> None:
+    fonts = Fonts(max_bytes=150_000)
+    alone = {title: drawn(fonts, title) for title in TITLES}
+    with ThreadPoolExecutor(6) as pool:
+        together = list(pool.map(lambda n: drawn(fonts, TITLES[n % len(TITLES)]), range(96)))
+    assert all(together[n] == alone[TITLES[n % len(TITLES)]] for n in range(96))
