@@ -195,7 +195,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Checks",
         "Send an alert to the check's webhook as a real one is sent",
         {202: json_answer("It will be sent in its turn.", "CheckAnswer", "ETag")},
-        errors=(401, 403, 404, 503),
+        errors=(401, 403, 404, 429, 503),
         security=BEARER,
     ),
     "GET /ping/{id}": operation(
