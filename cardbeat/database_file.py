@@ -4,10 +4,10 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 
 from cardbeat.errors import StartupError
+from cardbeat.resources import read_text
 
 FILE_NAME = "cardbeat.db"
 APPLICATION_ID = 0x43424541
@@ -139,8 +139,12 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _migrations() -> list[str]:
-    folder = resources.files("cardbeat") / "schema"
-    return [file.read_text("utf-8") for file in sorted(folder.iterdir(), key=lambda file: file.name)]
+    """The numbered scripts, as far as their numbers go."""
+    scripts: list[str] = []
+    with contextlib.suppress(OSError):
+        while True:
+            scripts.append(read_text(f"schema/{len(scripts) + 1:03}.sql"))
+    return scripts
 
 
 def open_lock_file(folder: Path) -> int:

@@ -1,9 +1,9 @@
 """Colour emoji: a sequence of characters to the one private-use character that draws it."""
 
 from collections.abc import Iterable
-from importlib.resources.abc import Traversable
 
 from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
+from cardbeat.resources import read_text
 
 _FIRST_DRAWN = 0xF0000
 _SUPPLEMENTARY = "\U0001f000"
@@ -17,8 +17,7 @@ _COLOURED = frozenset(
 class Emoji:
     """The sequences that the emoji font draws; read when the first one is met."""
 
-    def __init__(self, file: Traversable) -> None:
-        self._file = file
+    def __init__(self) -> None:
         self._drawn: dict[str, str] = {}
 
     def find(self, grapheme: str) -> str:
@@ -37,7 +36,7 @@ class Emoji:
         return (s if len(s) > 1 or s in _COLOURED or s >= _SUPPLEMENTARY else s + EMOJI_STYLE for s in self._read())
 
     def _read(self) -> dict[str, str]:
-        lines = self._file.read_text("ascii").split()
+        lines = read_text("fonts/emoji.txt").split()
         sequences = ("".join(chr(int(part, 16)) for part in line.split("-")) for line in lines)
         self._drawn = {sequence: chr(_FIRST_DRAWN + n) for n, sequence in enumerate(sequences)}
         return self._drawn

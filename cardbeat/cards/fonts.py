@@ -10,8 +10,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from importlib import resources
-from importlib.resources.abc import Traversable
 from io import BytesIO
 from itertools import chain
 from typing import NamedTuple
@@ -22,6 +20,7 @@ from cardbeat.cards import unshaped
 from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
 from cardbeat.cards.clusters import is_invisible
 from cardbeat.cards.emoji import Emoji
+from cardbeat.resources import read_bytes, read_text
 
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 _FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"
@@ -101,8 +100,8 @@ class Face:
 class Faces:
     """Opened faces, the least recently used closed first; `max_bytes` of their files are kept."""
 
-    def __init__(self, folder: Traversable, max_bytes: int) -> None:
-        self._folder, self._max_bytes = folder, max_bytes
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._opened: OrderedDict[tuple[str, int, bool], tuple[Face, int]] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
@@ -113,7 +112,7 @@ class Faces:
             if key in self._opened:
                 self._opened.move_to_end(key)
                 return self._opened[key][0]
-            data = (self._folder / name).read_bytes()
+            data = read_bytes(f"fonts/{name}")
             engine = ImageFont.Layout.RAQM if shapes else ImageFont.Layout.BASIC
             face = Face(ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine), shapes)
             self._opened[key] = face, len(data)
@@ -129,16 +128,15 @@ class Fonts:
     def __init__(self, max_bytes: int = 1_500_000, shaping: bool | None = None) -> None:
         """`shaping` False does without Raqm even where it is there."""
         self.shaping = bool(features.check("raqm")) if shaping is None else shaping
-        self._folder = resources.files("cardbeat") / "fonts"
         every = self._read_index()
         self._serif = [s for s in every if s.name.startswith(_SERIF)]
         self._plain = [s for s in every if not s.square and s not in self._serif]
         self._han = {r: _by_region(every, r) for r in REGIONS.values()}
         self._emoji_slices = [s for s in every if s.emoji]
-        self._emoji = Emoji(self._folder / "emoji.txt")
+        self._emoji = Emoji()
         self._found: dict[tuple[str, str], Slice | None] = {}
         self._read_anchors: dict[str, Anchors] = {}
-        self.faces = Faces(self._folder, max_bytes)
+        self.faces = Faces(max_bytes)
 
     def with_serif(self) -> "Fonts":
         """The same fonts, and letters with serifs where there are any, for headlines."""
@@ -183,13 +181,11 @@ class Fonts:
         return self._emoji.sequences()
 
     def _read_index(self) -> list[Slice]:
-        numbers = array("I", (self._folder / "index.bin").read_bytes())
+        numbers = array("I", read_bytes("fonts/index.bin"))
         if sys.byteorder == "big":
             numbers.byteswap()
         slices, start = [], 0
-        for name, weights, shaped, regions, advance_em, count in json.loads(
-            (self._folder / "index.json").read_text("ascii")
-        ):
+        for name, weights, shaped, regions, advance_em, count in json.loads(read_text("fonts/index.json")):
             slices.append(Slice(name, tuple(weights), shaped, regions, advance_em, numbers[start : start + count]))
             start += count
         return slices
@@ -233,9 +229,12 @@ class Fonts:
         return None
 
     def _anchors(self, slice_: Slice) -> Anchors:
-        file = self._folder / f"{slice_.name}.json"
         if slice_.name not in self._read_anchors:
-            self._read_anchors[slice_.name] = Anchors.read(file.read_text("ascii")) if file.is_file() else NO_ANCHORS
+            try:
+                anchors = Anchors.read(read_text(f"fonts/{slice_.name}.json"))
+            except OSError:
+                anchors = NO_ANCHORS
+            self._read_anchors[slice_.name] = anchors
         return self._read_anchors[slice_.name]
 
 

@@ -14,6 +14,7 @@ from cardbeat.cards.line import Line
 from cardbeat.cards.request import Card
 from cardbeat.cards.templates import Text, lay_out
 from cardbeat.cards.themes import Theme
+from cardbeat.resources import read_bytes
 
 DRAW_NOTHING = {"routes.py", "store.py", "turns.py", "build.py"}
 """The files that may change without a card looking different."""
@@ -57,11 +58,11 @@ class Renderer:
 def renderer_version() -> str:
     """Changes with whatever changes a drawing: the code of this folder, the fonts, and how Pillow shapes text."""
     package = resources.files("cardbeat")
-    files = [file for folder in ("cards", "fonts") for file in (package / folder).iterdir()]
+    names = sorted((folder, file.name) for folder in ("cards", "fonts") for file in (package / folder).iterdir())
     digest = hashlib.sha256()
-    for file in sorted(files, key=lambda file: file.name):
-        if file.name.endswith((".py", ".json", ".bin", ".txt")) and file.name not in DRAW_NOTHING:
-            digest.update(file.read_bytes())
+    for folder, name in names:
+        if name.endswith((".py", ".json", ".bin", ".txt")) and name not in DRAW_NOTHING:
+            digest.update(read_bytes(f"{folder}/{name}"))
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
 

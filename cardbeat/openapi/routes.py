@@ -1,6 +1,7 @@
 """`GET /openapi.json`: the description of the service, as OpenAPI 3.1 (CONTRACT 5)."""
 
 import re
+from functools import cached_property
 from typing import Any, Final
 
 from cardbeat import __version__
@@ -55,7 +56,11 @@ class OpenApiRoutes:
     """`base_url` has no slash at its end."""
 
     def __init__(self, base_url: str) -> None:
-        self._body = Response.json(200, document(base_url)).body
+        self._base_url = base_url
+
+    @cached_property
+    def _body(self) -> bytes:
+        return Response.json(200, document(self._base_url)).body
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/openapi.json", self.read, quick=self.read)]

@@ -1,9 +1,11 @@
 """GET / and GET /dashboard, and the files that the two pages load (CONTRACT 6)."""
 
 import hashlib
-from importlib import resources
+import re
+from functools import cache
 
 from cardbeat.errors import NotFound
+from cardbeat.resources import read_bytes
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -14,6 +16,8 @@ TYPES = {
     "svg": "image/svg+xml",
     "woff2": "font/woff2",
 }
+
+_NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9]+")
 
 FONTS = ("inter-latin-400.woff2", "inter-latin-600.woff2", "inter-latin-800.woff2")
 
@@ -41,14 +45,7 @@ HEADERS = {
 
 
 class PageRoutes:
-    """The files are read once; each answer comes from memory."""
-
-    def __init__(self) -> None:
-        package = resources.files("cardbeat")
-        files = [file for file in (package / "pages").iterdir() if _kind(file.name) in TYPES]
-        files += [package / "fonts" / name for name in FONTS]
-        self._bodies = {file.name: file.read_bytes() for file in files}
-        self._etags = {name: f'"{hashlib.sha256(body).hexdigest()[:32]}"' for name, body in self._bodies.items()}
+    """Each file is read when it is first asked for, and then answered from memory."""
 
     def routes(self) -> list[Route]:
         return [
@@ -66,18 +63,28 @@ class PageRoutes:
     def file(self, request: Request) -> Response:
         """A script, style, picture or font. The pages are not here: their links are relative to the root."""
         name = request.params["name"]
-        if name not in self._bodies or _kind(name) == "html":
+        if not _NAME.fullmatch(name) or _kind(name) not in TYPES or _kind(name) == "html":
             raise NotFound("There is nothing at this path.")
         return self._answer(request, name)
 
     def _answer(self, request: Request, name: str) -> Response:
-        etag = self._etags[name]
+        body, etag = _file(name)
         headers = {**HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
         # Proxies that compress make our tags weak (`W/`).
         known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
         if etag in known or "*" in known:
             return Response(304, b"", headers)
-        return Response(200, self._bodies[name], headers)
+        return Response(200, body, headers)
+
+
+@cache
+def _file(name: str) -> tuple[bytes, str]:
+    """The body and entity tag of a file. Raises `NotFound`, which is not remembered."""
+    try:
+        body = read_bytes(f"fonts/{name}" if name in FONTS else f"pages/{name}")
+    except OSError:
+        raise NotFound("There is nothing at this path.") from None
+    return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 
 def _kind(name: str) -> str:

@@ -12,7 +12,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config"},
+    {"errors", "clock", "config", "resources"},
     {"database_file", "web"},
     {"database"},
     {"keys"},
