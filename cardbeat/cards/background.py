@@ -19,7 +19,7 @@ STRIDE = WIDTH + 1
 
 _FIELD_STEP = 8
 _PER_PIXEL = 4
-_FARTHEST = 1600
+_FARTHEST = 1350
 """Pixels between a light, which may stand outside the card, and the pixel farthest from it."""
 
 

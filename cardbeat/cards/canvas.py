@@ -4,6 +4,7 @@ The palette holds the background's ramp, then for each ink its shades over each 
 ever quantised, except emoji, which get the places that are left.
 """
 
+import zlib
 from collections.abc import Sequence
 
 from PIL import Image, ImageChops, ImageDraw
@@ -35,20 +36,20 @@ class Canvas:
         self._rows = self._empty.copy()
         self._changed: set[int] = set()
         self._colours = list(background.ramp)
-        self._inks: dict[tuple[Colour, Colour | None], int] = {}
+        self._inks: dict[tuple[Colour, Colour | None], range] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
         steps = len(background.ramp)
         self._tone_offsets = [min(place * TONES // steps, TONES - 1) * SHADES for place in range(256)]
 
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paints a colour where there is coverage, over the background or over a shape of the colour `over`."""
-        ink = coverage.getbbox()
-        if ink is None:
+        covered = coverage.getbbox()
+        if covered is None:
             return
-        coverage = coverage.crop(ink)
-        first = self._first_of(colour, over)
-        indices = coverage.point([first - 1 + shade if shade else 0 for shade in _SHADE_OF])
-        left, top = x + 1 + ink[0], y + ink[1]
+        coverage = coverage.crop(covered)
+        before = self._ink(colour, over).start - 1
+        indices = coverage.point([before + shade if shade else 0 for shade in _SHADE_OF])
+        left, top = x + 1 + covered[0], y + covered[1]
         if over is None:
             box = (left, top, left + coverage.width, top + coverage.height)
             indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
@@ -75,26 +76,31 @@ class Canvas:
         return picture if len(picture) <= MAX_BYTES else self._coarser(rows)
 
     def _coarser(self, rows: bytes) -> bytes:
-        """Only for walls of the densest scripts: with a third of the shades they fit."""
+        """Only for walls of the densest scripts: they fit with few shades, or at the worst with one."""
+        for shades in (4, 1):
+            packed = zlib.compress(rows.translate(self._merged(SHADES // shades)), 6)
+            picture = png(WIDTH, HEIGHT, _flat(self._colours), packed)
+            if len(picture) <= MAX_BYTES:
+                break
+        return picture
+
+    def _merged(self, count: int) -> bytes:
+        """Each palette place to the strongest of the `count` shades of an ink that become one."""
         table = list(range(COLOURS))
-        for first in self._inks.values():
-            for place in range(first, self._end_of(first)):
-                table[place] = first + (place - first) // 3 * 3 + 2
-        bands = range(len(self._background.bands))
-        packed = packed_rows(rows.translate(bytes(table)), STRIDE * BAND_ROWS, self._background.bands, bands)
-        return png(WIDTH, HEIGHT, _flat(self._colours), packed)
+        for ink in self._inks.values():
+            for place in ink:
+                table[place] = place - (place - ink.start) % count + count - 1
+        return bytes(table)
 
-    def _end_of(self, first: int) -> int:
-        return min((other for other in (*self._inks.values(), len(self._colours)) if other > first), default=first)
-
-    def _first_of(self, colour: Colour, over: Colour | None) -> int:
-        """The first of the palette places of an ink."""
-        first = self._inks.get((colour, over))
-        if first is None:
-            first = self._inks[colour, over] = len(self._colours)
+    def _ink(self, colour: Colour, over: Colour | None) -> range:
+        """The palette places of an ink."""
+        ink = self._inks.get((colour, over))
+        if ink is None:
             under = [rgb(over)] if over else self._tones()
+            first = len(self._colours)
             self._colours += [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
-        return first
+            ink = self._inks[colour, over] = range(first, len(self._colours))
+        return ink
 
     def _tones(self) -> list[Rgb]:
         ramp = self._background.ramp

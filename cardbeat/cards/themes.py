@@ -63,7 +63,7 @@ THEMES = {
     ),
     ("blog", "dark"): Theme(
         ramp=("#170f17", "#20121c", "#351827", "#582434", "#8a3a3f"),
-        steps=80,
+        steps=64,
         lights=_HEADS,
         ink="#fff6f0",
         muted="#dac2ba",
@@ -74,7 +74,7 @@ THEMES = {
     ),
     ("blog", "light"): Theme(
         ramp=("#fffaf4", "#fff3e9", "#ffe6d7", "#ffd4bf", "#ffbfa5"),
-        steps=80,
+        steps=64,
         lights=_HEADS,
         ink="#2a1512",
         muted="#69493f",
