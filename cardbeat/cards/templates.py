@@ -8,7 +8,6 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any
 
 from cardbeat.cards.clusters import clean, clusters
 from cardbeat.cards.fonts import Fonts, language_of
@@ -24,12 +23,30 @@ TOP = 64
 BOTTOM = HEIGHT - TOP
 
 GAP = 24
+KICKER_GAP = 8
 LABEL_PX = 28
 CAPITAL = 0.72
 """A capital's height in parts of the size: what the eye centres text by."""
 AVATAR = 96
 PILL = 48
 TAG = 640
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text is set: it shrinks from its largest size to its smallest before it is cut."""
+
+    weight: int
+    largest_px: int
+    smallest_px: int
+    leading: float
+    max_lines: int = 1
+    headline: bool = False
+
+
+SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2, headline=True)
+TITLE = Style(700, 96, 40, leading=1.15, max_lines=5, headline=True)
+DESCRIPTION = Style(400, 32, 28, leading=1.4, max_lines=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,67 +111,59 @@ class _Page:
 
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
-        box: dict[str, Any] = {"size_px": size, "min_size_px": size, "leading": 1.3}
-        return fit(self._fonts, text, width_px=width, weight=weight, language=self._language, **box)
+        return self._set(text, Style(weight, size, size, leading=1.3), width)
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker over it and the description under it."""
-        height = bottom - top
-        stack = []
-        if kicker:
-            stack.append((self.label(kicker, INNER, weight=700), self.theme.accent, 8))
-        height -= sum(block.height_px + gap for block, _, gap in stack)
-        description = self._description(int(height * 0.4)) if self.card.description else None
-        title = self._title(height - (description.height_px + GAP if description else 0))
+        card, theme = self.card, self.theme
+        over = self.label(kicker, INNER, weight=700) if kicker else None
+        room = bottom - top - (over.height_px + KICKER_GAP if over else 0)
+        under = self._set(card.description, DESCRIPTION, INNER, int(room * 0.4)) if card.description else None
+        title = self._title(room - (under.height_px + GAP if under else 0))
         self.rtl = title.rtl
-        stack.append((title, self.theme.ink, GAP))
-        if description:
-            stack.append((description, self.theme.muted, 0))
-        used = sum(block.height_px + gap for block, _, gap in stack) - stack[-1][2]
-        y = top + int((bottom - top - used) * spare_above)
-        for block, colour, gap in stack:
-            align = "left" if block.rtl == title.rtl else "right"
-            self.texts.append(Text(block, MARGIN, y, INNER, colour, align=align))
-            y += block.height_px + gap
+        used = title.height_px + (under.height_px + GAP if under else 0)
+        y = bottom - room + int((room - used) * spare_above)
+        if over:
+            self.texts.append(Text(over, MARGIN, y - KICKER_GAP - over.height_px, INNER, theme.accent))
+        self.texts.append(Text(title, MARGIN, y, INNER, theme.ink))
+        if under:
+            align = "left" if under.rtl == title.rtl else "right"
+            self.texts.append(Text(under, MARGIN, y + title.height_px + GAP, INNER, theme.muted, align=align))
 
     def pair(self, left: str, right: str) -> int:
         """Two labels at the two ends of the last line, one alone at its beginning. Returns where they begin."""
-        ink, muted = self.theme.ink, self.theme.muted
-        ends = [(text, colour) for text, colour in ((left, ink), (right, muted)) if text]
-        second = self.label(ends[1][0], INNER // 2 - GAP) if len(ends) > 1 else None
-        first = self.label(ends[0][0], INNER - 2 * GAP - ceil(second.width_px) if second else INNER)
-        blocks = [first, second] if second else [first]
+        end = self.label(right, INNER // 2 - GAP) if left and right else None
+        width = ceil(end.width_px) if end else 0
+        start = self.label(left or right, INNER - (width + 2 * GAP if end else 0))
+        blocks = [block for block in (start, end) if block]
         baseline = BOTTOM - max(block.height_px - block.first_baseline_px for block in blocks)
-        tops = [baseline - block.first_baseline_px for block in blocks]
-        self.texts.append(Text(first, MARGIN, tops[0], INNER, ends[0][1]))
-        if second:
-            width = ceil(second.width_px)
-            self.texts.append(Text(second, WIDTH - MARGIN - width, tops[1], width, ends[1][1], align="right"))
-        return min(tops)
+        top = baseline - start.first_baseline_px
+        self.texts.append(Text(start, MARGIN, top, INNER, self.theme.ink if left else self.theme.muted))
+        if end:
+            end_top = baseline - end.first_baseline_px
+            self.texts.append(Text(end, WIDTH - MARGIN - width, end_top, width, self.theme.muted, align="right"))
+            top = min(top, end_top)
+        return top
 
     def _title(self, height: int) -> Block:
         """Short titles stand larger; long ones shrink, then are cut."""
-        text = self.card.title
-        if len(text) <= 32:
-            large = self._set_title(text, height, lines=2, sizes=(128, 100))
-            if not large.cut:
-                return large
-        return self._set_title(text, height, lines=5, sizes=(96, 40))
+        title = self.card.title
+        large = self._set(title, SHORT_TITLE, INNER, height) if len(title) <= 32 else None
+        return large if large and not large.cut else self._set(title, TITLE, INNER, height)
 
-    def _set_title(self, text: str, height: int, lines: int, sizes: tuple[int, int]) -> Block:
-        largest, smallest = sizes
-        box: dict[str, Any] = {
-            "max_lines": lines,
-            "height_px": height,
-            "size_px": largest,
-            "min_size_px": smallest,
-            "leading": 1.15,
-        }
-        return fit(self._title_fonts, text, width_px=INNER, weight=700, language=self._language, **box)
-
-    def _description(self, height: int) -> Block:
-        box: dict[str, Any] = {"max_lines": 3, "height_px": height, "size_px": 32, "min_size_px": 28, "leading": 1.4}
-        return fit(self._fonts, self.card.description, width_px=INNER, language=self._language, **box)
+    def _set(self, text: str, style: Style, width: int, height: int | None = None) -> Block:
+        return fit(
+            self._title_fonts if style.headline else self._fonts,
+            text,
+            width_px=width,
+            height_px=height,
+            max_lines=style.max_lines,
+            size_px=style.largest_px,
+            min_size_px=style.smallest_px,
+            weight=style.weight,
+            leading=style.leading,
+            language=self._language,
+        )
 
 
 def _default(page: _Page) -> None:
