@@ -108,7 +108,7 @@ def respond(request: Request, card: StoredCard, cache: str) -> Response:
         "X-Missing-Glyphs": str(card.missing_glyphs),
         "Accept-Ranges": "bytes",
     }
-    if _matches(request.headers.get("if-none-match", ""), etag):
+    if "if-none-match" in request.headers and _matches(request.headers["if-none-match"], etag):
         return Response(304, b"", headers)
     part = byte_range(request, len(card.png), etag)
     if part is None:
@@ -123,9 +123,9 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
 
     Raises `Refusal` 416 for a range that begins after the end.
     """
-    if request.method != "GET" or request.headers.get("if-range", etag) != etag:
+    if request.method != "GET" or "range" not in request.headers or request.headers.get("if-range", etag) != etag:
         return None
-    match = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    match = _RANGE.fullmatch(request.headers["range"].strip())
     if match is None or match.group() == "bytes=-":
         return None
     first, last = match.groups()

@@ -92,6 +92,8 @@ class Store:
         self, folder: Path, max_bytes: int, version: str = RENDERER_VERSION, clock: Clock = wall_clock
     ) -> None:
         self.folder = folder / version
+        # Joining paths costs more than all else that a hot card takes.
+        self._prefix = f"{self.folder}{os.sep}"
         self._max_bytes = max_bytes
         self._clock = clock
         self._hot = _HotCards(HOT_BYTES)
@@ -121,7 +123,7 @@ class Store:
         hot = self._hot.get(name)
         if hot is None:
             return None
-        if _signature(self.folder / name) != hot.signature:
+        if _signature(self._prefix + name) != hot.signature:
             self._hot.drop(name)
             return None
         self._used[name] = self._clock()
@@ -264,14 +266,14 @@ class _HotCards:
             self._room += len(hot.card.png)
 
 
-def _status(path: Path) -> os.stat_result | None:
+def _status(path: Path | str) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except OSError:
         return None
 
 
-def _signature(path: Path) -> tuple[int, int, int] | None:
+def _signature(path: Path | str) -> tuple[int, int, int] | None:
     """Tells one state of a stored file from another; None for anything that can't be a card."""
     status = _status(path)
     if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
