@@ -62,13 +62,16 @@ def card_from(values: Mapping[str, str]) -> Card:
     return Card(**texts, template=template, theme=theme)
 
 
-def _decoded(part: str) -> str:
-    # The server hands bytes outside ASCII over as Latin-1, one character a byte.
+def as_sent(text: str) -> bytes:
+    """The bytes of a part of the request: the server hands them over as Latin-1, one character a byte."""
     try:
-        raw = part.encode("latin-1")
+        return text.encode("latin-1")
     except UnicodeEncodeError:
-        raw = part.encode("utf-8", "replace")
-    escaped = _BROKEN_ESCAPE.sub(b"%EF%BF%BD", raw.replace(b"+", b" "))
+        return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(part: str) -> str:
+    escaped = _BROKEN_ESCAPE.sub(b"%EF%BF%BD", as_sent(part).replace(b"+", b" "))
     return unquote_to_bytes(escaped).decode("utf-8", "replace")
 
 

@@ -6,7 +6,8 @@ from collections import OrderedDict
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
-from cardbeat.cards.store import Store, StoredCard, file_name, seal
+from cardbeat.cards.seal import StoredCard, file_name, seal
+from cardbeat.cards.store import Store
 from cardbeat.cards.turns import SingleFlight, Turns
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit

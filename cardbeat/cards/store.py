@@ -1,20 +1,18 @@
-"""Stored cards: one PNG file for each request target, sealed so that nothing else is ever served as one."""
+"""Stored cards: one sealed PNG file for each request target, within a number of bytes (CONTRACT 3)."""
 
 import contextlib
-import hashlib
 import logging
 import os
 import shutil
 import stat
 import tempfile
 import threading
-import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from cardbeat.cards.render import RENDERER_VERSION
+from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.clock import Clock, wall_clock
 
 log = logging.getLogger(__name__)
@@ -29,53 +27,11 @@ REMEMBERED_USES = 1024
 HOT_BYTES = 8 * 1024 * 1024
 
 _TEMPORARY = ".tmp"
-_IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
-_DIGEST_LENGTH = 32
-_KEYWORD = b"cardbeat\x00"
-_SEAL_BYTES = 12 + len(_KEYWORD) + _DIGEST_LENGTH + 8
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCard:
-    """A card as it is served: `png` carries its seal, `digest` names its content."""
-
-    png: bytes
-    digest: str
-    missing_glyphs: int
 
 
 class _Hot(NamedTuple):
     card: StoredCard
     signature: tuple[int, int, int]
-
-
-def file_name(target: str) -> str:
-    """The stored file of a request target as sent (CONTRACT 3)."""
-    return hashlib.sha256(target.encode("latin-1", "replace")).hexdigest() + ".png"
-
-
-def seal(name: str, png: bytes, missing_glyphs: int) -> StoredCard:
-    """Puts a text chunk before the end of a PNG that binds its content to its file name."""
-    body = png.removesuffix(_IEND)
-    digest = hashlib.sha256(b"%s %d " % (name.encode(), missing_glyphs) + body).hexdigest()[:_DIGEST_LENGTH]
-    chunk = b"tEXt%s%s%08d" % (_KEYWORD, digest.encode(), missing_glyphs)
-    sealed = b"%s%s%s%s%s" % (
-        body,
-        (len(chunk) - 4).to_bytes(4, "big"),
-        chunk,
-        zlib.crc32(chunk).to_bytes(4, "big"),
-        _IEND,
-    )
-    return StoredCard(sealed, digest, missing_glyphs)
-
-
-def unseal(name: str, data: bytes) -> StoredCard | None:
-    """The card that was sealed under this name, or None for anything else, however alike."""
-    count = data[-len(_IEND) - 12 : -len(_IEND) - 4]
-    if not count.isdigit():
-        return None
-    card = seal(name, data[: -len(_IEND) - _SEAL_BYTES] + _IEND, int(count))
-    return card if card.png == data else None
 
 
 class Store:

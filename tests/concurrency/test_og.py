@@ -11,7 +11,8 @@ import pytest
 
 from cardbeat.cards.render import Drawing
 from cardbeat.cards.routes import CardRoutes
-from cardbeat.cards.store import Store, file_name, seal
+from cardbeat.cards.seal import file_name, seal
+from cardbeat.cards.store import Store
 from cardbeat.cards.turns import SingleFlight, Turns
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database

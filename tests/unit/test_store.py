@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.cards.store import Store, StoredCard, file_name, seal, unseal
+from cardbeat.cards.seal import StoredCard, file_name, seal, unseal
+from cardbeat.cards.store import Store
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
