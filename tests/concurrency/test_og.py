@@ -1,6 +1,7 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -119,8 +120,9 @@ def test_past_the_queue_callers_are_sent_away() -> None:
     with ThreadPoolExecutor(3) as pool:
         held = [pool.submit(hold) for _ in range(3)]
         assert inside.wait(10)
-        while turns._admitted._value:
-            pass
+        deadline = time.monotonic() + 10
+        while turns._admitted._value and time.monotonic() < deadline:
+            time.sleep(0.001)
         with pytest.raises(Unavailable) as refused, turns.turn():
             pass
         leave.set()
