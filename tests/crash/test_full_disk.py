@@ -1,0 +1,79 @@
+"""A disk that is full for real: pings are refused, cards drawn all the same, and it heals by itself."""
+
+import errno
+import os
+import subprocess
+
+import pytest
+
+from cardbeat.database_file import integrity_problems
+from tests.crash.client import Busy, ask, checks_key
+from tests.support import wait_until
+
+DISK_BYTES = 3 * 1024 * 1024
+
+
+class Disk:
+    def __init__(self, folder):
+        self.folder = folder
+        self._ballast = folder / "ballast"
+
+    def fill(self):
+        """Take what is left, to the last byte, and what is freed meanwhile too."""
+        descriptor = os.open(self._ballast, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            for block in (bytes(4096), b"0"):
+                while os.write(descriptor, block) == len(block):
+                    pass
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        finally:
+            os.close(descriptor)
+
+    def make_room(self):
+        self._ballast.unlink()
+
+
+@pytest.fixture
+def disk(tmp_path):
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    options = f"size={DISK_BYTES}"
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode != 0:
+        pytest.skip("mounting is not allowed here; tests/http/test_checks_full_disk.py limits the file size instead")
+    yield Disk(folder)
+    subprocess.run(["umount", folder], check=True)
+
+
+def test_a_full_disk_costs_pings_and_stored_cards_and_nothing_afterwards(disk, start):
+    server = start("--data", str(disk.folder / "data"))
+    card = f"/og?title=full&key={ask(server, 'POST', '/register').json['key']}"
+    clients = [Busy(server, checks_key(server)) for _ in range(3)]
+    wait_until(lambda: all(client.pings[200] > 20 for client in clients))
+    disk.fill()
+    wait_until(lambda: all(client.pings[503] > 20 for client in clients))
+    refused = ask(server, "GET", f"/ping/{clients[0].check['id']}")
+    assert (refused.status, refused.json["code"]) == (503, "database_unavailable")
+    assert int(refused.headers["Retry-After"]) > 0
+    assert ask(server, "GET", "/healthz").status == 503
+    drawn = [ask(server, "GET", card) for _ in range(2)]
+    assert [(answer.status, answer.headers["X-Cache"]) for answer in drawn] == [(200, "MISS")] * 2
+    assert drawn[0].body.startswith(b"\x89PNG")
+    assert server.log.read_text().count("can't store a card") == 2
+    disk.make_room()
+    wait_until(lambda: ask(server, "GET", "/healthz").status == 200)
+    before = [client.pings[200] for client in clients]
+    wait_until(lambda: all(client.pings[200] > count + 20 for client, count in zip(clients, before, strict=True)))
+    assert [ask(server, "GET", card).headers["X-Cache"] for _ in range(2)] == ["MISS", "HIT"]
+    for client in clients:
+        client.stop()
+        assert set(client.pings) == {200, 503}
+        assert client.stored(server)["ping_count"] == client.pings[200]
+    server.process.kill()
+    server.process.wait()
+    assert integrity_problems(disk.folder / "data") == []
+    again = start("--data", str(disk.folder / "data"))
+    for client in clients:
+        assert client.stored(again)["ping_count"] == client.pings[200]
