@@ -58,15 +58,18 @@ class Server:
         command = [sys.executable, "-m", "cardbeat", *options, "--allow-private-webhooks"]
         began = time.monotonic()
         self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-        while not self.accepts():
+        while not self.answers():
             if self.process.poll() is not None or time.monotonic() > began + 30:
                 sys.exit("the server did not start")
             time.sleep(0.005)
         self.starts.append(time.monotonic() - began)
 
-    def accepts(self) -> bool:
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+    def answers(self) -> bool:
+        try:
+            self.call("GET", "/healthz")
+        except OSError:
+            return False
+        return True
 
     def kill(self) -> None:
         self.process.kill()
