@@ -1,6 +1,6 @@
 """Draws every template and theme with every kind of content: `python -m tests.bench.contact_sheet FOLDER`.
 
-Writes each card as a PNG, `sheet-<template>.png` with all of a template's, and `chat.png` with them 300 pixels wide.
+Writes each card as a PNG, `sheet-<template>.png` with all of a template's, `chat.png` with them 300 pixels wide, and `cards.jpg` for the README.
 """
 
 import sys
@@ -38,7 +38,7 @@ CONTENTS = {
         "title": "SQLiteだけで信頼できるバックグラウンドジョブを設計する",
         "description": "1日200万件のジョブをメッセージブローカーから1つのファイルへ移し、ロックや再試行について"
         "学んだこと。",
-        "author": "山田太郎",
+        "author": "エイダ・ラブレス",
         "tag": "エンジニアリング",
         "domain": "blog.example.jp",
     },
@@ -46,14 +46,14 @@ CONTENTS = {
         "title": "تصميم مهام خلفية موثوقة باستخدام SQLite فقط",
         "description": "كيف نقلنا مليوني مهمة يوميًا من وسيط الرسائل إلى ملف واحد، "
         "وما تعلمناه عن الأقفال وإعادة المحاولة.",
-        "author": "ليلى حداد",
+        "author": "آدا لوفلايس",
         "tag": "هندسة",
         "domain": "blog.example.com",
     },
     "Hindi": {
         "title": "केवल SQLite के साथ भरोसेमंद बैकग्राउंड जॉब्स बनाना",
         "description": "हमने रोज़ बीस लाख जॉब्स को संदेश ब्रोकर से एक फ़ाइल में कैसे पहुँचाया, और ताले व दोहराव के बारे में क्या सीखा।",
-        "author": "मीरा शर्मा",
+        "author": "एडा लवलेस",
         "tag": "इंजीनियरिंग",
         "domain": "blog.example.in",
     },
@@ -68,6 +68,11 @@ CONTENTS = {
     "author only": {"title": "On writing less code", "author": "Ada Lovelace"},
     "tag only": {"title": "Ten years of running one server", "tag": "Essays"},
 }
+README = (
+    (("default", "dark", "all fields"), ("article", "dark", "Japanese"), ("default", "light", "Hindi")),
+    (("blog", "light", "all fields"), ("blog", "dark", "Arabic"), ("article", "light", "all fields")),
+)
+"""Two columns."""
 GAP = 24
 
 
@@ -84,6 +89,8 @@ def main(folder: Path) -> None:
         _sheet(columns, 600).save(folder / f"sheet-{template}.png")
     columns = [[cards[t, c, name] for name in CONTENTS] for t in TEMPLATES for c in THEMES]
     _sheet(columns, 300).save(folder / "chat.png")
+    readme = _sheet([[cards[choice] for choice in column] for column in README], 600)
+    readme.save(folder / "cards.jpg", quality=90, optimize=True)
 
 
 def _draw(renderer: Renderer, folder: Path, template: str, theme: str, name: str) -> Image.Image:
@@ -96,7 +103,7 @@ def _draw(renderer: Renderer, folder: Path, template: str, theme: str, name: str
 def _sheet(columns: list[list[Image.Image]], width: int) -> Image.Image:
     height = width * 630 // 1200
     size = (len(columns) * (width + GAP) + GAP, len(columns[0]) * (height + GAP) + GAP)
-    sheet = Image.new("RGB", size, "#808080")
+    sheet = Image.new("RGB", size, "#d4d4d8")
     for x, column in enumerate(columns):
         for y, card in enumerate(column):
             small = card.resize((width, height), Image.Resampling.LANCZOS)
