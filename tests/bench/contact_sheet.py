@@ -1,6 +1,7 @@
 """Draws every template and theme with every kind of content: `python -m tests.bench.contact_sheet FOLDER`.
 
-Writes each card as a PNG, `sheet-<template>.png` with all of a template's, `chat.png` with them 300 pixels wide, and `cards.jpg` for the README.
+Writes each card as a PNG, `sheet-<template>.png` with all of a template's, `chat.png` with them 300 pixels wide, and
+`cards.jpg` for the README.
 """
 
 import sys
