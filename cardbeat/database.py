@@ -90,13 +90,27 @@ class Database:
         `work` must be quick: it shares its commit with whatever else is queued. What it raises undoes its own
         changes only, and is raised here. Raises `Unavailable` when the database can't be written.
         """
-        job = _Job(work)
+        finished = threading.Lock()
+        finished.acquire()
+        job = _Job(work, finished.release)
+        self._enqueue(job)
+        finished.acquire()
+        return job.outcome()
+
+    def write_later(self, work: Callable[[sqlite3.Connection], T], done: Callable[[Callable[[], T]], None]) -> None:
+        """As `write`, without waiting: `done` is given what returns or raises as `write` would have.
+
+        The writer's thread calls `done`, so it must be quick and raise nothing. Raises `Unavailable` at a stop.
+        """
+        job: _Job[T] = _Job(work, lambda: done(job.outcome))
+        self._enqueue(job)
+
+    def _enqueue(self, job: "_Job[Any]") -> None:
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
             self._queued.notify()
-        return job.outcome()
 
     def close(self) -> None:
         """Finish what is queued, then close every connection."""
@@ -118,7 +132,7 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                job.done.release()
+                job.finish()
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
@@ -161,19 +175,17 @@ class Database:
 
 
 class _Job(Generic[T]):
-    """One call of `write`, handed to the writer thread; `done` is held until it is committed or has failed."""
+    """One write, handed to the writer's thread, which calls `finish` once it is committed or has failed."""
 
-    __slots__ = ("done", "error", "result", "work")
+    __slots__ = ("error", "finish", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T], finish: Callable[[], None]) -> None:
         self.work = work
+        self.finish = finish
         self.result: T
         self.error: BaseException | None = None
-        self.done = threading.Lock()
-        self.done.acquire()
 
     def outcome(self) -> T:
-        self.done.acquire()
         if self.error is not None:
             raise self.error
         return self.result

@@ -3,6 +3,7 @@
 import dataclasses
 import secrets
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardbeat.clock import Clock
@@ -95,7 +96,15 @@ class Checks:
 
     def ping(self, check_id: str) -> Beat:
         """Record a heartbeat. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
-        beat = self._database.write(lambda connection: self._beat(connection, check_id))
+        return self._told(self._database.write(lambda connection: self._beat(connection, check_id)))
+
+    def ping_later(self, check_id: str, done: Callable[[Callable[[], Beat]], None]) -> None:
+        """As `ping`, without waiting: `done` is given what returns or raises as `ping` would have."""
+        self._database.write_later(
+            lambda connection: self._beat(connection, check_id), lambda outcome: done(lambda: self._told(outcome()))
+        )
+
+    def _told(self, beat: Beat) -> Beat:
         if beat.recovered:
             self._alerts.wake()
         return beat

@@ -9,11 +9,11 @@ from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid, Refusal
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
-from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.checks import Beat, Checks
 from cardbeat.heartbeat.webhook import refused_url
 from cardbeat.keys.store import CHECKS, Key, Keys
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Route
+from cardbeat.web.router import Answer, Route
 
 PAGE_CHECKS = 100
 LARGEST_PAGE_CHECKS = 1000
@@ -40,8 +40,8 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}", self.delete),
             Route("GET", "/checks/{id}/alerts", self.list_alerts),
             Route("POST", "/checks/{id}/test-alert", self.test_alert),
-            Route("GET", "/ping/{id}", self.ping),
-            Route("POST", "/ping/{id}", self.ping),
+            Route("GET", "/ping/{id}", self.ping, later=self.ping_later),
+            Route("POST", "/ping/{id}", self.ping, later=self.ping_later),
         ]
 
     def create(self, request: Request) -> Response:
@@ -81,9 +81,11 @@ class CheckRoutes:
         return self._answer(202, self._checks.test_alert(self._key(request).id, request.params["id"]))
 
     def ping(self, request: Request) -> Response:
-        beat = self._checks.ping(request.params["id"])
-        answer = {"status": "on_time", "recovered": beat.recovered, "deadline_at": utc_text(beat.deadline_at)}
-        return Response.json(200, answer)
+        return _beaten(self._checks.ping(request.params["id"]))
+
+    def ping_later(self, request: Request, answer: Answer) -> None:
+        """Pings wait for the disk and for nothing else, so none of them needs a thread meanwhile."""
+        self._checks.ping_later(request.params["id"], lambda beat: answer(lambda: _beaten(beat())))
 
     def _key(self, request: Request) -> Key:
         return self._keys.authenticate(request, CHECKS)
@@ -97,6 +99,11 @@ class CheckRoutes:
     def _answer(self, status: int, check: Check, headers: dict[str, str] | None = None) -> Response:
         etag = {"ETag": f'"{check.version}"'}
         return Response.json(status, {"check": check.as_json(self._base_url)}, etag | (headers or {}))
+
+
+def _beaten(beat: Beat) -> Response:
+    answer = {"status": "on_time", "recovered": beat.recovered, "deadline_at": utc_text(beat.deadline_at)}
+    return Response.json(200, answer)
 
 
 def _parameters(query: str, known: tuple[str, ...]) -> dict[str, str]:

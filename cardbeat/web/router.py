@@ -11,6 +11,8 @@ from cardbeat.web.message import NO_STORE, Request, Response
 log = logging.getLogger(__name__)
 
 Handler = Callable[[Request], Response]
+Answer = Callable[[Callable[[], Response]], None]
+"""Given what makes the response, from any thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +21,14 @@ class Route:
 
     `quick`, where there is one, may answer in the server's own loop: it must never wait on a disk, a lock or
     the network, and gives None when it can't answer at once; then `handler` answers in a worker thread.
+    `later`, where there is one, takes the place of that: it starts the work elsewhere and returns at once.
     """
 
     method: str
     pattern: str
     handler: Handler
     quick: Callable[[Request], Response | None] | None = None
+    later: Callable[[Request, Answer], None] | None = None
 
 
 class Router:
@@ -46,10 +50,19 @@ class Router:
 
     def handle(self, request: Request) -> Response:
         """The answer to a request, whatever happens while it is made."""
+        return self._made(request, lambda: self.find(request).handler(request))
+
+    def handle_later(self, request: Request, answer: Answer) -> bool:
+        """Whether the route answers by itself, once, from any thread: `answer` is given what makes the response."""
+        later = self.find(request).later
+        if later is None:
+            return False
         try:
-            return self._finish(request, self.find(request).handler(request))
+            later(request, lambda make: answer(lambda: self._made(request, make)))
         except Exception as error:
-            return self.refuse(request, error)
+            refused = self.refuse(request, error)
+            answer(lambda: refused)
+        return True
 
     def handle_quick(self, request: Request) -> Response | None:
         """The answer if the route can give it without waiting, else None."""
@@ -57,6 +70,12 @@ class Router:
             quick = self.find(request).quick
             response = quick(request) if quick else None
             return response and self._finish(request, response)
+        except Exception as error:
+            return self.refuse(request, error)
+
+    def _made(self, request: Request, make: Callable[[], Response]) -> Response:
+        try:
+            return self._finish(request, make())
         except Exception as error:
             return self.refuse(request, error)
 

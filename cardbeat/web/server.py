@@ -251,7 +251,9 @@ class Server(ThreadingHTTPServer):
             response = self.router.handle_quick(request)
             if response is None:
                 connection.enter(self._working, self._now)
-                return self._workers.submit(partial(self._work, connection, request))
+                if not self.router.handle_later(request, partial(self._leave, connection, request)):
+                    self._workers.submit(partial(self._work, connection, request))
+                return None
             if not self._answer(connection, request, response):
                 return None
             answered = True
@@ -276,14 +278,17 @@ class Server(ThreadingHTTPServer):
     def _work(self, connection: Connection, request: Request) -> None:
         """In a worker thread: make the answer, and give it back to the thread that owns the connection."""
         response = self.router.handle(request)
-        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, response)))
+        self._leave(connection, request, lambda: response)
+
+    def _leave(self, connection: Connection, request: Request, make: Callable[[], Response]) -> None:
+        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, make)))
 
     def _open_mail(self) -> None:
         for call in self._mailbox.take():
             call()
 
-    def _hand_back(self, request: Request, response: Response, connection: Connection) -> None:
-        if self._answer(connection, request, response):
+    def _hand_back(self, request: Request, make: Callable[[], Response], connection: Connection) -> None:
+        if self._answer(connection, request, make()):
             self._serve(connection, answered=True)
 
     def _answer(self, connection: Connection, request: Request, response: Response) -> bool:

@@ -9,14 +9,15 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from ipaddress import ip_network
 
 import pytest
 
 from cardbeat.config import HttpLimits
-from cardbeat.errors import StartupError
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Route, Router
+from cardbeat.web.router import Answer, Route, Router
 from cardbeat.web.server import Server
 from tests.http.malformed import MALFORMED, get, post
 from tests.support import wait_until
@@ -43,6 +44,8 @@ class Site:
                 Route("GET", "/split", lambda _: Response(200, b"", {"Location": "/\r\nSet-Cookie: a"})),
                 Route("GET", "/broken", self.broken),
                 Route("DELETE", "/register", lambda _: Response(204)),
+                Route("GET", "/later", self.held, later=self.later),
+                Route("GET", "/never", self.held, later=self.broken_later),
             ]
         )
 
@@ -60,6 +63,13 @@ class Site:
 
     def broken(self, _: Request) -> Response:
         raise RuntimeError("secret detail")
+
+    def later(self, request: Request, answer: Answer) -> None:
+        make = partial(self.broken if request.query else self.quick, request)
+        threading.Thread(target=answer, args=(make,)).start()
+
+    def broken_later(self, request: Request, answer: Answer) -> None:
+        raise Unavailable("stopping", "No more work is taken.")
 
 
 @pytest.fixture
@@ -263,6 +273,13 @@ def test_quick_routes_answer_while_every_worker_is_held(start: Start, site: Site
         assert stack.enter_context(Client(server, get())).answer()[0] == 200
         site.let_go.set()
         assert [client.answer()[2] for client in held] == [b"held"] * 5
+
+
+@pytest.mark.parametrize(("target", "status"), [("/later", 200), ("/later?broken", 500), ("/never", 503)])
+def test_an_answer_from_another_thread_needs_no_worker(start: Start, target: str, status: int) -> None:
+    server = start(workers=0)
+    with Client(server, get(target) * 3) as client:
+        assert [client.answer()[0] for _ in range(3)] == [status] * 3
 
 
 def test_what_follows_a_request_at_work_waits_for_its_answer(start: Start, site: Site) -> None:

@@ -82,6 +82,24 @@ def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
         database.write(lambda connection: 1 / 0)
 
 
+def test_a_write_for_later_tells_its_outcome_when_it_is_on_disk(database):
+    outcomes, done = [], threading.Semaphore(0)
+
+    def note(outcome):
+        try:
+            outcomes.append((outcome(), counted(database)))
+        except ZeroDivisionError as error:
+            outcomes.append(error)
+        done.release()
+
+    database.write_later(count_up, note)
+    assert done.acquire(timeout=10)
+    database.write_later(lambda connection: 1 / 0, note)
+    assert done.acquire(timeout=10)
+    assert outcomes[0] == (None, 1)
+    assert isinstance(outcomes[1], ZeroDivisionError)
+
+
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     def shrink(connection):
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
@@ -106,6 +124,8 @@ def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_pa
     database.close()
     with pytest.raises(Unavailable):
         database.write(count_up)
+    with pytest.raises(Unavailable):
+        database.write_later(count_up, print)
     assert not (tmp_path / f"{FILE_NAME}-wal").exists()
 
 
