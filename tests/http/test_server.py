@@ -275,10 +275,10 @@ def test_quick_routes_answer_while_every_worker_is_held(start: Start, site: Site
         assert [client.answer()[2] for client in held] == [b"held"] * 5
 
 
-@pytest.mark.parametrize(("target", "status"), [("/later", 200), ("/later?broken", 500), ("/never", 503)])
-def test_an_answer_from_another_thread_needs_no_worker(start: Start, target: str, status: int) -> None:
+@pytest.mark.parametrize(("target", "status"), [(b"/later", 200), (b"/later?broken", 500), (b"/never", 503)])
+def test_an_answer_from_another_thread_needs_no_worker(start: Start, target: bytes, status: int) -> None:
     server = start(workers=0)
-    with Client(server, get(target) * 3) as client:
+    with Client(server, get(line=b"GET " + target + b" HTTP/1.1") * 3) as client:
         assert [client.answer()[0] for _ in range(3)] == [status] * 3
 
 
