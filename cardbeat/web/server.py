@@ -25,7 +25,7 @@ from cardbeat.web.mailbox import Mailbox
 from cardbeat.web.message import Request, Response
 from cardbeat.web.reader import Reader, read_fields
 from cardbeat.web.router import Router
-from cardbeat.web.wire import CONTINUE, response_bytes
+from cardbeat.web.wire import CONTINUE, response_head
 from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -34,6 +34,8 @@ Observer = Callable[[str, str | None, int, float, Response], None]
 """Told of each answer: method, route pattern, status, seconds, response."""
 
 RECEIVE_BYTES: Final = 16 * 1024
+COPIED_BYTES: Final = 16 * 1024
+"""A body of this size or more is handed over beside its head, by the dearer call that spares the copy."""
 ACCEPT_AT_ONCE: Final = 64
 ACCEPT_PAUSE_SECONDS: Final = 0.1
 TICK_SECONDS: Final = 0.25
@@ -310,26 +312,30 @@ class Server(ThreadingHTTPServer):
 
     def _reply(self, connection: Connection, request: Request, response: Response, *, keep_alive: bool) -> bool:
         """Send and note an answer. Whether all of it is on its way."""
-        how = (self._date, keep_alive, request.method != "HEAD")
         try:
-            data = response_bytes(response, *how)
+            head = response_head(response, self._date, keep_alive)
         except Exception as error:
             response = self.router.refuse(request, error)
-            data = response_bytes(response, *how)
-        sent = self._send(connection, data)
+            head = response_head(response, self._date, keep_alive)
+        sent = self._send(connection, head, b"" if request.method == "HEAD" else response.body)
         seconds = time.monotonic() - request.received_at
         self._access.note(request, response, seconds)
         if self.observe:
             self.observe(request.method, request.pattern, response.status, seconds, response)
         return sent
 
-    def _send(self, connection: Connection, data: bytes | memoryview) -> bool:
+    def _send(self, connection: Connection, data: bytes | memoryview, body: bytes = b"") -> bool:
         """Send what the kernel takes at once. Whether that was all; the rest stays with the connection."""
+        if 0 < len(body) < COPIED_BYTES:
+            data, body = b"".join((data, body)), b""
         try:
-            sent = connection.socket.send(data)
+            sent = connection.socket.sendmsg((data, body)) if body else connection.socket.send(data)
         except BlockingIOError:
             sent = 0
-        connection.unsent = memoryview(data)[sent:] if sent < len(data) else None
+        if sent == len(data) + len(body):
+            connection.unsent = None
+        else:
+            connection.unsent = memoryview(b"".join((data, body)) if body else data)[sent:]
         return connection.unsent is None
 
     def _after(self, connection: Connection, then: Act) -> None:

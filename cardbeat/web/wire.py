@@ -12,8 +12,8 @@ _NO_LENGTH: Final = (204, 304)
 """Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
 
 
-def response_bytes(response: Response, date: str, keep_alive: bool, with_body: bool) -> bytes:
-    """The whole answer, ready for one write. Raises `ValueError` for a header that would break the framing."""
+def response_head(response: Response, date: str, keep_alive: bool) -> bytes:
+    """All of an answer that goes before its body. Raises `ValueError` for a header that would break the framing."""
     lines = [
         _STATUS_LINES[response.status],
         "Date: " + date,
@@ -25,4 +25,4 @@ def response_bytes(response: Response, date: str, keep_alive: bool, with_body: b
     head = "\r\n".join(lines)
     if not head.count("\n") == head.count("\r") == len(lines) - 1:
         raise ValueError("a header of the response holds a line end")
-    return b"%b\r\n\r\n%b" % (head.encode("latin-1", "replace"), response.body if with_body else b"")
+    return head.encode("latin-1", "replace") + b"\r\n\r\n"

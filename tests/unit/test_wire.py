@@ -4,17 +4,17 @@ import pytest
 
 from cardbeat.web.access import access_line
 from cardbeat.web.message import Request, Response
-from cardbeat.web.wire import response_bytes
+from cardbeat.web.wire import response_head
 
 
-def on_the_wire(response: Response, *, with_body: bool = True) -> bytes:
-    return response_bytes(response, "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True, with_body=with_body)
+def on_the_wire(response: Response) -> bytes:
+    return response_head(response, "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True)
 
 
 def test_a_response_has_its_length_and_one_empty_line() -> None:
     assert on_the_wire(Response(200, b"body", {"ETag": '"1"'})) == (
         b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
-        b'ETag: "1"\r\nContent-Length: 4\r\n\r\nbody'
+        b'ETag: "1"\r\nContent-Length: 4\r\n\r\n'
     )
 
 
