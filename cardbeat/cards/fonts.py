@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from io import BytesIO
 from itertools import chain
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from PIL import ImageFont, features
 
@@ -98,11 +99,15 @@ class Face:
 
 
 class Faces:
-    """Opened faces, the least recently used closed first; `max_bytes` of their files are kept."""
+    """Opened faces, the least recently used let go first; `max_bytes` of their files are kept.
+
+    What a text still holds is found again after that too: a line of Han can need more faces than are kept.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._opened: OrderedDict[tuple[str, int, bool], tuple[Face, int]] = OrderedDict()
+        self._alive: WeakValueDictionary[tuple[str, int, bool], ImageFont.FreeTypeFont] = WeakValueDictionary()
         self._lock = threading.Lock()
         self.bytes = 0
 
@@ -112,9 +117,13 @@ class Faces:
             if key in self._opened:
                 self._opened.move_to_end(key)
                 return self._opened[key][0]
+            font = self._alive.get(key)
+            if font is not None:
+                return Face(font, shapes)
             data = read_bytes(f"fonts/{name}")
             engine = ImageFont.Layout.RAQM if shapes else ImageFont.Layout.BASIC
-            face = Face(ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine), shapes)
+            font = self._alive[key] = ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine)
+            face = Face(font, shapes)
             self._opened[key] = face, len(data)
             self.bytes += len(data)
             while self.bytes > self._max_bytes:
