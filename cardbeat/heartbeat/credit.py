@@ -7,6 +7,7 @@ whether the monitor was down or asleep, or its wall clock was set: then the cloc
 import logging
 import sqlite3
 import threading
+from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
@@ -32,6 +33,13 @@ def lost_seconds(gap_seconds: int, listened_seconds: int | None, sweep_seconds: 
     return jump_seconds if abs(jump_seconds) > DRIFT_SECONDS else 0
 
 
+class Moment(NamedTuple):
+    """Both clocks, read together, in whole seconds."""
+
+    wall: int
+    monotonic: int
+
+
 class Credit:
     """Credits an outage or a clock's jump once, whatever crashes in between and however many processes sweep."""
 
@@ -43,33 +51,43 @@ class Credit:
         self.monotonic_is_known = False
         """Whether the noted monotonic time is of this boot of the machine: so from the first finished sweep on."""
 
-    def note_sweep(self, connection: sqlite3.Connection) -> None:
-        """Note that a sweep finishes in this transaction."""
-        _put(connection, "last_sweep_at", int(self._clock()))
-        _put(connection, "last_sweep_monotonic", int(self._monotonic()))
+    def moment(self) -> Moment:
+        return Moment(int(self._clock()), int(self._monotonic()))
 
-    def settle(self, stopping: threading.Event) -> None:
-        """Finish a credit that a crash or a stop cut short, then give the one due now, if any.
+    def jumped_since(self, moment: Moment) -> bool:
+        """Whether the wall clock was set since then: nothing may be judged by that moment any more."""
+        now = self.moment()
+        return abs(now.wall - moment.wall - (now.monotonic - moment.monotonic)) > DRIFT_SECONDS
+
+    def note_sweep(self, connection: sqlite3.Connection, moment: Moment) -> None:
+        """Note in this transaction that a sweep judged by `moment` finishes: a later jump counts from there."""
+        _put(connection, "last_sweep_at", moment.wall)
+        _put(connection, "last_sweep_monotonic", moment.monotonic)
+
+    def settle(self, stopping: threading.Event) -> Moment:
+        """Finish a credit that a crash or a stop cut short, then give the one due now, if any; the moment of that.
 
         To be called before each sweep, which a credit left unfinished by `stopping` must not come to.
         """
         self._finish(stopping)
-        if not stopping.is_set() and self._database.write(self._begin):
+        moment = self.moment()
+        if not stopping.is_set() and self._database.write(lambda connection: self._begin(connection, moment)):
             self._finish(stopping)
+        return moment
 
-    def _begin(self, connection: sqlite3.Connection) -> bool:
+    def _begin(self, connection: sqlite3.Connection, moment: Moment) -> bool:
         noted = _noted(connection)
         if "last_sweep_at" not in noted:
             return False
-        now = int(self._clock())
-        listened = int(self._monotonic()) - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
+        now, monotonic = moment
+        listened = monotonic - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
         seconds = lost_seconds(now - noted["last_sweep_at"], listened, self._sweep_seconds)
         if not seconds:
             return False
         _put(connection, "credit_seconds", seconds)
         _put(connection, "credit_before", now if seconds > 0 else now - (listened or 0) - 1)
         _put(connection, "credit_after_seq", 0)
-        self.note_sweep(connection)
+        self.note_sweep(connection, moment)
         log.warning(
             "nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds
         )

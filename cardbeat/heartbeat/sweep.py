@@ -10,7 +10,7 @@ from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.credit import Credit
+from cardbeat.heartbeat.credit import Credit, Moment
 
 log = logging.getLogger(__name__)
 
@@ -35,7 +35,6 @@ class Sweep:
         monotonic: Clock = time.monotonic,
     ) -> None:
         self._database = database
-        self._clock = clock
         self._alerts = alerts
         self._sweep_seconds = sweep_seconds
         self._after = after
@@ -64,13 +63,18 @@ class Sweep:
         """Whether a sweep has finished within three intervals."""
         return self.age_seconds() <= 3 * self._sweep_seconds
 
-    def sweep_once(self) -> int:
-        """Turn every check that is due now; the number of them."""
+    def sweep_once(self, settled: Moment | None = None) -> int:
+        """Turn every check that is due now, or was when the credit was settled; the number of them.
+
+        A clock that is set meanwhile ends the sweep, for the next one to settle.
+        """
         started = self._monotonic()
-        now = int(self._clock())
+        moment = settled or self.credit.moment()
         turned = 0
         while not self._stopping.is_set():
-            step = self._database.write(lambda connection: self._turn_due(connection, now))
+            step = self._database.write(lambda connection: self._turn_due(connection, moment))
+            if step is None:
+                break
             turned += step
             if step:
                 self._alerts.wake()
@@ -84,25 +88,29 @@ class Sweep:
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
-    def _turn_due(self, connection: sqlite3.Connection, now: int) -> int:
-        """One step: the change of status and its alert are one transaction. `now` is past every deadline turned."""
+    def _turn_due(self, connection: sqlite3.Connection, moment: Moment) -> int | None:
+        """One step: the change of status and its alert are one transaction. None if the clock was set meanwhile.
+
+        A ping reads the clock in such a transaction too, so what passes here is judged by the clock of all pings.
+        """
+        if self.credit.jumped_since(moment):
+            return None
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
             ") RETURNING *",
-            (now, STEP_CHECKS),
+            (moment.wall, STEP_CHECKS),
         ).fetchall()
-        self._alerts.record_all(connection, "check.overdue", [Check.from_row(row) for row in rows], now)
+        self._alerts.record_all(connection, "check.overdue", [Check.from_row(row) for row in rows], moment.wall)
         if len(rows) < STEP_CHECKS:
-            self.credit.note_sweep(connection)
+            self.credit.note_sweep(connection, moment)
         return len(rows)
 
     def _run(self) -> None:
         while True:
             started = self._monotonic()
             try:
-                self.credit.settle(self._stopping)
-                self.sweep_once()
+                self.sweep_once(self.credit.settle(self._stopping))
                 if self._after is not None and not self._stopping.is_set():
                     self._after()
             except Exception:

@@ -17,8 +17,7 @@ def heart(database, clock):
 def beat(heart, sweep=None):
     """What the sweep's thread does in each round."""
     sweep = sweep or heart.sweep
-    sweep.credit.settle(threading.Event())
-    return sweep.sweep_once()
+    return sweep.sweep_once(sweep.credit.settle(threading.Event()))
 
 
 @pytest.mark.parametrize(
@@ -113,7 +112,7 @@ def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monke
     beat(heart)
     heart.clock.advance(2 * HOUR)
     crashed = heart.new_sweep().credit
-    assert heart.database.write(crashed._begin)
+    assert heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
     assert heart.database.write(crashed._step)
     heart.clock.advance(10)
     heart.checks.ping(checks[6].id)
@@ -128,7 +127,7 @@ def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart, monkey
     beat(heart)
     heart.clock.advance(2 * HOUR)
     crashed = heart.new_sweep().credit
-    heart.database.write(crashed._begin)
+    heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
     heart.database.write(crashed._step)
     heart.clock.advance(3 * HOUR)
     beat(heart, heart.new_sweep())
@@ -247,3 +246,20 @@ def test_the_log_says_so_in_one_line(heart, caplog):
     beat(heart, heart.new_sweep())
     (record,) = [record for record in caplog.records if record.name == "cardbeat.heartbeat.credit"]
     assert "7200 s" in record.getMessage()
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_set_between_the_settling_and_the_sweep_alerts_nobody_wrongly(heart, jump):
+    check = heart.create(period_seconds=600)
+    beat(heart)
+    heart.pass_time(60)
+    settled = heart.sweep.credit.settle(threading.Event())
+    heart.clock.advance(jump)
+    heart.checks.ping(check.id)
+    assert heart.sweep.sweep_once(settled) == 0
+    turned = []
+    for _ in range(12):
+        heart.pass_time(SWEEP_SECONDS)
+        turned.append(beat(heart))
+    assert sum(turned[:10]) == 0
+    assert sum(turned) == 1
