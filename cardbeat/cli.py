@@ -34,6 +34,7 @@ from cardbeat.options import (
     seconds,
     yes_or_no,
 )
+from cardbeat.patience import patience
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -210,7 +211,8 @@ def backup(argv: Sequence[str]) -> int:
     DATA.add_to(parser)
     parser.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
     given = parser.parse_args(list(argv))
-    back_up(DATA.value(given), given.file)
+    with patience("copying the database"):
+        back_up(DATA.value(given), given.file)
     return 0
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from cardbeat.clock import utc_text
 from cardbeat.database_file import FILE_NAME, integrity_problems, last_moment_stored
 from cardbeat.errors import StartupError
+from cardbeat.patience import patience
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -84,7 +85,8 @@ def _database(data: Path) -> Iterator[Finding]:
         yield Finding(OK, f"no database in {data} yet; serving makes one")
         return
     try:
-        problems = integrity_problems(data)
+        with patience("checking the database"):
+            problems = integrity_problems(data)
     except StartupError as error:
         problems = [str(error)]
     for problem in problems:

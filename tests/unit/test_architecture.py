@@ -12,7 +12,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources"},
+    {"errors", "clock", "config", "resources", "patience"},
     {"database_file", "web"},
     {"database"},
     {"keys"},

@@ -1,0 +1,20 @@
+"""A line for whoever waits at the terminal."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+QUIET_SECONDS = 1.0
+
+
+@contextmanager
+def patience(doing: str) -> Iterator[None]:
+    """Say on stderr what is being done, if it takes longer than a second."""
+    timer = threading.Timer(QUIET_SECONDS, lambda: print(f"{doing}, please wait ...", file=sys.stderr, flush=True))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
