@@ -1,8 +1,8 @@
 """Durable pings beside the plain way of writing them: `python -m tests.bench.pings`.
 
 Plain is one connection a thread and one commit a ping. Ours are taken as the server takes them: nobody waits in a
-thread, and a client sends its next ping when the last one is on disk. The promise: at 16 clients at least 4 times one connection a thread with `synchronous = FULL`, in the same run;
-at 64 clients 99 of 100 within 30 ms.
+thread, and a client sends its next ping when the last one is on disk. The promise: at 16 clients at least 4 times
+one connection a thread with `synchronous = FULL`, in the same run; at 64 clients 99 of 100 within 30 ms.
 """
 
 import sqlite3
