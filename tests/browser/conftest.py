@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from tests.artifact import Running, starter
 from tests.browser.api import Api
@@ -34,6 +34,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def is_failure(request: Request) -> bool:
+    """A file of ours that did not come; one that a page no longer waited for when it was left is none."""
+    return "/pages/" in request.url and request.failure != "net::ERR_ABORTED"
+
+
 @pytest.fixture
 def open_tab(browser) -> Iterator:
     """Opens URLs, each in a browser profile of its own. No page may log an error or fail to load a file of its own."""
@@ -43,7 +48,7 @@ def open_tab(browser) -> Iterator:
     def watch(page: Page) -> None:
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("console", lambda message: problems.append(message.text) if is_problem(message) else None)
-        page.on("requestfailed", lambda request: problems.append(request.url) if "/pages/" in request.url else None)
+        page.on("requestfailed", lambda request: problems.append(request.url) if is_failure(request) else None)
 
     def open_one(url: str, **options) -> Page:
         options.setdefault("viewport", {"width": 1280, "height": 900})
