@@ -109,7 +109,7 @@ def respond(request: Request, card: StoredCard, cache: str) -> Response:
         "X-Missing-Glyphs": str(card.missing_glyphs),
         "Accept-Ranges": "bytes",
     }
-    if "if-none-match" in request.headers and _matches(request.headers["if-none-match"], etag):
+    if request.names_tag("if-none-match", etag):
         return Response(304, b"", headers)
     part = byte_range(request, len(card.png), etag)
     if part is None:
@@ -137,11 +137,6 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
         sentence = f"The image has {length} bytes; ask for a range inside it."
         raise Refusal(416, "range_not_satisfiable", sentence, headers={"Content-Range": f"bytes */{length}"})
     return span
-
-
-def _matches(if_none_match: str, etag: str) -> bool:
-    tags = (tag.strip().removeprefix("W/") for tag in if_none_match.split(","))
-    return any(tag in (etag, "*") for tag in tags)
 
 
 def _explain_escaped_ampersand(value: str | None, pairs: list[tuple[str, str]]) -> None:

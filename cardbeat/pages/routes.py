@@ -70,9 +70,7 @@ class PageRoutes:
     def _answer(self, request: Request, name: str) -> Response:
         body, etag = _file(name)
         headers = {**HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
-        # Proxies that compress make our tags weak (`W/`).
-        known = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-        if etag in known or "*" in known:
+        if request.names_tag("if-none-match", etag):
             return Response(304, b"", headers)
         return Response(200, body, headers)
 

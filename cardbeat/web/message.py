@@ -32,6 +32,16 @@ class Request:
     pattern: str | None = None
     received_at: float = 0
 
+    def names_tag(self, header: str, etag: str) -> bool:
+        """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.
+
+        Proxies that compress make our tags weak (`W/`); what they name is the same.
+        """
+        if header not in self.headers:
+            return False
+        tags = [tag.strip().removeprefix("W/") for tag in self.headers[header].split(",")]
+        return etag in tags or "*" in tags
+
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
         """The body as a JSON object that has no other members than `members` (CONTRACT 1).
 
