@@ -6,6 +6,7 @@ ever quantised, except emoji, which get the places that are left.
 
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
 
 from PIL import Image, ImageChops, ImageDraw
 
@@ -32,7 +33,7 @@ class Canvas:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._empty = background.rows()
+        self._empty = _rows(background)
         self._rows = self._empty.copy()
         self._changed: set[int] = set()
         self._colours = list(background.ramp)
@@ -43,13 +44,9 @@ class Canvas:
 
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paints a colour where there is coverage, over the background or over a shape of the colour `over`."""
-        covered = coverage.getbbox()
-        if covered is None:
-            return
-        coverage = coverage.crop(covered)
         before = self._ink(colour, over).start - 1
         indices = coverage.point([before + shade if shade else 0 for shade in _SHADE_OF])
-        left, top = x + 1 + covered[0], y + covered[1]
+        left, top = x + 1, y
         if over is None:
             box = (left, top, left + coverage.width, top + coverage.height)
             indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
@@ -96,15 +93,14 @@ class Canvas:
         """The palette places of an ink."""
         ink = self._inks.get((colour, over))
         if ink is None:
-            under = [rgb(over)] if over else self._tones()
             first = len(self._colours)
-            self._colours += [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
+            self._colours += _shades((rgb(over),) if over else self._tones(), colour)
             ink = self._inks[colour, over] = range(first, len(self._colours))
         return ink
 
-    def _tones(self) -> list[Rgb]:
+    def _tones(self) -> tuple[Rgb, ...]:
         ramp = self._background.ramp
-        return [ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES)]
+        return tuple(ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES))
 
     def _paste(self, indices: Image.Image, left: int, top: int, where: Image.Image) -> None:
         self._rows.paste(indices, (left, top), where)
@@ -138,8 +134,15 @@ class Canvas:
         return seen.convert("RGB")
 
 
+@lru_cache(128)
+def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
+    """An ink's colours from nearly none of it to all of it, over one colour after another."""
+    return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
+
+
+@lru_cache(8)
 def rounded(width: int, height: int, radius: int) -> Image.Image:
-    """Coverage of a rectangle with rounded corners."""
+    """Coverage of a rectangle with rounded corners, which is not to be painted on."""
     if not radius:
         return Image.new("L", (width, height), 255)
     scale = _SUPERSAMPLING
@@ -147,6 +150,12 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
     box = (0, 0, width * scale - 1, height * scale - 1)
     ImageDraw.Draw(large).rounded_rectangle(box, radius * scale, fill=255)
     return large.reduce(scale)
+
+
+@lru_cache(1)
+def _rows(background: Background) -> Image.Image:
+    """Most sites draw in one theme: it is unpacked once."""
+    return background.rows()
 
 
 def _flat(colours: Sequence[Rgb]) -> bytes:

@@ -26,6 +26,8 @@ from cardbeat.resources import read_bytes, read_text
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 _FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"
 _MEASURE_PX = 1000
+_KEPT = 4_000
+"""Characters of which it is remembered how wide they are, and graphemes, what draws them."""
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 
@@ -70,6 +72,8 @@ class Glyphs(NamedTuple):
     emoji: bool = False
     missing: int = 0
     """Characters of it that no font has."""
+    follows: bool = False
+    """Punctuation and spaces: drawn in the font of what stands beside them where that has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +147,15 @@ class Fonts:
         self._han = {r: _by_region(every, r) for r in REGIONS.values()}
         self._emoji_slices = [s for s in every if s.emoji]
         self._emoji = Emoji()
-        self._found: dict[tuple[str, str], Slice | None] = {}
+        self._chosen: dict[tuple[str, str], Glyphs] = {}
+        self._advances: dict[tuple[str, str], float] = {}
         self._read_anchors: dict[str, Anchors] = {}
         self.faces = Faces(max_bytes)
 
     def with_serif(self) -> "Fonts":
         """The same fonts, and letters with serifs where there are any, for headlines."""
         fonts = copy(self)
-        fonts._plain, fonts._found = self._serif + self._plain, {}
+        fonts._plain, fonts._chosen = self._serif + self._plain, {}
         return fonts
 
     def choose(self, graphemes: Sequence[str], language: str) -> list[Glyphs]:
@@ -158,7 +163,7 @@ class Fonts:
         region = REGIONS[language]
         chosen = [self._glyphs(grapheme, region) for grapheme in graphemes]
         for i, glyphs in enumerate(chosen):
-            if glyphs.slice and not glyphs.emoji and unicodedata.category(glyphs.text[0])[0] in "PZ":
+            if glyphs.follows:
                 beside = [c.slice for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.slice and not c.emoji]
                 chosen[i] = glyphs._replace(slice=self._beside(glyphs.text, beside, region) or glyphs.slice)
         return chosen
@@ -172,19 +177,28 @@ class Fonts:
         """A width to plan lines with, quickly: what shaping and kerning change is left out."""
         if slice_.advance_em:
             return slice_.advance_em * sum(map(len, graphemes))
-        return self._length_em(slice_, weight, graphemes, rtl, shapes=False)
+        return self._advances_em(slice_, weight, graphemes, rtl)
 
     def shaping_factor(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """How much wider or narrower shaping makes such a text: one look instead of one a word, which would be slow."""
-        plain = self._length_em(slice_, weight, graphemes, rtl, shapes=False)
+        plain = self._advances_em(slice_, weight, graphemes, rtl)
         if not (plain and self.shaping and slice_.shaped):
             return 1.0
-        return self._length_em(slice_, weight, graphemes, rtl, shapes=True) / plain
+        face = self.faces.open(slice_.file(weight), _MEASURE_PX, shapes=True)
+        return float(face.font.getlength("".join(graphemes), direction=face.direction(rtl))) / _MEASURE_PX / plain
 
-    def _length_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool, *, shapes: bool) -> float:
-        face = self.faces.open(slice_.file(weight), _MEASURE_PX, shapes)
-        text = face.arranged(graphemes, rtl)
-        return float(face.font.getlength(text, direction=face.direction(rtl))) / _MEASURE_PX
+    def _advances_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        file = slice_.file(weight)
+        return sum(self._advance_em(file, character) for character in unshaped.arranged(graphemes, rtl))
+
+    def _advance_em(self, file: str, character: str) -> float:
+        advance = self._advances.get((file, character))
+        if advance is None:
+            if len(self._advances) >= _KEPT:
+                self._advances.clear()
+            face = self.faces.open(file, _MEASURE_PX, shapes=False)
+            advance = self._advances[file, character] = float(face.font.getlength(character)) / _MEASURE_PX
+        return advance
 
     def emoji_sequences(self) -> Iterable[str]:
         return self._emoji.sequences()
@@ -200,6 +214,15 @@ class Fonts:
         return slices
 
     def _glyphs(self, grapheme: str, region: str) -> Glyphs:
+        key = grapheme, region
+        glyphs = self._chosen.get(key)
+        if glyphs is None:
+            if len(self._chosen) >= _KEPT:
+                self._chosen.clear()
+            glyphs = self._chosen[key] = self._choice(grapheme, region)
+        return glyphs
+
+    def _choice(self, grapheme: str, region: str) -> Glyphs:
         if drawn := self._emoji.find(grapheme):
             slice_ = next(s for s in self._emoji_slices if s.covers(drawn[0]))
             return Glyphs(drawn, slice_, emoji=True)
@@ -211,16 +234,11 @@ class Fonts:
             return Glyphs("", missing=len(visible))
         missing = sum(not found.covers(c) for c in visible)
         text = "".join(c for c in grapheme if found.covers(c) or (found.shaped and c in "\u200c\u200d"))
-        return Glyphs(text, found, missing=missing)
+        return Glyphs(text, found, missing=missing, follows=unicodedata.category(text[0])[0] in "PZ")
 
     def _slice(self, text: str, region: str) -> Slice | None:
         """The first slice that has all of a grapheme's characters."""
-        key = (text, region)
-        if key not in self._found:
-            if len(self._found) > 4_000:
-                self._found.clear()
-            self._found[key] = next((s for s in self._order(text[0], region) if all(map(s.covers, text))), None)
-        return self._found[key]
+        return next((s for s in self._order(text[0], region) if all(map(s.covers, text))), None)
 
     def _order(self, character: str, region: str) -> Iterable[Slice]:
         """Han is a hundred slices: asked only where it can answer."""

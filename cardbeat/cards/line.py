@@ -1,119 +1,138 @@
-"""One line of text, as it will be painted."""
+"""One line of text, drawn."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import ceil, floor
+from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.cards.anchors import Part
 from cardbeat.cards.clusters import without_marks
-from cardbeat.cards.fonts import Fonts, Slice
+from cardbeat.cards.fonts import Face, Fonts, Slice
 
 _HAN_ASCENT_EM, _HAN_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
 """No script needs more: a grapheme that reaches further is drawn without its marks."""
 
-Ink = tuple[float, float, float, float]
-"""Left, top, right and bottom, in pixels from an origin on the baseline."""
-
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """Text of one line in one face and one direction, as handed to Pillow.
+class Emoji:
+    """Colour glyphs in a square `x` right of where the line begins."""
 
-    Its origin is `x_px` from the line's left end and `y_px` below its baseline.
-    """
-
-    x_px: float
-    y_px: int
     text: str
     font: ImageFont.FreeTypeFont
-    direction: str | None
-    emoji: bool = False
+    x: float
+    width: float
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Runs in visual order. All ink is within 0 and `width_px`, `ascent_px` above and `descent_px` below the baseline;
-    `left_px` is where the ink begins."""
+    """A line of text, its origin on the baseline where its ink begins.
 
-    runs: tuple[Run, ...]
-    width_px: float
-    left_px: float
-    ascent_px: float
-    descent_px: float
+    All ink is within 0 and `width_px`, `ascent_px` above and `descent_px` below the baseline.
+    """
 
-    def draw(self, mask: ImageDraw.ImageDraw, x: float, baseline: float) -> None:
-        """Paints the text, as coverage, into an "L" image."""
-        for run in self.runs:
-            if not run.emoji:
-                at = x + run.x_px, baseline + run.y_px
-                mask.text(at, run.text, fill=255, font=run.font, anchor="ls", direction=run.direction)
+    text: str
+    """From left to right."""
+    width_px: int
+    ascent_px: int
+    descent_px: int
+    ink: Image.Image | None
+    """Coverage ("L") of all but the emoji; its upper left corner is at `ink_x` and `ink_y`."""
+    ink_x: int
+    ink_y: int
+    emoji: tuple[Emoji, ...]
 
-    @property
-    def has_emoji(self) -> bool:
-        return any(run.emoji for run in self.runs)
-
-    def emoji(self, layer: Image.Image, x: float, baseline: float) -> None:
-        """Paints the colour emoji into an "RGBA" image, over what is there."""
+    def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
+        """Paints the emoji into an "RGBA" image, over what is there."""
         draw = ImageDraw.Draw(layer)
-        for run in self.runs:
-            if run.emoji:
-                draw.text((x + run.x_px, baseline), run.text, font=run.font, anchor="ls", embedded_color=True)
+        for emoji in self.emoji:
+            draw.text((x + emoji.x, baseline), emoji.text, font=emoji.font, anchor="ls", embedded_color=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """Coverage of a piece of text as Pillow returns it, at least as wide as its advance."""
+
+    bitmap: Any
+    left: int
+    top: int
+    right: int
+    bottom: int
 
 
 class LineBuilder:
-    """Places runs from left to right and keeps account of their ink."""
+    """Draws runs from left to right. Each is drawn once: asking Pillow for its size first would double the cost."""
 
-    def __init__(self, fonts: Fonts, weight: int, size: int, spacing_px: float) -> None:
-        self._fonts, self._weight, self._size, self._spacing_px = fonts, weight, size, spacing_px
-        self._runs: list[Run] = []
+    def __init__(self, fonts: Fonts, weight: int, size: int) -> None:
+        self._fonts, self._weight, self._size = fonts, weight, size
+        self._texts: list[str] = []
+        self._masks: list[_Mask] = []
+        self._emoji: list[Emoji] = []
         self._x = 0.0
-        self._boxes: list[Ink] = []
+        self._ascent = self._descent = 0
 
-    def add(self, slice_: Slice, rtl: bool, texts: list[str]) -> None:
-        parts = [texts]
-        if self._spacing_px and not slice_.shaped:
-            parts = [[text] for text in (reversed(texts) if rtl else texts)]
-        for part in parts:
-            self._add(slice_, rtl, part)
-            self._x += self._spacing_px
-
-    def _add(self, slice_: Slice, rtl: bool, texts: list[str]) -> None:
+    def add(self, slice_: Slice, rtl: bool, texts: Sequence[str]) -> None:
+        """A run in one font and one direction, its graphemes in reading order."""
         face = self._fonts.face(slice_, self._weight, self._size)
-        direction = face.direction(rtl)
         text = face.arranged(texts, rtl)
-        parts = face.parts(text)
         if slice_.square:
-            width = face.font.getlength(text)
-            ink = 0.0, -_HAN_ASCENT_EM * self._size, width, _HAN_DESCENT_EM * self._size
+            self._add_squares(slice_, face, text)
         else:
-            ink = _ink(parts, face.font, direction)
-            if -ink[1] > _TALLEST_EM * self._size or ink[3] > _DEEPEST_EM * self._size:
-                parts = face.parts(face.arranged([without_marks(t) for t in texts], rtl))
-                ink = _ink(parts, face.font, direction)
-            width = ink[2] if slice_.shaped else face.font.getlength(text, direction=direction)
-        for part in parts:
-            at = self._x + part.x_px, round(part.y_px)
-            self._runs.append(Run(*at, part.text, face.font, direction, slice_.emoji))
-        self._boxes.append((self._x + ink[0], ink[1], self._x + ink[2], ink[3]))
+            masks = self._drawn(face, text, rtl)
+            if any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks):
+                text = face.arranged([without_marks(t) for t in texts], rtl)
+                masks = self._drawn(face, text, rtl)
+            self._masks += masks
+            self._x = max([self._x, *(m.right for m in masks)])
+            self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
+        self._texts.append(text)
+
+    def _add_squares(self, slice_: Slice, face: Face, text: str) -> None:
+        """Han and emoji fill squares, whatever their ink, so that lines of them keep one height."""
+        width = face.font.getlength(text)
+        if slice_.emoji:
+            self._emoji.append(Emoji(text, face.font, self._x, width))
+        else:
+            self._masks += self._drawn(face, text, rtl=False)
         self._x += width
+        self._reach(ceil(_HAN_ASCENT_EM * self._size), ceil(_HAN_DESCENT_EM * self._size))
+
+    def _drawn(self, face: Face, text: str, rtl: bool) -> list[_Mask]:
+        masks = []
+        for part in face.parts(text):
+            x = self._x + part.x_px
+            bitmap, (left, top) = face.font.getmask2(
+                part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
+            )
+            left, top = floor(x) + left, round(part.y_px) + top
+            masks.append(_Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1]))
+        return masks
+
+    def _reach(self, ascent: int, descent: int) -> None:
+        self._ascent, self._descent = max(self._ascent, ascent), max(self._descent, descent)
 
     def built(self) -> Line:
-        ink = self._boxes or [(0.0, 0.0, 0.0, 0.0)]
-        left = min(i[0] for i in ink)
-        shift = max(0.0, -left)
-        width = max(self._x - self._spacing_px, *(i[2] for i in ink), 0.0) + shift
-        runs = tuple(replace(run, x_px=run.x_px + shift) for run in self._runs)
-        return Line(runs, width, left + shift, max(-min(i[1] for i in ink), 0.0), max(0.0, *(i[3] for i in ink)))
+        ink, x, y = _merged(self._masks)
+        ends = [(e.x, e.x + e.width) for e in self._emoji]
+        if ink:
+            ends.append((x, x + ink.width))
+        left = floor(min((end[0] for end in ends), default=0))
+        width = ceil(max((end[1] for end in ends), default=0)) - left
+        emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
+        return Line("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji)
 
 
-def _ink(parts: Sequence[Part], font: ImageFont.FreeTypeFont, direction: str | None) -> Ink:
-    """What parts of a run cover, and at least their advance."""
-    boxes = [(part, font.getbbox(part.text, anchor="ls", direction=direction)) for part in parts if part.text]
-    return (
-        min((part.x_px + box[0] for part, box in boxes), default=0.0),
-        min((part.y_px + box[1] for part, box in boxes), default=0.0),
-        max((part.x_px + box[2] for part, box in boxes), default=0.0),
-        max((part.y_px + box[3] for part, box in boxes), default=0.0),
-    )
+def _merged(masks: Sequence[_Mask]) -> tuple[Image.Image | None, int, int]:
+    """All masks as one image, no larger than their ink, and where it stands."""
+    left, top = min((m.left for m in masks), default=0), min((m.top for m in masks), default=0)
+    right, bottom = max((m.right for m in masks), default=0), max((m.bottom for m in masks), default=0)
+    image = Image.new("L", (right - left, bottom - top))
+    if len(masks) == 1:
+        image.paste(masks[0].bitmap, (0, 0, *image.size))
+    else:
+        draw = ImageDraw.Draw(image)
+        for mask in masks:
+            draw.draw.draw_bitmap((mask.left - left, mask.top - top), mask.bitmap, 255)
+    box = image.getbbox()
+    return (image.crop(box), left + box[0], top + box[1]) if box else (None, 0, 0)

@@ -6,6 +6,7 @@ The rows are packed in bands that do not refer to one another, so that a band of
 import struct
 import zlib
 from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 
 BAND_ROWS = 15
 """Fewer cost bytes, more cost time: each band is one that some text touches."""
@@ -28,12 +29,15 @@ def unpacked(bands: Iterable[bytes]) -> bytes:
 
 
 def packed_rows(rows: bytes, band_bytes: int, known: Sequence[bytes], changed: Collection[int]) -> bytes:
-    """A zlib stream of all rows, of which only the changed bands are packed anew."""
-    bands = (
-        _packed(rows[band * band_bytes : (band + 1) * band_bytes], LEVEL) if band in changed else known[band]
-        for band in range(len(known))
-    )
-    return b"".join((_ZLIB_HEADER, *bands, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
+    """A zlib stream of all rows, of which only the changed bands are packed anew, neighbours together."""
+    packed = [_ZLIB_HEADER]
+    for is_changed, group in groupby(range(len(known)), key=changed.__contains__):
+        bands = list(group)
+        if is_changed:
+            packed.append(_packed(rows[bands[0] * band_bytes : (bands[-1] + 1) * band_bytes], LEVEL))
+        else:
+            packed += known[bands[0] : bands[-1] + 1]
+    return b"".join((*packed, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
 
 
 def png(width: int, height: int, palette: bytes, stream: bytes) -> bytes:
@@ -44,7 +48,7 @@ def png(width: int, height: int, palette: bytes, stream: bytes) -> bytes:
 
 
 def _packed(rows: bytes, level: int) -> bytes:
-    packer = zlib.compressobj(level, wbits=-15, memLevel=9)
+    packer = zlib.compressobj(level, wbits=-15)
     return packer.compress(rows) + packer.flush(zlib.Z_SYNC_FLUSH)
 
 

@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass
 from importlib import resources
 
-from PIL import Image, ImageDraw, features
+from PIL import Image, features
 
 from cardbeat.cards.background import Background, background
 from cardbeat.cards.canvas import Canvas, rounded
@@ -69,25 +69,19 @@ def renderer_version() -> str:
 
 def _paint_text(canvas: Canvas, text: Text) -> None:
     block = text.block
-    mask = Image.new("L", (text.width, block.height_px))
-    draw = ImageDraw.Draw(mask)
     for n, line in enumerate(block.lines):
-        baseline = block.first_baseline_px + n * block.line_height_px
-        x = _start(text, line)
-        line.draw(draw, x, baseline)
-        if line.has_emoji:
-            layer = Image.new("RGBA", mask.size)
-            line.emoji(layer, x, baseline)
-            canvas.add_emoji(layer, text.x, text.y)
-    canvas.paint(mask, text.x, text.y, text.colour, text.over)
+        x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
+        if line.ink:
+            canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
+        if line.emoji:
+            layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
+            line.draw_emoji(layer, 0, line.ascent_px)
+            canvas.add_emoji(layer, x, baseline - line.ascent_px)
 
 
-def _start(text: Text, line: Line) -> float:
-    """Where a line's origin goes. On the left its ink, not its bearing, is flush with the box."""
-    if text.align == "left":
-        return -line.left_px
+def _indent(text: Text, line: Line) -> int:
     spare = text.width - line.width_px
-    return spare if text.align == "right" else (spare - line.left_px) / 2
+    return {"left": 0, "center": spare // 2, "right": spare}[text.align]
 
 
 RENDERER_VERSION = renderer_version()

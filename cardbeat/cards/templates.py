@@ -7,6 +7,7 @@ title runs from right to left is mirrored as a whole.
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 
 from cardbeat.cards.clusters import clean, clusters
@@ -111,7 +112,7 @@ class _Page:
 
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
-        return self._set(text, Style(weight, size, size, leading=1.3), width)
+        return _label(self._fonts, text, Style(weight, size, size, leading=1.3), width, language=self._language)
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker over it and the description under it."""
@@ -152,18 +153,27 @@ class _Page:
         return large if large and not large.cut else self._set(title, TITLE, INNER, height)
 
     def _set(self, text: str, style: Style, width: int, height: int | None = None) -> Block:
-        return fit(
-            self._title_fonts if style.headline else self._fonts,
-            text,
-            width_px=width,
-            height_px=height,
-            max_lines=style.max_lines,
-            size_px=style.largest_px,
-            min_size_px=style.smallest_px,
-            weight=style.weight,
-            leading=style.leading,
-            language=self._language,
-        )
+        fonts = self._title_fonts if style.headline else self._fonts
+        return _set(fonts, text, style, width, language=self._language, height=height)
+
+
+def _set(fonts: Fonts, text: str, style: Style, width: int, *, language: str, height: int | None = None) -> Block:
+    return fit(
+        fonts,
+        text,
+        width_px=width,
+        height_px=height,
+        max_lines=style.max_lines,
+        size_px=style.largest_px,
+        min_size_px=style.smallest_px,
+        weight=style.weight,
+        leading=style.leading,
+        language=language,
+    )
+
+
+_label = lru_cache(32)(_set)
+"""The cards of a site share their author, tag and domain: these are drawn once."""
 
 
 def _default(page: _Page) -> None:

@@ -3,9 +3,10 @@
 Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
 """
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import accumulate, count, groupby, pairwise
 from math import ceil
 
 from cardbeat.cards import bidi
@@ -39,7 +40,7 @@ class Block:
     size_px: int
     line_height_px: int
     first_baseline_px: int
-    width_px: float
+    width_px: int
     height_px: int
     rtl: bool
     missing: int
@@ -82,20 +83,16 @@ def fit(
     weight: int = 400,
     leading: float = 1.15,
     balance: bool = True,
-    letter_spacing_px: float = 0,
     language: str | None = None,
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
-    The box is `width_px` by `max_lines`, and by `height_px` where that is given. `letter_spacing_px` is for
-    short labels, at `size_px`. `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone
-    can't: `fonts.language_of` tells it from all texts of a card.
+    The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
+    "zh-Hant") chooses Han shapes where the text alone can't: `fonts.language_of` tells it from all texts of a card.
     """
     box = Box(width_px, height_px or 1e9, max_lines, leading, balance)
     room = ceil(max_lines * width_px / (min_size_px * _NARROWEST_EM)) + 8
-    paragraph = Paragraph(
-        fonts, text, room=room, weight=weight, spacing_em=letter_spacing_px / size_px, language=language
-    )
+    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language)
     for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
         words = paragraph.words(least)
         for size in range(size_px, min_size_px - 1, -_SIZE_STEP_PX):
@@ -109,11 +106,9 @@ def fit(
 class Paragraph:
     """One text with its fonts, levels and breaks found, ready to be set at any size."""
 
-    def __init__(
-        self, fonts: Fonts, text: str, *, room: int, weight: int, spacing_em: float, language: str | None
-    ) -> None:
+    def __init__(self, fonts: Fonts, text: str, *, room: int, weight: int, language: str | None) -> None:
         graphemes = clusters(clean(text, 4 * room))
-        self._fonts, self._weight, self._spacing_em = fonts, weight, spacing_em
+        self._fonts, self._weight = fonts, weight
         self._cut = len(graphemes) > room
         graphemes = graphemes[:room]
         whole = "".join(graphemes)
@@ -175,16 +170,28 @@ class Paragraph:
         return [line for line in lines + last if line.width_px <= width_px]
 
     def _last_line(self, start: int, size: int, width_px: int) -> Line:
+        """As many graphemes as stand before an ellipsis: first as planned, then corrected by what was drawn."""
+        ends_em = self._ends_em(start)
         low, high = start, len(self._glyphs)
-        best = self._line(start, start, size, ellipsis=True)
-        while low < high:
-            middle = (low + high + 1) // 2
-            line = self._line(start, middle, size, ellipsis=True)
+        best, stretch = self._line(start, start, size, ellipsis=True), self._stretch
+        room = width_px - best.width_px
+        for tries in count():
+            planned = start + bisect_right(ends_em, room / size / stretch)
+            if low == high or start < planned <= low:
+                break
+            end = min(max(planned, low + 1), high) if tries < _TRIES else (low + high + 1) // 2
+            line = self._line(start, end, size, ellipsis=True)
+            if ends_em[end - start - 1]:
+                stretch = max(0.1, (line.width_px + room - width_px) / size / ends_em[end - start - 1])
             if line.width_px <= width_px:
-                low, best = middle, line
+                low, best = end, line
             else:
-                high = middle - 1
+                high = end - 1
         return best
+
+    def _ends_em(self, start: int) -> list[float]:
+        """The planned width from `start` to the end of each grapheme after it."""
+        return list(accumulate(self._width_em(i, i + 1) for i in range(start, len(self._glyphs))))
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
@@ -197,7 +204,7 @@ class Paragraph:
         return end
 
     def _width_em(self, start: int, end: int) -> float:
-        width = (end - start) * self._spacing_em
+        width = 0.0
         for slice_, level, texts in self._runs(self._glyphs[start:end], self._levels[start:end]):
             width += self._fonts.width_em(slice_, self._weight, texts, bool(level % 2)) * self._factors.get(slice_, 1)
         return width
@@ -226,7 +233,7 @@ class Paragraph:
             glyphs += self._fonts.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         runs = self._runs(glyphs, levels)
-        line = LineBuilder(self._fonts, self._weight, size, self._spacing_em * size)
+        line = LineBuilder(self._fonts, self._weight, size)
         for slice_, level, texts in bidi.visual(runs, [level for _, level, _ in runs]):
             line.add(slice_, bool(level % 2), texts)
         return line.built()
@@ -237,7 +244,7 @@ class Paragraph:
         first = ceil(max([above, *(line.ascent_px for line in lines[:1])]))
         last = max([below, *(line.descent_px for line in lines[-1:])])
         height = ceil(first + ceil(pitch) * (len(lines) - 1) + last) if lines else 0
-        width = max((line.width_px for line in lines), default=0.0)
+        width = max((line.width_px for line in lines), default=0)
         return Block(tuple(lines), size, ceil(pitch), first, width, height, self.rtl, self._missing, cut)
 
 

@@ -3,11 +3,10 @@
 import random
 
 import pytest
-from PIL import Image, ImageDraw, features
+from PIL import Image, features
 
 from cardbeat.cards.clusters import clusters
 from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.line import Line
 from cardbeat.cards.text import Block, fit
 
 SCRIPTS = {
@@ -34,21 +33,15 @@ def fonts(request: pytest.FixtureRequest) -> Fonts:
 
 def drawn(block: Block, margin: int = 200) -> Image.Image:
     """All the block's ink, text and emoji, as coverage, with a margin around the block."""
-    size = int(block.width_px + 1) + 2 * margin, block.height_px + 2 * margin
+    size = block.width_px + 1 + 2 * margin, block.height_px + 2 * margin
     mask, layer = Image.new("L", size), Image.new("RGBA", size)
-    draw = ImageDraw.Draw(mask)
     for number, line in enumerate(block.lines):
         baseline = margin + block.first_baseline_px + number * block.line_height_px
-        line.draw(draw, margin, baseline)
-        line.emoji(layer, margin, baseline)
+        if line.ink:
+            mask.paste(line.ink, (margin + line.ink_x, baseline + line.ink_y))
+        line.draw_emoji(layer, margin, baseline)
     mask.paste(255, (0, 0), layer.getchannel("A"))
     return mask
-
-
-def ink(line: Line) -> tuple[int, int, int, int] | None:
-    mask = Image.new("L", (int(line.width_px) + 200, 400))
-    line.draw(ImageDraw.Draw(mask), 100, 200)
-    return mask.getbbox()
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -88,7 +81,7 @@ def test_lines_are_balanced(fonts: Fonts) -> None:
 def test_what_never_fits_is_cut_with_an_ellipsis(fonts: Fonts) -> None:
     block = fit(fonts, "word " * 500, **BOX)
     assert block.cut
-    assert block.lines[-1].runs[-1].text.endswith("…")
+    assert block.lines[-1].text.endswith("…")
 
 
 def test_a_long_word_is_broken(fonts: Fonts) -> None:
@@ -100,14 +93,14 @@ def test_a_long_word_is_broken(fonts: Fonts) -> None:
 def test_a_paragraph_from_the_right_is_told_and_its_ellipsis_stands_left(fonts: Fonts) -> None:
     block = fit(fonts, "שלום עולם " * 60, **BOX)
     assert block.rtl
-    assert block.lines[-1].runs[0].text.startswith("…")
+    assert block.lines[-1].text.startswith("…")
 
 
 def test_arabic_is_as_wide_without_shaping_as_with_it() -> None:
     if not features.check("raqm"):
         pytest.skip("no Raqm here")
     for word in ("السلام", "كتابها", "پنجگانه", "ٹیکنالوجی", "الإصدار"):
-        shaped, plain = (ink(fit(Fonts(shaping=s), word, **BOX).lines[0]) for s in (True, False))
+        shaped, plain = (drawn(fit(Fonts(shaping=s), word, **BOX)).getbbox() for s in (True, False))
         assert shaped
         assert plain
         assert max(abs(a - b) for a, b in zip(shaped, plain, strict=True)) <= 6, word
@@ -119,7 +112,7 @@ def test_every_emoji_sequence_draws_in_colour(fonts: Fonts) -> None:
     for start in range(0, len(sequences), 200):
         block = fit(fonts, " ".join(sequences[start : start + 3]), width_px=500, size_px=40, min_size_px=40)
         layer = Image.new("RGBA", (600, 80))
-        block.lines[0].emoji(layer, 20, 60)
+        block.lines[0].draw_emoji(layer, 20, 60)
         assert block.missing == 0
         assert layer.getbbox()
 
@@ -139,9 +132,12 @@ def test_text_without_ink_is_an_empty_block(fonts: Fonts, text: str) -> None:
     assert drawn(fit(fonts, text, **BOX)).getbbox() is None
 
 
-def test_letter_spacing_widens_a_label(fonts: Fonts) -> None:
-    plain, spaced = (fit(fonts, "LABEL", **BOX, letter_spacing_px=s).width_px for s in (0, 6))
-    assert 20 <= spaced - plain <= 30
+@pytest.mark.parametrize("text", ["Designing", "Tomorrow", "javelin", "«Quoted»", "שלום", "מה"])
+def test_ink_begins_and_ends_where_the_line_does(fonts: Fonts, text: str) -> None:
+    (line,) = fit(fonts, text, width_px=1000, size_px=128, min_size_px=128, weight=700).lines
+    assert line.ink
+    assert line.ink.getbbox() == (0, 0, *line.ink.size)
+    assert (line.ink_x, line.ink.width) == (0, line.width_px)
 
 
 def hostile(random_: random.Random) -> str:
