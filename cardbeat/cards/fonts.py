@@ -238,7 +238,12 @@ class Fonts:
 
     def _slice(self, text: str, region: str) -> Slice | None:
         """The first slice that has all of a grapheme's characters."""
-        return next((s for s in self._order(text[0], region) if all(map(s.covers, text))), None)
+        first, rest = ord(text[0]), text[1:]
+        for slice_ in self._order(text[0], region):
+            # As `covers`, without a call: rare Han is asked of a hundred slices.
+            if bisect_right(slice_.starts, first) % 2 and all(map(slice_.covers, rest)):
+                return slice_
+        return None
 
     def _order(self, character: str, region: str) -> Iterable[Slice]:
         """Han is a hundred slices: asked only where it can answer."""

@@ -1,6 +1,6 @@
 """One line of text, drawn."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from PIL import Image, ImageDraw, ImageFont
 
 from cardbeat.cards.clusters import without_marks
-from cardbeat.cards.fonts import Face, Fonts, Slice
+from cardbeat.cards.fonts import Face, Slice
 
 _HAN_ASCENT_EM, _HAN_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
@@ -64,8 +64,8 @@ class _Mask:
 class LineBuilder:
     """Draws runs from left to right. Each is drawn once: asking Pillow for its size first would double the cost."""
 
-    def __init__(self, fonts: Fonts, weight: int, size: int) -> None:
-        self._fonts, self._weight, self._size = fonts, weight, size
+    def __init__(self, faces: Callable[[Slice, int], Face], size: int) -> None:
+        self._faces, self._size = faces, size
         self._texts: list[str] = []
         self._masks: list[_Mask] = []
         self._emoji: list[Emoji] = []
@@ -74,7 +74,7 @@ class LineBuilder:
 
     def add(self, slice_: Slice, rtl: bool, texts: Sequence[str]) -> None:
         """A run in one font and one direction, its graphemes in reading order."""
-        face = self._fonts.face(slice_, self._weight, self._size)
+        face = self._faces(slice_, self._size)
         text = face.arranged(texts, rtl)
         if slice_.square:
             self._add_squares(slice_, face, text)

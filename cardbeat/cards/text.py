@@ -6,6 +6,7 @@ Lines are planned with widths in em, which hold at any size; only the lines that
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import accumulate, count, groupby, pairwise
 from math import ceil
 
@@ -109,6 +110,8 @@ class Paragraph:
     def __init__(self, fonts: Fonts, text: str, *, room: int, weight: int, language: str | None) -> None:
         graphemes = clusters(clean(text, 4 * room))
         self._fonts, self._weight = fonts, weight
+        # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
+        self._faces = cache(lambda slice_, size: fonts.face(slice_, weight, size))
         self._cut = len(graphemes) > room
         graphemes = graphemes[:room]
         whole = "".join(graphemes)
@@ -120,6 +123,8 @@ class Paragraph:
         self._missing = sum(glyphs.missing for glyphs in self._glyphs)
         self._factors = self._shaping_factors()
         self._stretch = 1.0
+        self._heights_em: dict[int, float] = {}
+        """Of blocks of so many lines that were too high: one in a smaller size will be as high in em."""
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
@@ -134,8 +139,11 @@ class Paragraph:
                 return None
             lines = [self._line(start, end, size) for start, end in spans]
             block = self._block(lines, size, box, cut=False)
+            if block.height_px > box.height_px:
+                self._heights_em[len(lines)] = block.height_px / size
+                return None
             if block.width_px <= box.width_px:
-                return block if block.height_px <= box.height_px else None
+                return block
             self._stretch *= block.width_px / box.width_px
         return None
 
@@ -145,17 +153,19 @@ class Paragraph:
         if self._cut or any(word.ink_em > width_em for word in words):
             return []
         spans = _wrapped(words, width_em)
-        if len(spans) > box.lines_at(size):
+        if len(spans) > box.lines_at(size) or self._heights_em.get(len(spans), 0) * size > box.height_px:
             return []
         return _balanced(words, width_em, len(spans)) if box.balance and len(spans) > 1 else spans
 
     def cut(self, words: Sequence[Word], size: int, box: Box) -> Block:
         """The block at this size with as many graphemes as stand in the box, and an ellipsis."""
-        for most in range(box.lines_at(size), 0, -1):
+        most = box.lines_at(size)
+        while True:
             block = self._block(self._cut_lines(words, size, box.width_px, most), size, box, cut=True)
-            if block.height_px <= box.height_px:
-                break
-        return block
+            over_px = block.height_px - box.height_px
+            if over_px <= 0 or most == 1:
+                return block
+            most = max(1, min(len(block.lines), most) - ceil(over_px / block.line_height_px))
 
     def _cut_lines(self, words: Sequence[Word], size: int, width_px: int, most: int) -> list[Line]:
         """The last of them ends in an ellipsis; a line of one grapheme wider than the box is left out."""
@@ -233,7 +243,7 @@ class Paragraph:
             glyphs += self._fonts.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         runs = self._runs(glyphs, levels)
-        line = LineBuilder(self._fonts, self._weight, size)
+        line = LineBuilder(self._faces, size)
         for slice_, level, texts in bidi.visual(runs, [level for _, level, _ in runs]):
             line.add(slice_, bool(level % 2), texts)
         return line.built()
