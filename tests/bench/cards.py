@@ -3,6 +3,8 @@
 FOLDER holds the peers, installed there with
 `npm install @takumi-rs/core satori @resvg/resvg-js @vercel/og@0.11.1 @fontsource/inter`; without it only ours is drawn.
 Prints the median time of a warm drawing in process, the size of the PNG, and both as a ratio of ours to theirs.
+Ours, which keeps the labels it has drawn, gets a title and a description it has not seen each time: as on a site,
+only the author, the tag and the domain stay.
 """
 
 import json
@@ -41,16 +43,24 @@ def main(folder: str | None) -> None:
 def _ours(template: str) -> dict[str, float]:
     start = time.perf_counter()
     renderer = Renderer(Fonts())
-    card = card_from({**CARD, "template": template})
-    drawing = renderer.render(card)
+    drawing = renderer.render(card_from({**CARD, "template": template}))
     first_ms = (time.perf_counter() - start) * 1000
     times = []
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
+        new = {name: _turned(CARD[name], number) for name in ("title", "description")}
+        card = card_from({**CARD, **new, "template": template})
         start = time.perf_counter()
         drawing = renderer.render(card)
         times.append((time.perf_counter() - start) * 1000)
     print(f"first {template} card: {first_ms:.0f} ms")
     return {"name": f"cardbeat {template}", "median_ms": statistics.median(times), "bytes": len(drawing.png)}
+
+
+def _turned(text: str, number: int) -> str:
+    """The same words, another one first."""
+    words = text.split()
+    at = number % len(words)
+    return " ".join(words[at:] + words[:at])
 
 
 def _peers(folder: str) -> list[dict[str, float]]:
