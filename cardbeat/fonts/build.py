@@ -74,7 +74,9 @@ SYMBOLS = (
 )
 """Too large to open for one arrow: cut into chunks."""
 CHUNK = 300
-"""Characters in a file of Han, symbols or emoji: about 40 KB, opened in a millisecond."""
+"""Characters in a file of symbols or emoji: about 40 KB, opened in a millisecond."""
+HAN_CHUNK = 150
+"""Fewer in one of Han: a text seldom wants more of them, and a line of rare ones a file for nearly each."""
 
 REGIONS = {"j": "jp", "s": "sc", "t": "tc", "k": "kr"}
 HAN_WEIGHTS = (400, 700)
@@ -300,8 +302,8 @@ def han(packages: Packages) -> Iterator[Slice]:
             groups[regions, is_common(codepoint)][codepoint] = rank
     for (regions, common), ranks in sorted(groups.items(), key=lambda item: (not item[0][1], item[0][0])):
         ordered = sorted(ranks, key=lambda c: (ranks[c], c))
-        for number, start in enumerate(range(0, len(ordered), CHUNK)):
-            chunk = sorted(ordered[start : start + CHUNK])
+        for number, start in enumerate(range(0, len(ordered), HAN_CHUNK)):
+            chunk = sorted(ordered[start : start + HAN_CHUNK])
             name = f"han-{regions}-{'common' if common else 'rare'}-{number:02}"
             weights = HAN_WEIGHTS if common else HAN_WEIGHTS[:1]
             for weight in weights:
