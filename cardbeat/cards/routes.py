@@ -3,6 +3,9 @@
 import os
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
@@ -40,7 +43,7 @@ class CardRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/og", self.card, quick=self.quick_card),
-            Route("GET", "/robots.txt", robots),
+            Route("GET", "/robots.txt", robots, quick=robots),
         ]
 
     def card(self, request: Request) -> Response:
@@ -100,23 +103,30 @@ def robots(request: Request) -> Response:
 
 def respond(request: Request, card: StoredCard, cache: str) -> Response:
     """The card, the part of it asked for, or 304. Raises `Refusal` 416."""
-    etag = f'"{card.digest}"'
-    headers = {
-        "Content-Type": "image/png",
-        "Cache-Control": "public, max-age=31536000, immutable",
-        "ETag": etag,
-        "X-Cache": cache,
-        "X-Missing-Glyphs": str(card.missing_glyphs),
-        "Accept-Ranges": "bytes",
-    }
+    headers = _headers(card.digest, card.missing_glyphs, cache)
+    etag = headers["ETag"]
     if request.names_tag("if-none-match", etag):
         return Response(304, b"", headers)
     part = byte_range(request, len(card.png), etag)
     if part is None:
         return Response(200, card.png, headers)
     first, last = part
-    headers["Content-Range"] = f"bytes {first}-{last}/{len(card.png)}"
-    return Response(206, card.png[first : last + 1], headers)
+    content_range = f"bytes {first}-{last}/{len(card.png)}"
+    return Response(206, card.png[first : last + 1], {**headers, "Content-Range": content_range})
+
+
+@lru_cache(KNOWN_TARGETS)
+def _headers(digest: str, missing_glyphs: int, cache: str) -> Mapping[str, str]:
+    return MappingProxyType(
+        {
+            "Content-Type": "image/png",
+            "Cache-Control": "public, max-age=31536000, immutable",
+            "ETag": f'"{digest}"',
+            "X-Cache": cache,
+            "X-Missing-Glyphs": str(missing_glyphs),
+            "Accept-Ranges": "bytes",
+        }
+    )
 
 
 def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | None:

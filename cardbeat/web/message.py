@@ -66,11 +66,15 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """What to answer. The server adds `Content-Length`, `Date` and `Connection`, and leaves the body out for HEAD."""
+    """What to answer. `headers` may be shared with other answers.
+
+    The server adds `Content-Length`, `Date`, `Connection`, `X-Request-Id`, `X-Content-Type-Options` and, where
+    there is none, `Cache-Control: no-store`, and leaves the body out for HEAD.
+    """
 
     status: int = 200
     body: bytes = b""
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":

@@ -1,8 +1,9 @@
 """The bytes of one connection in, its requests out: strict, and without a socket (CONTRACT 1)."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -29,21 +30,51 @@ _BAD_LINE: Final = (
     "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
 )
 _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
+_REMEMBERED_HEADS: Final = 512
+_REMEMBERED_BYTES: Final = 1024
 _SINGLE: Final = frozenset({"host", "content-length"})
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
-    """A block of header lines and what it says of the framing. `persistent` is None where it says nothing."""
+class Head:
+    """The request line and the header lines of a request, and what they say of its framing."""
 
+    method: str
+    target: str
+    path: str
+    query: str
     headers: Mapping[str, str]
     body_bytes: int
-    persistent: bool | None
+    keep_alive: bool
     expects_continue: bool
 
 
-def read_fields(block: bytes) -> Fields:
-    """The header lines of a well-formed head. Raises `Refusal` where they contradict the rules of framing."""
+def read_head(head: bytes, limits: HttpLimits) -> Head:
+    """Reads a head, up to and with its empty line. Raises `Refusal` where it breaks a rule of the contract."""
+    match = _HEAD.match(head)
+    if match is None:
+        _check_part(head, 0, limits)
+        raise Refusal(400, *_BAD_HEADER)
+    _check_size(match.start(4) - 2, len(match[4]), limits)
+    method_bytes, target_bytes, minor, block = match.groups()
+    if block.count(b"\n") > limits.header_count:
+        raise Refusal(431, "too_many_headers", f"Send at most {limits.header_count} headers.")
+    headers = _read_headers(block)
+    _check_host(headers.get("host"))
+    body_bytes = _body_bytes(headers)
+    expects_continue = _expects_continue(headers.get("expect")) and minor == b"1"
+    method = method_bytes.decode("ascii")
+    if method not in METHODS:
+        raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
+    if body_bytes > limits.body_bytes:
+        raise Refusal(413, "body_too_large", f"Send at most {limits.body_bytes} bytes of body.")
+    target = target_bytes.decode("latin-1")
+    path, query = split_target(method, target)
+    keep_alive = _keeps_alive(headers.get("connection", ""), minor)
+    return Head(method, target, path, query, MappingProxyType(headers), body_bytes, keep_alive, expects_continue)
+
+
+def _read_headers(block: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
     for line in block.decode("latin-1").split("\r\n")[:-1]:
         name, _, value = line.partition(":")
@@ -54,11 +85,12 @@ def read_fields(block: bytes) -> Fields:
             raise Refusal(400, "duplicate_header", f"Send the header {name.title()} once.")
         else:
             headers[name] += ", " + value
-    _check_host(headers.get("host"))
-    length = _body_bytes(headers)
-    options = {option.strip().lower() for option in headers.get("connection", "").split(",")}
-    persistent = False if "close" in options else True if "keep-alive" in options else None
-    return Fields(MappingProxyType(headers), length, persistent, _expects_continue(headers.get("expect")))
+    return headers
+
+
+def _keeps_alive(connection: str, minor: bytes) -> bool:
+    options = {option.strip().lower() for option in connection.split(",")}
+    return "close" not in options and ("keep-alive" in options or minor == b"1")
 
 
 def _check_host(host: str | None) -> None:
@@ -88,18 +120,44 @@ def _expects_continue(expect: str | None) -> bool:
     return expect is not None
 
 
+def _check_part(part: bytes, checked: int, limits: HttpLimits) -> None:
+    """Refuse the beginning of a head that no further byte can mend; its first `checked` bytes have been tried."""
+    for fault, code, sentence in _FAULTS:
+        if fault.search(part, max(0, checked - 1)):
+            raise Refusal(400, code, sentence)
+    line, end, fields = part.partition(b"\r\n")
+    _check_size(len(line.rstrip(b"\r")), len(fields.rstrip(b"\r\n")), limits)
+    if end and checked < len(line + end) and not _LINE.match(part):
+        raise Refusal(400, *_BAD_LINE)
+
+
+def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
+    if line_bytes > limits.request_line_bytes:
+        raise Refusal(414, "target_too_long", f"Send at most {limits.request_line_bytes} bytes of request line.")
+    if fields_bytes > limits.header_bytes:
+        raise Refusal(431, "headers_too_large", f"Send at most {limits.header_bytes} bytes of headers.")
+
+
+class Heads:
+    """Reads heads for all connections, and remembers the short ones: clients repeat themselves."""
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self._read = partial(read_head, limits=limits)
+        self._remembered = lru_cache(_REMEMBERED_HEADS)(self._read)
+
+    def read(self, head: bytes) -> Head:
+        """Raises `Refusal` as `read_head`."""
+        return self._remembered(head) if len(head) <= _REMEMBERED_BYTES else self._read(head)
+
+
 class Reader:
-    """Cuts what arrives on one connection into requests.
+    """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
 
-    `fields` reads a block of header lines; a caller may give a cached `read_fields`, since clients repeat
-    themselves. After a `Refusal` the connection can't be read any further.
-    """
+    __slots__ = ("_buffer", "_checked", "_heads", "_request", "_wanted", "expects_continue", "keep_alive")
 
-    __slots__ = ("_buffer", "_checked", "_fields", "_limits", "_request", "_wanted", "expects_continue", "keep_alive")
-
-    def __init__(self, limits: HttpLimits, fields: Callable[[bytes], Fields] = read_fields) -> None:
-        self._limits = limits
-        self._fields = fields
+    def __init__(self, heads: Heads) -> None:
+        self._heads = heads
         self._buffer = b""
         self._checked = 0
         self._request: Request | None = None
@@ -126,7 +184,7 @@ class Reader:
         """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
         if not self._buffer and not self._wanted:
             return None
-        request = self._request or self._head()
+        request = self._request or self._begin()
         if request is None or len(self._buffer) < self._wanted:
             return None
         if self._wanted:
@@ -137,57 +195,23 @@ class Reader:
         self.expects_continue = False
         return request
 
-    def _head(self) -> Request | None:
+    def _begin(self) -> Request | None:
         buffer = self._buffer
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
         while buffer.startswith(b"\r\n"):
             buffer = self._buffer = buffer[2:]
         end = buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
         if end < 4:
-            self._check_part(buffer)
+            _check_part(buffer, self._checked, self._heads.limits)
+            self._checked = len(buffer)
             return None
-        match = _HEAD.match(buffer)
-        if match is None:
-            self._check_part(buffer[:end])
-            raise Refusal(400, *_BAD_HEADER)
-        self._check_size(match.start(4) - 2, len(match[4]))
+        head = self._heads.read(buffer[:end])
         self._buffer = buffer[end:]
         self._checked = 0
-        return self._begin(*match.groups())
-
-    def _check_part(self, part: bytes) -> None:
-        """Refuse the beginning of a head that no further byte can mend."""
-        for fault, code, sentence in _FAULTS:
-            if fault.search(part, max(0, self._checked - 1)):
-                raise Refusal(400, code, sentence)
-        line, end, fields = part.partition(b"\r\n")
-        self._check_size(len(line.rstrip(b"\r")), len(fields.rstrip(b"\r\n")))
-        if end and self._checked < len(line + end) and not _LINE.match(part):
-            raise Refusal(400, *_BAD_LINE)
-        self._checked = len(part)
-
-    def _check_size(self, line_bytes: int, fields_bytes: int) -> None:
-        limits = self._limits
-        if line_bytes > limits.request_line_bytes:
-            raise Refusal(414, "target_too_long", f"Send at most {limits.request_line_bytes} bytes of request line.")
-        if fields_bytes > limits.header_bytes:
-            raise Refusal(431, "headers_too_large", f"Send at most {limits.header_bytes} bytes of headers.")
-
-    def _begin(self, method_bytes: bytes, target_bytes: bytes, minor: bytes, block: bytes) -> Request:
-        if block.count(b"\n") > self._limits.header_count:
-            raise Refusal(431, "too_many_headers", f"Send at most {self._limits.header_count} headers.")
-        fields = self._fields(block)
-        method = method_bytes.decode("ascii")
-        if method not in METHODS:
-            raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
-        if fields.body_bytes > self._limits.body_bytes:
-            raise Refusal(413, "body_too_large", f"Send at most {self._limits.body_bytes} bytes of body.")
-        self.keep_alive = minor == b"1" if fields.persistent is None else fields.persistent
-        self.expects_continue = fields.expects_continue and minor == b"1"
-        self._wanted = fields.body_bytes
-        target = target_bytes.decode("latin-1")
-        path, query = split_target(method, target)
-        self._request = Request(method, target, path, query, fields.headers)
+        self.keep_alive = head.keep_alive
+        self.expects_continue = head.expects_continue
+        self._wanted = head.body_bytes
+        self._request = Request(head.method, head.target, head.path, head.query, head.headers)
         return self._request
 
 

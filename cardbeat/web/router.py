@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.web.message import NO_STORE, Request, Response
+from cardbeat.web.message import Request, Response
 
 log = logging.getLogger(__name__)
 
@@ -68,14 +68,13 @@ class Router:
         """The answer if the route can give it without waiting, else None."""
         try:
             quick = self.find(request).quick
-            response = quick(request) if quick else None
-            return response and self._finish(request, response)
+            return quick(request) if quick else None
         except Exception as error:
             return self.refuse(request, error)
 
     def _made(self, request: Request, make: Callable[[], Response]) -> Response:
         try:
-            return self._finish(request, make())
+            return make()
         except Exception as error:
             return self.refuse(request, error)
 
@@ -110,11 +109,4 @@ class Router:
         if not isinstance(error, Refusal):
             log.error("request %s failed", request.id, exc_info=error)
             error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")
-        return self._finish(request, Response.refusal(error))
-
-    @staticmethod
-    def _finish(request: Request, response: Response) -> Response:
-        response.headers.setdefault("Cache-Control", NO_STORE)
-        response.headers["X-Content-Type-Options"] = "nosniff"
-        response.headers["X-Request-Id"] = request.id
-        return response
+        return Response.refusal(error)

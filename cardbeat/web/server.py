@@ -23,7 +23,7 @@ from cardbeat.web.forwarded import client_address, is_trusted, parse_address
 from cardbeat.web.listener import connection_limit, listening_socket
 from cardbeat.web.mailbox import Mailbox
 from cardbeat.web.message import Request, Response
-from cardbeat.web.reader import Reader, read_fields
+from cardbeat.web.reader import Heads, Reader
 from cardbeat.web.router import Router
 from cardbeat.web.wire import CONTINUE, response_head
 from cardbeat.web.workers import Workers
@@ -41,7 +41,6 @@ ACCEPT_PAUSE_SECONDS: Final = 0.1
 TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
-CACHED_HEADER_BLOCKS: Final = 256
 
 
 class Server(ThreadingHTTPServer):
@@ -74,7 +73,7 @@ class Server(ThreadingHTTPServer):
         self._workers = Workers(workers)
         self._mailbox = Mailbox()
         self._access = AccessLog()
-        self._fields = lru_cache(CACHED_HEADER_BLOCKS)(read_fields)
+        self._heads = Heads(limits)
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
         self._date = ""
@@ -219,8 +218,7 @@ class Server(ThreadingHTTPServer):
         client.setblocking(False)
         peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
-        reader = Reader(self._limits, self._fields)
-        connection = Connection(client, peer, trusted=trusted, reader=reader, selector=self._selector)
+        connection = Connection(client, peer, trusted=trusted, reader=Reader(self._heads), selector=self._selector)
         connection.enter(self._new, self._now)
         # The request has often come already: reading at once spares a client of one request the selector.
         self._guarded(connection)
@@ -313,10 +311,10 @@ class Server(ThreadingHTTPServer):
     def _reply(self, connection: Connection, request: Request, response: Response, *, keep_alive: bool) -> bool:
         """Send and note an answer. Whether all of it is on its way."""
         try:
-            head = response_head(response, self._date, keep_alive)
+            head = response_head(response, request.id, self._date, keep_alive)
         except Exception as error:
             response = self.router.refuse(request, error)
-            head = response_head(response, self._date, keep_alive)
+            head = response_head(response, request.id, self._date, keep_alive)
         sent = self._send(connection, head, b"" if request.method == "HEAD" else response.body)
         seconds = time.monotonic() - request.received_at
         self._access.note(request, response, seconds)

@@ -1,32 +1,32 @@
 """Ours and the peers side by side: a small answer, a stored card, and one connection for each request.
 
-Needs `pip install "uvicorn[standard]" starlette waitress` and `apt-get install nginx-light wrk`. Run from the
-top of the tree as `python -m tests.bench.peers [SECONDS]`: every server on the first CPU, wrk on the second, all with
-their access logs. On a shared machine the requests for each second of CPU are the fairer figure.
+Needs `pip install "uvicorn[standard]" starlette waitress pillow` and `apt-get install nginx-light wrk`. Run from the
+top of the tree as `python -m tests.bench.peers [SECONDS [pinned]]`. Ours serves a card it has drawn and `/robots.txt`,
+the peers the same bytes; every server is started as its documents say, wrk has the second CPU, and all but waitress,
+which has none, write an access log. With `pinned` every server has the first CPU to itself: threads that share the
+interpreter's lock, such as waitress's, are faster there.
+On a shared machine the requests for each second of CPU are the fairer figure.
 """
 
 import contextlib
-import logging
 import re
 import signal
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Route, Router
-from cardbeat.web.server import Server
 from tests.bench.running import cpu_seconds, free_port, wait_for
 
-CARD = bytes(range(256)) * 240
-SMALL = b'{"status":"on_time","recovered":false}'
-PEERS = ("cardbeat", "uvicorn", "waitress", "nginx")
+SMALL = "/robots.txt"
+CARD = "/og?title=Designing+reliable+background+jobs+with+nothing+but+SQLite&template=blog&author=Ada+Lovelace"
+PEERS = ("uvicorn", "waitress", "nginx")
 WORKLOADS = (
-    ("small, kept", "/small", ()),
-    ("card, kept", "/card", ()),
-    ("small, closed", "/small", ("Connection: close",)),
+    ("small, kept", "small", ()),
+    ("card, kept", "card", ()),
+    ("small, closed", "small", ("Connection: close",)),
 )
 
 NGINX = """
@@ -44,69 +44,58 @@ http {{
 """
 
 
-def cardbeat(port: int) -> None:
-    def small(_: Request) -> Response:
-        return Response(200, SMALL, {"Content-Type": "application/json"})
-
-    def card(_: Request) -> Response:
-        return Response(200, CARD, {"Content-Type": "image/png", "X-Cache": "HIT"})
-
-    logging.basicConfig(level=logging.INFO)
-    router = Router([Route("GET", "/small", small, small), Route("GET", "/card", card, card)])
-    Server(router, "127.0.0.1", port).serve_forever()
-
-
-def uvicorn(port: int) -> None:
+def uvicorn(port: int, folder: Path) -> None:
     import starlette.applications
     import starlette.requests
     import starlette.responses
     import starlette.routing
     import uvicorn
 
+    bodies = {name: (folder / name).read_bytes() for name in ("small", "card")}
+
     async def small(_: starlette.requests.Request) -> starlette.responses.Response:
-        return starlette.responses.Response(SMALL, media_type="application/json")
+        return starlette.responses.Response(bodies["small"], media_type="text/plain")
 
     async def card(_: starlette.requests.Request) -> starlette.responses.Response:
-        return starlette.responses.Response(CARD, media_type="image/png", headers={"X-Cache": "HIT"})
+        return starlette.responses.Response(bodies["card"], media_type="image/png", headers={"X-Cache": "HIT"})
 
     routes = [starlette.routing.Route("/small", small), starlette.routing.Route("/card", card)]
     uvicorn.run(starlette.applications.Starlette(routes=routes), port=port, log_level="info")
 
 
-def waitress(port: int) -> None:
+def waitress(port: int, folder: Path) -> None:
     import waitress
 
+    bodies = {f"/{name}": (folder / name).read_bytes() for name in ("small", "card")}
+
     def app(environ, start_response):
-        body = SMALL if environ["PATH_INFO"] == "/small" else CARD
+        body = bodies[environ["PATH_INFO"]]
         start_response("200 OK", [("Content-Type", "image/png"), ("Content-Length", str(len(body)))])
         return [body]
 
     waitress.serve(app, host="127.0.0.1", port=port)
 
 
-def nginx(port: int) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "small").write_bytes(SMALL)
-        (folder / "card").write_bytes(CARD)
-        (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
-        process = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf")])
-        with contextlib.suppress(KeyboardInterrupt):
-            process.wait()
-        process.terminate()
+def nginx(port: int, folder: Path) -> None:
+    folder.chmod(0o755)
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
+    process = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf")])
+    with contextlib.suppress(KeyboardInterrupt):
         process.wait()
+    process.terminate()
+    process.wait()
 
 
 @contextlib.contextmanager
-def running(peer: str) -> Iterator[tuple[int, int]]:
-    """A peer on the first CPU: its port and process id."""
-    port = free_port()
-    command = ["taskset", "-c", "0", sys.executable, "-m", "tests.bench.peers", peer, str(port)]
-    with tempfile.TemporaryFile() as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+def running(*command: str, pinned: bool) -> Iterator[subprocess.Popen[bytes]]:
+    pin = ["taskset", "-c", "0"] if pinned else []
+    with (
+        tempfile.TemporaryFile() as log,
+        subprocess.Popen([*pin, sys.executable, "-m", *command], stdout=log, stderr=log) as process,
+    ):
         try:
-            wait_for(port)
-            yield port, process.pid
+            wait_for(int(command[-1]))
+            yield process
         finally:
             process.send_signal(signal.SIGINT)
             process.wait(10)
@@ -125,20 +114,44 @@ def measure(port: int, pid: int, path: str, headers: tuple[str, ...], seconds: i
     return float(re.search(r"Requests/sec:\s*([\d.]+)", output)[1]), done / used
 
 
-def compare(seconds: int) -> None:
-    results = {}
-    for peer in PEERS:
-        with running(peer) as (port, pid):
-            results[peer] = [measure(port, pid, path, headers, seconds) for _, path, headers in WORKLOADS]
+def measure_all(port: int, pid: int, paths: dict[str, str], seconds: int) -> list[tuple[float, float]]:
+    return [measure(port, pid, paths[name], headers, seconds) for _, name, headers in WORKLOADS]
+
+
+def measure_ours(folder: Path, seconds: int, *, pinned: bool) -> list[tuple[float, float]]:
+    """Leaves what it served in the folder, for the peers."""
+    create = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(folder / "data")]
+    key = re.search(r"sk_\S+", subprocess.run(create, capture_output=True, text=True, check=True).stdout)[0]
+    port = free_port()
+    with running("cardbeat", "--data", str(folder / "data"), "--port", str(port), pinned=pinned) as process:
+        paths = {"small": SMALL, "card": f"{CARD}&key={key}"}
+        for name, path in paths.items():
+            for _ in range(2):
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
+                    (folder / name).write_bytes(answer.read())
+        return measure_all(port, process.pid, paths, seconds)
+
+
+def compare(seconds: int, *, pinned: bool) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        all_ours = measure_ours(folder, seconds, pinned=pinned)
+        results = {}
+        for peer in PEERS:
+            port = free_port()
+            with running("tests.bench.peers", peer, name, str(port), pinned=pinned) as process:
+                paths = {"small": "/small", "card": "/card"}
+                results[peer] = measure_all(port, process.pid, paths, seconds)
+        print(f"card of {(folder / 'card').stat().st_size / 1000:.1f} KB, {'pinned' if pinned else 'as started'}")
     for number, (name, _, _) in enumerate(WORKLOADS):
         for unit, what in enumerate(("a second", "a CPU second")):
-            ours = results["cardbeat"][number][unit]
-            ratios = (f"{ours / results[peer][number][unit]:6.2f} x {peer}" for peer in PEERS[1:])
+            ours = all_ours[number][unit]
+            ratios = (f"{ours / results[peer][number][unit]:6.2f} x {peer}" for peer in PEERS)
             print(f"{name:13} {ours:8.0f} {what:12}", *ratios)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        {"cardbeat": cardbeat, "uvicorn": uvicorn, "waitress": waitress, "nginx": nginx}[sys.argv[1]](int(sys.argv[2]))
+    if len(sys.argv) == 4:
+        {"uvicorn": uvicorn, "waitress": waitress, "nginx": nginx}[sys.argv[1]](int(sys.argv[3]), Path(sys.argv[2]))
     else:
-        compare(int(sys.argv[1]) if len(sys.argv) > 1 else 5)
+        compare(int(sys.argv[1]) if len(sys.argv) > 1 else 5, pinned="pinned" in sys.argv)

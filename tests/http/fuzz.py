@@ -6,7 +6,7 @@ from random import Random
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
-from cardbeat.web.reader import Reader
+from cardbeat.web.reader import Heads, Reader
 from tests.http.malformed import MALFORMED, get, post
 
 _GOOD = (
@@ -36,7 +36,7 @@ def mangled(chance: Random) -> bytes:
 
 def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
     """The requests that a reader finds in a stream, and what it refused in the end."""
-    reader = Reader(HttpLimits())
+    reader = Reader(Heads(HttpLimits()))
     requests = []
     try:
         for piece in pieces:

@@ -6,7 +6,7 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.web.message import Request
-from cardbeat.web.reader import Reader, split_target
+from cardbeat.web.reader import Heads, Reader, split_target
 from tests.http.fuzz import mangled, read_all
 from tests.http.malformed import HOST, MALFORMED, get, post
 
@@ -72,14 +72,14 @@ def test_requests_are_cut_apart_however_they_arrive() -> None:
     ],
 )
 def test_the_connection_lives_as_the_client_asks(head: bytes, keep_alive: bool) -> None:
-    reader = Reader(LIMITS)
+    reader = Reader(Heads(LIMITS))
     reader.feed(head)
     assert reader.next()
     assert reader.keep_alive is keep_alive
 
 
 def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
-    reader = Reader(LIMITS)
+    reader = Reader(Heads(LIMITS))
     reader.feed(post(b"Content-Length: 2", b"Expect: 100-Continue"))
     assert reader.next() is None
     assert reader.in_body

@@ -8,14 +8,21 @@ from cardbeat.web.wire import response_head
 
 
 def on_the_wire(response: Response) -> bytes:
-    return response_head(response, "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True)
+    return response_head(response, "a-1", "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True)
 
 
 def test_a_response_has_its_length_and_one_empty_line() -> None:
     assert on_the_wire(Response(200, b"body", {"ETag": '"1"'})) == (
         b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
-        b'ETag: "1"\r\nContent-Length: 4\r\n\r\n'
+        b'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nETag: "1"\r\nX-Request-Id: a-1\r\n'
+        b"Content-Length: 4\r\n\r\n"
     )
+
+
+def test_a_response_may_be_kept_where_it_says_so() -> None:
+    head = on_the_wire(Response(200, b"", {"Cache-Control": "public"}))
+    assert head.count(b"Cache-Control") == 1
+    assert b"Cache-Control: public\r\n" in head
 
 
 @pytest.mark.parametrize("status", [204, 304])
