@@ -3,9 +3,7 @@
 import os
 import re
 from collections import OrderedDict
-from collections.abc import Mapping
-from functools import lru_cache
-from types import MappingProxyType
+from math import nan
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
@@ -25,6 +23,9 @@ KNOWN_TARGETS = 1024
 MAX_KNOWN_TARGET = 2048
 """Longer ones are asked in full each time, so that a few hundred thousand of them can't fill the memory."""
 
+_ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
+"""Crawlers are welcome: they are who cards are drawn for."""
+
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
@@ -39,11 +40,13 @@ class CardRoutes:
         self._flights: SingleFlight[tuple[StoredCard, bool]] = SingleFlight()
         self._turns = Turns(os.cpu_count() or 1, WAITING_RENDERS, WAIT_SECONDS)
         self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._moment = nan
+        self._good: dict[str, tuple[StoredCard, Response]] = {}
 
     def routes(self) -> list[Route]:
         return [
             Route("GET", "/og", self.card, quick=self.quick_card),
-            Route("GET", "/robots.txt", robots, quick=robots),
+            Route("GET", "/robots.txt", lambda _: _ROBOTS, quick=lambda _: _ROBOTS),
         ]
 
     def card(self, request: Request) -> Response:
@@ -62,13 +65,26 @@ class CardRoutes:
         return respond(request, stored, "MISS" if first and rendered else "HIT")
 
     def quick_card(self, request: Request) -> Response | None:
-        """A stored card that is in memory, for a key that is still good."""
-        name, value = self._known.get(request.target, ("", ""))
-        stored = self._store.get_hot(name) if name else None
-        if stored is None:
+        """A stored card that is in memory, for a key that is still good. Only for the server's own thread."""
+        # What was good for one of the requests that came together is good for all of them.
+        if self._moment != request.received_at:
+            self._moment = request.received_at
+            self._good.clear()
+        good = self._good.get(request.target) or self._find_good(request.target)
+        if good is None:
             return None
-        key = self._keys.find(value)
-        return respond(request, stored, "HIT") if key and key.scope == CARDS else None
+        card, whole = good
+        is_plain = "if-none-match" not in request.headers and "range" not in request.headers
+        return whole if is_plain else respond(request, card, "HIT")
+
+    def _find_good(self, target: str) -> tuple[StoredCard, Response] | None:
+        name, value = self._known.get(target, ("", ""))
+        card = self._store.get_hot(name) if name else None
+        key = self._keys.find(value) if card else None
+        if card is None or key is None or key.scope != CARDS:
+            return None
+        self._good[target] = card, _whole(card, "HIT")
+        return self._good[target]
 
     def _make(self, name: str, card: Card, key: Key) -> tuple[StoredCard, bool]:
         """The card, and whether it was rendered: another flight may have landed since this one looked."""
@@ -96,37 +112,30 @@ class CardRoutes:
             self._known.popitem(last=False)
 
 
-def robots(request: Request) -> Response:
-    """Crawlers are welcome: they are who cards are drawn for."""
-    return Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
-
-
 def respond(request: Request, card: StoredCard, cache: str) -> Response:
     """The card, the part of it asked for, or 304. Raises `Refusal` 416."""
-    headers = _headers(card.digest, card.missing_glyphs, cache)
-    etag = headers["ETag"]
+    whole = _whole(card, cache)
+    etag = whole.headers["ETag"]
     if request.names_tag("if-none-match", etag):
-        return Response(304, b"", headers)
+        return Response(304, b"", whole.headers)
     part = byte_range(request, len(card.png), etag)
     if part is None:
-        return Response(200, card.png, headers)
+        return whole
     first, last = part
     content_range = f"bytes {first}-{last}/{len(card.png)}"
-    return Response(206, card.png[first : last + 1], {**headers, "Content-Range": content_range})
+    return Response(206, card.png[first : last + 1], {**whole.headers, "Content-Range": content_range})
 
 
-@lru_cache(KNOWN_TARGETS)
-def _headers(digest: str, missing_glyphs: int, cache: str) -> Mapping[str, str]:
-    return MappingProxyType(
-        {
-            "Content-Type": "image/png",
-            "Cache-Control": "public, max-age=31536000, immutable",
-            "ETag": f'"{digest}"',
-            "X-Cache": cache,
-            "X-Missing-Glyphs": str(missing_glyphs),
-            "Accept-Ranges": "bytes",
-        }
-    )
+def _whole(card: StoredCard, cache: str) -> Response:
+    headers = {
+        "Content-Type": "image/png",
+        "Cache-Control": "public, max-age=31536000, immutable",
+        "ETag": f'"{card.digest}"',
+        "X-Cache": cache,
+        "X-Missing-Glyphs": str(card.missing_glyphs),
+        "Accept-Ranges": "bytes",
+    }
+    return Response(200, card.png, headers)
 
 
 def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | None:

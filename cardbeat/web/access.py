@@ -74,9 +74,9 @@ def access_line(request: Request, response: Response, seconds: float) -> str:
 
 def shown_path(request: Request) -> str:
     """The route's pattern, or the path with what may be a secret cut; of a query, that there is one."""
-    path, mark, _ = request.target.partition("?")
     if request.pattern:
-        return request.pattern + mark
+        return request.pattern + "?" if "?" in request.target else request.pattern
+    path, mark, _ = request.target.partition("?")
     shown = "/".join(_cut(segment) for segment in path[:200].split("/"))
     return shown.encode("ascii", "backslashreplace").decode() + mark
 

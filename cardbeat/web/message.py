@@ -3,6 +3,7 @@
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from math import nan
 from typing import Any
 
 from cardbeat.errors import Invalid, Refusal
@@ -17,7 +18,8 @@ class Request:
     `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what
     follows the first `?`, still encoded. Header names are in lower case; a repeated header's values are joined
     with `, `. `client` is the caller's address, the forwarded one behind a trusted proxy.
-    `pattern` is the matched route's. `received_at` is when it was whole, in seconds of the monotonic clock.
+    `pattern` is the matched route's. `received_at` is when it had come, in seconds of the monotonic clock; requests
+    that came together share it.
     """
 
     method: str
@@ -30,7 +32,7 @@ class Request:
     id: str = "-"
     params: dict[str, str] = field(default_factory=dict)
     pattern: str | None = None
-    received_at: float = 0
+    received_at: float = nan
 
     def names_tag(self, header: str, etag: str) -> bool:
         """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.
@@ -66,7 +68,7 @@ class Request:
 
 @dataclass(slots=True)
 class Response:
-    """What to answer. `headers` may be shared with other answers.
+    """What to answer, to one request or to many.
 
     The server adds `Content-Length`, `Date`, `Connection`, `X-Request-Id`, `X-Content-Type-Options` and, where
     there is none, `Cache-Control: no-store`, and leaves the body out for HEAD.
@@ -75,6 +77,8 @@ class Response:
     status: int = 200
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
+    lines: bytes = field(default=b"", compare=False, repr=False)
+    """The headers as they are written, once that has been done."""
 
     @classmethod
     def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":

@@ -215,6 +215,7 @@ class Server(ThreadingHTTPServer):
         return False
 
     def _welcome(self, client: socket.socket, address: str) -> None:
+        self._now = time.monotonic()
         client.setblocking(False)
         peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
@@ -259,7 +260,7 @@ class Server(ThreadingHTTPServer):
             answered = True
 
     def _name(self, connection: Connection, request: Request) -> None:
-        self._now = request.received_at = time.monotonic()
+        request.received_at = self._now
         request.id = f"{self._id_prefix}-{next(self._ids):x}"
         request.client = connection.peer
         if connection.trusted:
@@ -285,6 +286,8 @@ class Server(ThreadingHTTPServer):
 
     def _open_mail(self) -> None:
         for call in self._mailbox.take():
+            # What a client sends once it has this answer did not come with what was waiting before.
+            self._now = time.monotonic()
             call()
 
     def _hand_back(self, request: Request, make: Callable[[], Response], connection: Connection) -> None:

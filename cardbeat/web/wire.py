@@ -14,27 +14,24 @@ _NO_LENGTH: Final = (204, 304)
 
 def response_head(response: Response, request_id: str, date: str, keep_alive: bool) -> bytes:
     """All of an answer that goes before its body. Raises `ValueError` for a header that would break the framing."""
-    length = b"" if response.status in _NO_LENGTH else b"Content-Length: %d\r\n" % len(response.body)
-    first = _first_lines(response.status, date, keep_alive)
-    return b"%s%sX-Request-Id: %s\r\n%s\r\n" % (
-        first,
-        _block(tuple(response.headers.items())),
-        request_id.encode("ascii"),
-        length,
-    )
+    if not response.lines:
+        response.lines = _lines(response)
+    start = _start(response.status, date, keep_alive)
+    return b"%sX-Request-Id: %s\r\n%s" % (start, request_id.encode("ascii"), response.lines)
 
 
 @lru_cache(64)
-def _first_lines(status: int, date: str, keep_alive: bool) -> bytes:
+def _start(status: int, date: str, keep_alive: bool) -> bytes:
     connection = "keep-alive" if keep_alive else "close"
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {date}\r\nConnection: {connection}\r\n".encode()
 
 
-@lru_cache(512)
-def _block(headers: tuple[tuple[str, str], ...]) -> bytes:
-    """The header lines of an answer, and what every answer says."""
-    lines = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **dict(headers)}
-    block = "\r\n".join(map(": ".join, lines.items()))
-    if not block.count("\n") == block.count("\r") == len(lines) - 1:
+def _lines(response: Response) -> bytes:
+    """What of the head depends on the answer alone, up to the empty line."""
+    headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
+    if response.status not in _NO_LENGTH:
+        headers["Content-Length"] = str(len(response.body))
+    lines = "\r\n".join(map(": ".join, headers.items()))
+    if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
         raise ValueError("a header of the response holds a line end")
-    return block.encode("latin-1", "replace") + b"\r\n"
+    return lines.encode("latin-1", "replace") + b"\r\n\r\n"

@@ -14,8 +14,8 @@ def on_the_wire(response: Response) -> bytes:
 def test_a_response_has_its_length_and_one_empty_line() -> None:
     assert on_the_wire(Response(200, b"body", {"ETag": '"1"'})) == (
         b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
-        b'Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nETag: "1"\r\nX-Request-Id: a-1\r\n'
-        b"Content-Length: 4\r\n\r\n"
+        b"X-Request-Id: a-1\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        b'ETag: "1"\r\nContent-Length: 4\r\n\r\n'
     )
 
 
