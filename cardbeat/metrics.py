@@ -38,18 +38,22 @@ class Histogram:
     """Durations, counted by the smallest bound that each keeps."""
 
     def __init__(self) -> None:
-        self._counts = [0] * (len(BOUNDS_SECONDS) + 1)
-        self._sum_seconds = 0.0
+        self.counts = [0] * (len(BOUNDS_SECONDS) + 1)
+        self.sum_seconds = 0.0
 
     def observe(self, seconds: float) -> None:
-        self._counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
-        self._sum_seconds += seconds
+        self.counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
+        self.sum_seconds += seconds
+
+    def add(self, other: "Histogram") -> None:
+        self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
+        self.sum_seconds += other.sum_seconds
 
     def samples(self, labels: Labels) -> Iterable[Sample]:
-        totals = list(accumulate(self._counts))
+        totals = list(accumulate(self.counts))
         for bound, total in zip((*BOUNDS_SECONDS, "+Inf"), totals, strict=True):
             yield "_bucket", {**labels, "le": bound}, total
-        yield "_sum", labels, self._sum_seconds
+        yield "_sum", labels, self.sum_seconds
         yield "_count", labels, totals[-1]
 
 
@@ -57,44 +61,49 @@ class Answers:
     """Counts answers as the server gives them, in its one thread and so without a lock."""
 
     def __init__(self) -> None:
-        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        self._seconds: defaultdict[str, Histogram] = defaultdict(Histogram)
-        self._cards = {"HIT": 0, "MISS": 0}
+        self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
         self._pings = {False: 0, True: 0}
 
     def observe(self, method: str, pattern: str | None, status: int, seconds: float, response: Response) -> None:
-        route = pattern or "none"
-        self._requests[route, method, status] += 1
-        self._seconds[route].observe(seconds)
-        if cache := response.headers.get("X-Cache"):
-            self._cards[cache] += 1
-        elif route == PING and status == 200:
+        key = pattern, method, status, response.headers.get("X-Cache")
+        histogram = self._histograms.get(key)
+        if histogram is None:
+            histogram = self._histograms[key] = Histogram()
+        histogram.observe(seconds)
+        if pattern == PING and status == 200:
             self._pings[b'"recovered":true' in response.body] += 1
 
     def families(self) -> Iterable[str]:
+        requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        durations: defaultdict[str, Histogram] = defaultdict(Histogram)
+        cards = {"HIT": 0, "MISS": 0}
         # Copied, because the server counts on while another thread reads.
-        requests = sorted(self._requests.copy().items())
+        for (pattern, method, status, cache), histogram in self._histograms.copy().items():
+            route, count = pattern or "none", sum(histogram.counts)
+            requests[route, method, status] += count
+            durations[route].add(histogram)
+            if cache:
+                cards[cache] += count
         yield family(
             "cardbeat_http_requests_total",
             "counter",
             "Requests answered, by route, method and status.",
-            [("", {"route": route, "method": method, "status": code}, n) for (route, method, code), n in requests],
+            [
+                ("", {"route": route, "method": method, "status": code}, n)
+                for (route, method, code), n in sorted(requests.items())
+            ],
         )
         yield family(
             "cardbeat_http_request_duration_seconds",
             "histogram",
             "From a whole request to its answer, by route.",
-            [
-                sample
-                for route, seconds in sorted(self._seconds.copy().items())
-                for sample in seconds.samples({"route": route})
-            ],
+            [sample for route, sums in sorted(durations.items()) for sample in sums.samples({"route": route})],
         )
         yield family(
             "cardbeat_cards_total",
             "counter",
             "Cards answered, from the store (hit) or drawn for it (miss).",
-            [("", {"cache": cache.lower()}, n) for cache, n in self._cards.items()],
+            [("", {"cache": cache.lower()}, n) for cache, n in cards.items()],
         )
         yield family(
             "cardbeat_pings_total",

@@ -2,9 +2,9 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from selectors import EVENT_READ, BaseSelector
 from socket import socket
 
+from cardbeat.web.poller import READ, Poller
 from cardbeat.web.reader import Reader
 
 Act = Callable[["Connection"], None]
@@ -18,13 +18,13 @@ class Phase:
 
     __slots__ = ("events", "expired", "members", "ready", "seconds")
 
-    def __init__(self, seconds: float, ready: Act, expired: Act, events: int | None = EVENT_READ) -> None:
+    def __init__(self, seconds: float, ready: Act, expired: Act, events: int | None = READ) -> None:
         self.seconds = seconds
         self.ready = ready
         """What to do once one of the events has come."""
         self.expired = expired
         self.events = events
-        """What the selector wakes a member for; None leaves that as it is."""
+        """What the poller wakes a member for; None leaves that as it is."""
         self.members: OrderedDict[Connection, float] = OrderedDict()
 
     def overdue(self, now: float) -> Iterator["Connection"]:
@@ -39,9 +39,9 @@ class Phase:
 class Connection:
     """One client's socket, and how far its request or its answer has come."""
 
-    __slots__ = ("_selector", "_watched", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
+    __slots__ = ("_poller", "_watched", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
 
-    def __init__(self, client: socket, peer: str, *, trusted: bool, reader: Reader, selector: BaseSelector) -> None:
+    def __init__(self, client: socket, peer: str, *, trusted: bool, reader: Reader, poller: Poller) -> None:
         self.socket = client
         self.peer = peer
         self.trusted = trusted
@@ -52,7 +52,7 @@ class Connection:
         self.unsent: memoryview | None = None
         self.then: Act | None = None
         """What follows once everything is sent."""
-        self._selector = selector
+        self._poller = poller
         self._watched = 0
 
     def enter(self, phase: Phase, now: float) -> None:
@@ -64,16 +64,10 @@ class Connection:
             self.watch(phase.events)
 
     def watch(self, events: int) -> None:
-        """Let the selector wake this connection for `events`; 0 for nothing at all."""
-        if events == self._watched:
-            return
-        if not self._watched:
-            self._selector.register(self.socket, events, self)
-        elif events:
-            self._selector.modify(self.socket, events, self)
-        else:
-            self._selector.unregister(self.socket)
-        self._watched = events
+        """Let the poller wake this connection for `events`; 0 for nothing at all."""
+        if events != self._watched:
+            self._poller.watch(self.socket.fileno(), events, self)
+            self._watched = events
 
     def close(self) -> None:
         if self.phase:

@@ -3,7 +3,6 @@
 import errno
 import logging
 import secrets
-import selectors
 import socket
 import sys
 import time
@@ -23,8 +22,10 @@ from cardbeat.web.forwarded import client_address, is_trusted, parse_address
 from cardbeat.web.listener import connection_limit, listening_socket
 from cardbeat.web.mailbox import Mailbox
 from cardbeat.web.message import Request, Response
+from cardbeat.web.poller import READ, WRITE, Poller
 from cardbeat.web.reader import Heads, Reader
 from cardbeat.web.router import Router
+from cardbeat.web.shelf import Shelved
 from cardbeat.web.wire import CONTINUE, response_head
 from cardbeat.web.workers import Workers
 
@@ -80,14 +81,14 @@ class Server(ThreadingHTTPServer):
         self._now = self._checked_at = time.monotonic()
         self._accept_again_at = inf
         self._stop_by = inf
-        self._selector = selectors.DefaultSelector()
-        self._selector.register(self._mailbox.receiver, selectors.EVENT_READ, self._open_mail)
+        self._poller = Poller()
+        self._poller.watch(self._mailbox.receiver.fileno(), READ, self._open_mail)
         self._new = Phase(limits.header_seconds, self._read, self._time_out, events=None)
         self._header = Phase(limits.header_seconds, self._read, self._time_out)
         self._body = Phase(limits.body_seconds, self._read, self._time_out)
         self._idle = Phase(limits.idle_seconds, self._read, Connection.close)
         self._working = Phase(inf, self._pause, Connection.close, events=None)
-        self._writing = Phase(limits.write_seconds, self._write, Connection.close, events=selectors.EVENT_WRITE)
+        self._writing = Phase(limits.write_seconds, self._write, Connection.close, events=WRITE)
         self._lingering = Phase(limits.linger_seconds, self._drain, Connection.close)
         self._waiting = (self._idle, self._header, self._lingering, self._body, self._writing)
         """In the order in which they give way at the limit of open connections."""
@@ -129,14 +130,14 @@ class Server(ThreadingHTTPServer):
 
     def _turn(self, poll_interval: float) -> None:
         waiting = self.connections or self._accept_again_at < inf or self._stop_by < inf
-        ready = self._selector.select(poll_interval if waiting else None)
+        ready = self._poller.ready(poll_interval if waiting else None)
         self._now = time.monotonic()
         self._date = _http_date(int(time.time()))
-        for key, _ in ready:
-            if isinstance(key.data, Connection):
-                self._guarded(key.data)
+        for token in ready:
+            if isinstance(token, Connection):
+                self._guarded(token)
             else:
-                key.data()
+                token()
         if self._now - self._checked_at >= poll_interval:
             self._checked_at = self._now
             for phase in self._waiting:
@@ -157,11 +158,9 @@ class Server(ThreadingHTTPServer):
             connection.close()
 
     def _set_accepting(self, accepting: bool) -> None:
-        registered = self.socket.fileno() in self._selector.get_map()
-        if accepting and not registered:
-            self._selector.register(self.socket, selectors.EVENT_READ, self._accept)
-        elif not accepting and registered:
-            self._selector.unregister(self.socket)
+        listener = self.socket.fileno()
+        if accepting != self._poller.watches(listener):
+            self._poller.watch(listener, READ if accepting else 0, self._accept)
         self._accept_again_at = inf
 
     def _running(self) -> bool:
@@ -183,7 +182,7 @@ class Server(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Let go of the port and of what serving would have needed, whether it has served or not."""
         super().server_close()
-        self._selector.close()
+        self._poller.close()
         self._mailbox.close()
 
     def _accept(self) -> None:
@@ -219,9 +218,9 @@ class Server(ThreadingHTTPServer):
         client.setblocking(False)
         peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
-        connection = Connection(client, peer, trusted=trusted, reader=Reader(self._heads), selector=self._selector)
+        connection = Connection(client, peer, trusted=trusted, reader=Reader(self._heads), poller=self._poller)
         connection.enter(self._new, self._now)
-        # The request has often come already: reading at once spares a client of one request the selector.
+        # The request has often come already: reading at once spares a client of one request the poller.
         self._guarded(connection)
 
     def _pause(self, connection: Connection) -> None:
@@ -318,19 +317,29 @@ class Server(ThreadingHTTPServer):
         except Exception as error:
             response = self.router.refuse(request, error)
             head = response_head(response, request.id, self._date, keep_alive)
-        sent = self._send(connection, head, b"" if request.method == "HEAD" else response.body)
+        if request.method == "HEAD":
+            sent = self._send(connection, head)
+        else:
+            sent = self._send(connection, head, response.body, response.shelved)
         seconds = time.monotonic() - request.received_at
         self._access.note(request, response, seconds)
         if self.observe:
             self.observe(request.method, request.pattern, response.status, seconds, response)
         return sent
 
-    def _send(self, connection: Connection, data: bytes | memoryview, body: bytes = b"") -> bool:
+    def _send(
+        self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelved: Shelved | None = None
+    ) -> bool:
         """Send what the kernel takes at once. Whether that was all; the rest stays with the connection."""
         if 0 < len(body) < COPIED_BYTES:
             data, body = b"".join((data, body)), b""
         try:
-            sent = connection.socket.sendmsg((data, body)) if body else connection.socket.send(data)
+            if not body:
+                sent = connection.socket.send(data)
+            elif shelved:
+                sent = shelved.send(connection.socket, data)
+            else:
+                sent = connection.socket.sendmsg((data, body))
         except BlockingIOError:
             sent = 0
         if sent == len(data) + len(body):

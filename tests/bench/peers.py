@@ -14,14 +14,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.bench import cards
 from tests.bench.running import cpu_seconds, free_port, wait_for
 
 SMALL = "/robots.txt"
-CARD = "/og?title=Designing+reliable+background+jobs+with+nothing+but+SQLite&template=blog&author=Ada+Lovelace"
+CARD = "/og?" + urllib.parse.urlencode({**cards.CARD, "template": "blog", "theme": "light"})
 PEERS = ("uvicorn", "waitress", "nginx")
 WORKLOADS = (
     ("small, kept", "small", ()),

@@ -1,0 +1,66 @@
+"""Bodies that the kernel sends by itself."""
+
+import gc
+import os
+import socket
+
+import pytest
+
+from cardbeat.web.shelf import SHELVED, shelved
+
+BODY = bytes(range(256)) * 240
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    shelved.cache_clear()
+    yield
+    shelved.cache_clear()
+
+
+def test_a_shelved_body_arrives_behind_its_head() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        sent = shelved(BODY).send(near, b"head")
+        assert sent == 4 + len(BODY)
+        assert far.recv(sent, socket.MSG_WAITALL) == b"head" + BODY
+
+
+def test_what_the_kernel_does_not_take_is_told() -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        near.setblocking(False)
+        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
+        sent = shelved(BODY).send(near, b"head")
+        assert 4 <= sent < 4 + len(BODY)
+        assert far.recv(sent, socket.MSG_WAITALL) == (b"head" + BODY)[:sent]
+
+
+def test_a_client_that_has_left_is_told_of_by_the_head() -> None:
+    near, far = socket.socketpair()
+    with near:
+        far.close()
+        with pytest.raises(BrokenPipeError):
+            shelved(BODY).send(near, b"head")
+
+
+def test_only_the_newest_keep_a_descriptor() -> None:
+    before = descriptors()
+    for number in range(3 * SHELVED):
+        shelved(BODY + bytes([number]))
+    gc.collect()
+    assert descriptors() == before + SHELVED
+
+
+def test_without_descriptors_there_is_no_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_name: str) -> int:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(os, "memfd_create", full)
+    assert shelved(BODY) is None
+    monkeypatch.delattr(os, "memfd_create")
+    assert shelved(BODY + b"x") is None
