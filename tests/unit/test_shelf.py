@@ -31,13 +31,16 @@ def test_a_shelved_body_arrives_behind_its_head() -> None:
 
 
 def test_what_the_kernel_does_not_take_is_told() -> None:
-    near, far = socket.socketpair()
-    with near, far:
-        near.setblocking(False)
-        near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8192)
-        sent = shelved(BODY).send(near, b"head")
-        assert 4 <= sent < 4 + len(BODY)
-        assert far.recv(sent, socket.MSG_WAITALL) == (b"head" + BODY)[:sent]
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.socket() as far:
+        far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        far.connect(listener.getsockname())
+        near, _ = listener.accept()
+        with near:
+            near.setblocking(False)
+            near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            sent = shelved(BODY).send(near, b"head")
+            assert 4 <= sent < 4 + len(BODY)
+            assert far.recv(sent, socket.MSG_WAITALL) == (b"head" + BODY)[:sent]
 
 
 def test_a_client_that_has_left_is_told_of_by_the_head() -> None:
