@@ -76,7 +76,7 @@ class CardRoutes:
         if good is None:
             return None
         card, whole = good
-        if known:
+        if known and whole.shelved is None:
             whole.shelved = shelved(card.png)
         is_plain = "if-none-match" not in request.headers and "range" not in request.headers
         return whole if is_plain else respond(request, card, "HIT")

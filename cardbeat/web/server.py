@@ -74,6 +74,7 @@ class Server(ThreadingHTTPServer):
         self._workers = Workers(workers)
         self._mailbox = Mailbox()
         self._access = AccessLog()
+        self._answered: list[tuple[Request, Response, float]] = []
         self._heads = Heads(limits)
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
@@ -145,6 +146,7 @@ class Server(ThreadingHTTPServer):
                     self._guarded(connection, phase.expired)
         if self._accept_again_at <= self._now:
             self._set_accepting(True)
+        self._note_answers()
 
     def _guarded(self, connection: Connection, act: Act | None = None) -> None:
         """Do `act`, or what the phase says. Whatever goes wrong with one connection ends that one alone."""
@@ -321,11 +323,16 @@ class Server(ThreadingHTTPServer):
             sent = self._send(connection, head)
         else:
             sent = self._send(connection, head, response.body, response.shelved)
-        seconds = time.monotonic() - request.received_at
-        self._access.note(request, response, seconds)
-        if self.observe:
-            self.observe(request.method, request.pattern, response.status, seconds, response)
+        self._answered.append((request, response, time.monotonic() - request.received_at))
         return sent
+
+    def _note_answers(self) -> None:
+        """Log and count what was answered, in one go: between two answers it would take several times as long."""
+        for request, response, seconds in self._answered:
+            self._access.note(request, response, seconds)
+            if self.observe:
+                self.observe(request.method, request.pattern, response.status, seconds, response)
+        self._answered.clear()
 
     def _send(
         self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelved: Shelved | None = None
