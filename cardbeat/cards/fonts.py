@@ -138,7 +138,7 @@ class Faces:
 class Fonts:
     """The slices in the order they are asked, and their opened faces. Any number of threads may use one."""
 
-    def __init__(self, max_bytes: int = 1_200_000, shaping: bool | None = None) -> None:
+    def __init__(self, max_bytes: int = 700_000, shaping: bool | None = None) -> None:
         """`shaping` False does without Raqm even where it is there."""
         self.shaping = bool(features.check("raqm")) if shaping is None else shaping
         every = self._read_index()

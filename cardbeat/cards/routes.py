@@ -1,8 +1,8 @@
 """GET /og and GET /robots.txt (CONTRACT 3)."""
 
-import os
 import re
 from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from math import nan
 
 from cardbeat.cards.render import Renderer
@@ -39,7 +39,10 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._flights: SingleFlight[tuple[StoredCard, bool]] = SingleFlight()
-        self._turns = Turns(os.cpu_count() or 1, WAITING_RENDERS, WAIT_SECONDS)
+        self._turns = Turns(1, WAITING_RENDERS, WAIT_SECONDS)
+        # One thread draws. Two would wait for one another at the interpreter's lock and be slower than one, and each
+        # thread that has drawn keeps some megabytes of memory for itself.
+        self._painter = ThreadPoolExecutor(1, "painter")
         self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._moment = nan
         self._good: dict[str, tuple[StoredCard, Response]] = {}
@@ -97,7 +100,7 @@ class CardRoutes:
             return stored, False
         self._take_render(key)
         with self._turns.turn():
-            drawing = self._renderer.render(card)
+            drawing = self._painter.submit(self._renderer.render, card).result()
         stored = seal(name, drawing.png, drawing.missing_glyphs)
         self._store.put(name, stored)
         return stored, True

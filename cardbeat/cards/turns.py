@@ -1,4 +1,4 @@
-"""Whose turn it is to render: each card once, and no more of them at a time than there are cores."""
+"""Whose turn it is to render: each card once, and only so many at a time."""
 
 import contextlib
 import threading

@@ -30,7 +30,7 @@ _BAD_LINE: Final = (
     "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
 )
 _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
-_REMEMBERED_HEADS: Final = 512
+_REMEMBERED_HEADS: Final = 128
 _REMEMBERED_BYTES: Final = 1024
 _SINGLE: Final = frozenset({"host", "content-length"})
 
