@@ -270,12 +270,15 @@ class Server(ThreadingHTTPServer):
     def _await(self, connection: Connection, *, answered: bool) -> None:
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
         reader = connection.reader
-        phase = self._body if reader.in_body else self._header if reader.has_part or not answered else self._idle
+        if answered and not reader.has_part:
+            return connection.enter(self._idle, self._now)
+        phase = self._body if reader.in_body else self._header
         if answered or phase is not connection.phase:
             connection.enter(phase, self._now)
         if reader.expects_continue:
             reader.expects_continue = False
             connection.socket.send(CONTINUE)
+        return None
 
     def _work(self, connection: Connection, request: Request) -> None:
         """In a worker thread: make the answer, and give it back to the thread that owns the connection."""

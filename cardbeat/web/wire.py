@@ -17,7 +17,7 @@ def response_head(response: Response, request_id: str, date: str, keep_alive: bo
     if not response.lines:
         response.lines = _lines(response)
     start = _start(response.status, date, keep_alive)
-    return b"%sX-Request-Id: %s\r\n%s" % (start, request_id.encode("ascii"), response.lines)
+    return b"".join((start, b"X-Request-Id: ", request_id.encode("ascii"), b"\r\n", response.lines))
 
 
 @lru_cache(64)
