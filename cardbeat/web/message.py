@@ -33,7 +33,7 @@ class Request:
     id: str = "-"
     params: dict[str, str] = field(default_factory=dict)
     pattern: str | None = None
-    received_at: float = nan
+    received_at: float = field(default=nan, compare=False)
 
     def names_tag(self, header: str, etag: str) -> bool:
         """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.
