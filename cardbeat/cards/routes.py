@@ -15,7 +15,6 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
-from cardbeat.web.shelf import shelved
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
@@ -74,13 +73,10 @@ class CardRoutes:
         if self._moment != request.received_at:
             self._moment = request.received_at
             self._good.clear()
-        known = self._good.get(request.target)
-        good = known or self._find_good(request.target)
+        good = self._good.get(request.target) or self._find_good(request.target)
         if good is None:
             return None
         card, whole = good
-        if known and whole.shelved is None:
-            whole.shelved = shelved(card.png)
         is_plain = "if-none-match" not in request.headers and "range" not in request.headers
         return whole if is_plain else respond(request, card, "HIT")
 

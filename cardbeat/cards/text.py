@@ -214,10 +214,10 @@ class Paragraph:
         return end
 
     def _width_em(self, start: int, end: int) -> float:
-        width = 0.0
-        for slice_, level, texts in self._runs(self._glyphs[start:end], self._levels[start:end]):
-            width += self._fonts.width_em(slice_, self._weight, texts, bool(level % 2)) * self._factors.get(slice_, 1)
-        return width
+        return sum(
+            self._fonts.width_em(slice_, self._weight, texts, bool(level % 2)) * self._factors.get(slice_, 1)
+            for slice_, level, texts in self._runs(self._glyphs[start:end], self._levels[start:end])
+        )
 
     def _shaping_factors(self) -> dict[Slice, float]:
         samples: dict[Slice, tuple[int, list[str]]] = {}

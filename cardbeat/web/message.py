@@ -7,7 +7,6 @@ from math import nan
 from typing import Any
 
 from cardbeat.errors import Invalid, Refusal
-from cardbeat.web.shelf import Shelved
 
 NO_STORE = "no-store"
 
@@ -80,8 +79,6 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     lines: bytes = field(default=b"", compare=False, repr=False)
     """The headers as they are written, once that has been done."""
-    shelved: Shelved | None = field(default=None, compare=False, repr=False)
-    """The body where the kernel can send it from, for one that many ask for."""
 
     @classmethod
     def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":

@@ -1,7 +1,6 @@
 """Which sockets are ready. The standard library's `selectors` would cost as much again as the kernel's own answer."""
 
 import select
-from collections.abc import Callable
 from typing import Any, Final
 
 READ: Final = select.POLLIN
@@ -13,12 +12,9 @@ class Poller:
 
     def __init__(self) -> None:
         self._tokens: dict[int, Any] = {}
-        self._close: Callable[[], None] | None = None
         if hasattr(select, "epoll"):
-            epoll = select.epoll()
-            self._poll: Any = epoll
+            self._poll: Any = select.epoll()
             self._per_second = 1
-            self._close = epoll.close
         else:
             self._poll = select.poll()
             self._per_second = 1000
@@ -43,5 +39,5 @@ class Poller:
         return [self._tokens[descriptor] for descriptor, _ in self._poll.poll(timeout)]
 
     def close(self) -> None:
-        if self._close:
-            self._close()
+        if hasattr(self._poll, "close"):
+            self._poll.close()

@@ -25,7 +25,7 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.poller import READ, WRITE, Poller
 from cardbeat.web.reader import Heads, Reader
 from cardbeat.web.router import Router
-from cardbeat.web.shelf import Shelved
+from cardbeat.web.shelf import Shelved, shelved
 from cardbeat.web.wire import CONTINUE, response_head
 from cardbeat.web.workers import Workers
 
@@ -317,6 +317,7 @@ class Server(ThreadingHTTPServer):
 
     def _reply(self, connection: Connection, request: Request, response: Response, *, keep_alive: bool) -> bool:
         """Send and note an answer. Whether all of it is on its way."""
+        is_wanted = bool(response.lines) and len(response.body) >= COPIED_BYTES
         try:
             head = response_head(response, request.id, self._date, keep_alive)
         except Exception as error:
@@ -325,7 +326,8 @@ class Server(ThreadingHTTPServer):
         if request.method == "HEAD":
             sent = self._send(connection, head)
         else:
-            sent = self._send(connection, head, response.body, response.shelved)
+            # What is given again is worth laying out for the kernel.
+            sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
         self._answered.append((request, response, time.monotonic() - request.received_at))
         return sent
 
@@ -338,7 +340,7 @@ class Server(ThreadingHTTPServer):
         self._answered.clear()
 
     def _send(
-        self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelved: Shelved | None = None
+        self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelf: Shelved | None = None
     ) -> bool:
         """Send what the kernel takes at once. Whether that was all; the rest stays with the connection."""
         if 0 < len(body) < COPIED_BYTES:
@@ -346,8 +348,8 @@ class Server(ThreadingHTTPServer):
         try:
             if not body:
                 sent = connection.socket.send(data)
-            elif shelved:
-                sent = shelved.send(connection.socket, data)
+            elif shelf:
+                sent = shelf.send(connection.socket, data)
             else:
                 sent = connection.socket.sendmsg((data, body))
         except BlockingIOError:

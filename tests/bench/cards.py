@@ -47,7 +47,7 @@ def _ours(template: str) -> dict[str, float]:
     first_ms = (time.perf_counter() - start) * 1000
     times = []
     for number in range(ROUNDS):
-        new = {name: _turned(CARD[name], number) for name in ("title", "description")}
+        new = {name: turned(CARD[name], number) for name in ("title", "description")}
         card = card_from({**CARD, **new, "template": template})
         start = time.perf_counter()
         drawing = renderer.render(card)
@@ -56,7 +56,7 @@ def _ours(template: str) -> dict[str, float]:
     return {"name": f"cardbeat {template}", "median_ms": statistics.median(times), "bytes": len(drawing.png)}
 
 
-def _turned(text: str, number: int) -> str:
+def turned(text: str, number: int) -> str:
     """The same words, another one first."""
     words = text.split()
     at = number % len(words)

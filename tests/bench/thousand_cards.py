@@ -16,9 +16,10 @@ import urllib.request
 from pathlib import Path
 
 from cardbeat.cards.request import TEMPLATES, THEMES
+from tests.bench.cards import turned
+from tests.bench.mixed import TIERS
 from tests.bench.running import serving
 
-TIERS = "[free]\nrenders_per_minute = 1000000\n"
 TITLES = (
     "The quick brown fox jumps over lazy dogs",
     "Съешь ещё этих мягких французских булок",
@@ -48,13 +49,11 @@ def main(count: int) -> None:
 
 
 def _draw(url: str, key: str, number: int) -> float:
-    words = TITLES[number % len(TITLES)].split()
-    turn = number // len(TITLES) % len(words)
-    title = " ".join(words[turn:] + words[:turn])
+    title = turned(TITLES[number % len(TITLES)], number // len(TITLES))
     card = {
         "title": f"{title} {number}",
         "description": f"{number} {title} {title}",
-        "author": words[0],
+        "author": title.split()[0],
         "template": TEMPLATES[number % len(TEMPLATES)],
         "theme": THEMES[number % len(THEMES)],
         "key": key,

@@ -14,7 +14,10 @@ def drawn(fonts: Fonts, title: str) -> bytes:
     layer = Image.new("RGBA", (500, 90))
     line = fit(fonts, title, width_px=500, size_px=48, min_size_px=24, weight=700).lines[0]
     line.draw_emoji(layer, 0, 60)
-    return (line.ink.tobytes() if line.ink else b"") + layer.tobytes()
+    mask = Image.new("L", layer.size)
+    if line.ink:
+        mask.paste(line.ink, (line.ink_x, 60 + line.ink_y))
+    return mask.tobytes() + layer.tobytes()
 
 
 def test_threads_that_share_faces_and_close_each_others_draw_what_one_alone_draws() -> None:

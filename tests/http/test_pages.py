@@ -8,6 +8,7 @@ import pytest
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
+from cardbeat.web.wire import response_head
 
 PAGES = ("/", "/dashboard")
 
@@ -81,13 +82,15 @@ def test_scripts_never_parse_text_as_html(router):
 
 @pytest.mark.parametrize("path", [*PAGES, "/pages/style.css", "/pages/icon.svg", "/pages/inter-latin-400.woff2"])
 def test_every_file_forbids_what_it_does_not_need(get, path):
-    headers = get(path).headers
+    answer = get(path)
+    headers = answer.headers
     policy = headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
     for part in ("script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
         assert part in policy
     assert headers["Referrer-Policy"] == "no-referrer"
+    assert b"X-Content-Type-Options: nosniff\r\n" in response_head(answer, "a-1", "-", keep_alive=True)
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/pages/style.css"])
