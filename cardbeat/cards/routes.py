@@ -3,6 +3,7 @@
 import re
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from math import nan
 
 from cardbeat.cards.render import Renderer
@@ -19,6 +20,7 @@ from cardbeat.web.router import Route
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
 KNOWN_TARGETS = 1024
+KEPT_ANSWERS = 16
 
 MAX_KNOWN_TARGET = 2048
 """Longer ones are asked in full each time, so that a few hundred thousand of them can't fill the memory."""
@@ -129,7 +131,9 @@ def respond(request: Request, card: StoredCard, cache: str) -> Response:
     return Response(206, card.png[first : last + 1], {**whole.headers, "Content-Range": content_range})
 
 
+@lru_cache(KEPT_ANSWERS)
 def _whole(card: StoredCard, cache: str) -> Response:
+    """The same answer for the same card, so that the server meets again what it has laid out for the kernel."""
     headers = {
         "Content-Type": "image/png",
         "Cache-Control": "public, max-age=31536000, immutable",

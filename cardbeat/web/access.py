@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Sequence
 from typing import Final
 
 from cardbeat.clock import utc_text
@@ -42,11 +43,11 @@ class AccessLog:
         self._some.set()
         self._thread.join(patience_seconds)
 
-    def note(self, request: Request, response: Response, seconds: float) -> None:
-        if len(self._lines) < _QUEUED_LINES:
-            self._lines.append(access_line(request, response, seconds))
-        else:
-            self._dropped += 1
+    def note(self, answers: Sequence[tuple[Request, Response, float]]) -> None:
+        """Take in what was answered, each with the seconds it took."""
+        room = max(0, _QUEUED_LINES - len(self._lines))
+        self._lines.extend([access_line(*answer) for answer in answers[:room]])
+        self._dropped += max(0, len(answers) - room)
         if not self._some.is_set():
             self._some.set()
 

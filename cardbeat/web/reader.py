@@ -3,7 +3,6 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
@@ -143,25 +142,29 @@ class Heads:
 
     def __init__(self, limits: HttpLimits) -> None:
         self.limits = limits
-        self._read = partial(read_head, limits=limits)
-        self._remembered = lru_cache(_REMEMBERED_HEADS)(self._read)
+        self.remembered: dict[bytes, Head] = {}
+        """By their bytes."""
 
     def read(self, head: bytes) -> Head:
         """Raises `Refusal` as `read_head`."""
-        return self._remembered(head) if len(head) <= _REMEMBERED_BYTES else self._read(head)
+        read = self.remembered.get(head) or read_head(head, self.limits)
+        if len(head) <= _REMEMBERED_BYTES:
+            if len(self.remembered) >= _REMEMBERED_HEADS:
+                self.remembered.clear()
+            self.remembered[head] = read
+        return read
 
 
 class Reader:
     """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
 
-    __slots__ = ("_buffer", "_checked", "_heads", "_request", "_wanted", "expects_continue", "keep_alive")
+    __slots__ = ("_buffer", "_checked", "_head", "_heads", "expects_continue", "keep_alive")
 
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._buffer = b""
         self._checked = 0
-        self._request: Request | None = None
-        self._wanted = 0
+        self._head: Head | None = None
         self.keep_alive = False
         """Whether the client lets the connection live on after the newest request."""
         self.expects_continue = False
@@ -170,49 +173,53 @@ class Reader:
     @property
     def has_part(self) -> bool:
         """Whether a request has begun and is not whole."""
-        return bool(self._buffer) or self._request is not None
+        return bool(self._buffer) or self._head is not None
 
     @property
     def in_body(self) -> bool:
         """Whether a request's head is read and its body is not."""
-        return self._request is not None
+        return self._head is not None
 
     def feed(self, data: bytes) -> None:
         self._buffer = self._buffer + data if self._buffer else data
 
     def next(self) -> Request | None:
         """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
-        if not self._buffer and not self._wanted:
+        if not self._buffer:
             return None
-        request = self._request or self._begin()
-        if request is None or len(self._buffer) < self._wanted:
+        head = self._head or self._begin()
+        if head is None or len(self._buffer) < head.body_bytes:
             return None
-        if self._wanted:
-            request.body = self._buffer[: self._wanted]
-            self._buffer = self._buffer[self._wanted :]
-        self._request = None
-        self._wanted = 0
+        request = Request(head.method, head.target, head.path, head.query, head.headers)
+        if head.body_bytes:
+            request.body = self._buffer[: head.body_bytes]
+            self._buffer = self._buffer[head.body_bytes :]
+        self._head = None
         self.expects_continue = False
         return request
 
-    def _begin(self) -> Request | None:
+    def _begin(self) -> Head | None:
         buffer = self._buffer
-        # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        while buffer.startswith(b"\r\n"):
-            buffer = self._buffer = buffer[2:]
-        end = buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
-        if end < 4:
-            _check_part(buffer, self._checked, self._heads.limits)
-            self._checked = len(buffer)
-            return None
-        head = self._heads.read(buffer[:end])
-        self._buffer = buffer[end:]
+        # What has come is most often one head and no more, and one that has come before.
+        head = self._heads.remembered.get(buffer)
+        if head:
+            self._buffer = b""
+        else:
+            # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
+            while buffer.startswith(b"\r\n"):
+                buffer = self._buffer = buffer[2:]
+            end = buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
+            if end < 4:
+                _check_part(buffer, self._checked, self._heads.limits)
+                self._checked = len(buffer)
+                return None
+            head = self._heads.read(buffer[:end])
+            self._buffer = buffer[end:]
         self._checked = 0
+        self._head = head
         self.keep_alive = head.keep_alive
         self.expects_continue = head.expects_continue
-        self._wanted = head.body_bytes
-        self._request = Request(head.method, head.target, head.path, head.query, head.headers)
-        return self._request
+        return head
 
 
 def split_target(method: str, target: str) -> tuple[str, str]:

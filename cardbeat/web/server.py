@@ -299,9 +299,20 @@ class Server(ThreadingHTTPServer):
             self._serve(connection, answered=True)
 
     def _answer(self, connection: Connection, request: Request, response: Response) -> bool:
-        """Send an answer. Whether the connection is ready for its next request at once."""
+        """Send and note an answer. Whether the connection is ready for its next request at once."""
         keep_alive = connection.reader.keep_alive and self._stop_by == inf
-        sent = self._reply(connection, request, response, keep_alive=keep_alive)
+        # What is given again is worth laying out for the kernel.
+        is_wanted = response.lines and len(response.body) >= COPIED_BYTES
+        try:
+            head = response_head(response, request.id, self._date, keep_alive)
+        except Exception as error:
+            response = self.router.refuse(request, error)
+            head = response_head(response, request.id, self._date, keep_alive)
+        if request.method == "HEAD":
+            sent = self._send(connection, head)
+        else:
+            sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
+        self._answered.append((request, response, time.monotonic() - request.received_at))
         if sent and keep_alive:
             return True
         end = self._linger if connection.reader.has_part else Connection.close
@@ -312,32 +323,17 @@ class Server(ThreadingHTTPServer):
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
         request = Request("-", "-", "-")
         self._name(connection, request)
-        self._reply(connection, request, self.router.refuse(request, refusal), keep_alive=False)
-        self._after(connection, self._linger)
-
-    def _reply(self, connection: Connection, request: Request, response: Response, *, keep_alive: bool) -> bool:
-        """Send and note an answer. Whether all of it is on its way."""
-        is_wanted = bool(response.lines) and len(response.body) >= COPIED_BYTES
-        try:
-            head = response_head(response, request.id, self._date, keep_alive)
-        except Exception as error:
-            response = self.router.refuse(request, error)
-            head = response_head(response, request.id, self._date, keep_alive)
-        if request.method == "HEAD":
-            sent = self._send(connection, head)
-        else:
-            # What is given again is worth laying out for the kernel.
-            sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
-        self._answered.append((request, response, time.monotonic() - request.received_at))
-        return sent
+        connection.reader.keep_alive = False
+        self._answer(connection, request, self.router.refuse(request, refusal))
 
     def _note_answers(self) -> None:
         """Log and count what was answered, in one go: between two answers it would take several times as long."""
-        for request, response, seconds in self._answered:
-            self._access.note(request, response, seconds)
+        if self._answered:
+            self._access.note(self._answered)
             if self.observe:
-                self.observe(request.method, request.pattern, response.status, seconds, response)
-        self._answered.clear()
+                for request, response, seconds in self._answered:
+                    self.observe(request.method, request.pattern, response.status, seconds, response)
+            self._answered.clear()
 
     def _send(
         self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelf: Shelved | None = None

@@ -1,6 +1,7 @@
 """Bodies laid out where the kernel can send them from without copying them each time."""
 
 import os
+import weakref
 from functools import lru_cache
 from socket import MSG_MORE, socket
 from typing import Final
@@ -12,14 +13,13 @@ SHELVED: Final = 16
 class Shelved:
     """A body once more, in a file that has no name. It is closed when nobody holds it any more."""
 
-    __slots__ = ("_descriptor", "_length")
+    __slots__ = ("__weakref__", "_descriptor", "_length")
 
     def __init__(self, descriptor: int, length: int) -> None:
         self._descriptor = descriptor
         self._length = length
-
-    def __del__(self) -> None:
-        os.close(self._descriptor)
+        # Unlike `__del__`, this comes before the interpreter takes its modules apart at the end.
+        weakref.finalize(self, os.close, descriptor)
 
     def fill(self, body: bytes) -> bool:
         """Whether all of it found room."""

@@ -231,6 +231,13 @@ def test_requests_that_came_together_are_judged_together_and_later_ones_anew(car
     assert at(1.0) is None
 
 
+def test_a_card_asked_for_again_is_one_and_the_same_answer(cards: Cards) -> None:
+    """So that the server meets again what it has laid out for the kernel."""
+    for _ in range(3):
+        cards.card()
+    assert cards.quick(cards.url()) is cards.quick(cards.url()) is not None
+
+
 def test_a_deleted_file_is_rendered_anew(cards: Cards) -> None:
     for _ in range(3):
         cards.card()

@@ -6,6 +6,7 @@ import socket
 
 import pytest
 
+from cardbeat.web import shelf
 from cardbeat.web.shelf import SHELVED, shelved
 
 BODY = bytes(range(256)) * 240
@@ -57,6 +58,15 @@ def test_only_the_newest_keep_a_descriptor() -> None:
         shelved(BODY + bytes([number]))
     gc.collect()
     assert descriptors() == before + SHELVED
+
+
+def test_a_descriptor_is_closed_even_while_the_interpreter_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = descriptors()
+    shelved(BODY)
+    monkeypatch.setattr(shelf, "os", None)
+    shelved.cache_clear()
+    gc.collect()
+    assert descriptors() == before
 
 
 def test_without_descriptors_there_is_no_shelf(monkeypatch: pytest.MonkeyPatch) -> None:
