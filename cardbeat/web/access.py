@@ -52,9 +52,10 @@ class AccessLog:
             self._some.set()
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
+        stopping = False
+        while not stopping:
             self._some.wait()
-            self._stopped.wait(_BATCH_SECONDS)
+            stopping = self._stopped.wait(_BATCH_SECONDS)
             self._some.clear()
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
             if self._dropped:

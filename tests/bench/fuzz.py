@@ -2,8 +2,8 @@
 
     python -m tests.bench.fuzz [SECONDS] [SEED]
 
-Each stream is read whole and in pieces: no exception but a refusal, no stream that takes long, and the same
-requests either way. Ten minutes without an argument.
+Each stream is read whole and in pieces, and whole once more beside the heads of those before: no exception but a
+refusal, no stream that takes long, and the same requests every time. Ten minutes without an argument.
 """
 
 import itertools
@@ -11,11 +11,14 @@ import random
 import sys
 import time
 
+from cardbeat.config import HttpLimits
+from cardbeat.web.reader import Heads
 from tests.http.fuzz import mangled, read_all
 
 
 def main(seconds: float, seed: int) -> None:
     chance = random.Random(seed)
+    heads = Heads(HttpLimits())
     streams = requests = refused = 0
     slowest = 0.0
     end = time.monotonic() + seconds
@@ -26,8 +29,9 @@ def main(seconds: float, seed: int) -> None:
         whole = read_all([stream])
         slowest = max(slowest, time.thread_time() - started)
         pieces = read_all([stream[a:b] for a, b in itertools.pairwise(cuts)])
-        if whole[0] != pieces[0] or bool(whole[1]) != bool(pieces[1]):
-            raise SystemExit(f"read in other ways whole and in pieces {cuts}: {stream!r}")
+        again = read_all([stream], heads)
+        if not whole[0] == pieces[0] == again[0] or not bool(whole[1]) == bool(pieces[1]) == bool(again[1]):
+            raise SystemExit(f"read in other ways whole, in pieces {cuts} or once more: {stream!r}")
         streams += 1
         requests += len(whole[0])
         refused += bool(whole[1])

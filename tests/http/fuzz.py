@@ -34,9 +34,9 @@ def mangled(chance: Random) -> bytes:
     return stream
 
 
-def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
-    """The requests that a reader finds in a stream, and what it refused in the end."""
-    reader = Reader(Heads(HttpLimits()))
+def read_all(pieces: Iterable[bytes], heads: Heads | None = None) -> tuple[list[Request], Refusal | None]:
+    """The requests that a reader finds in a stream, and what it refused in the end. `heads` may know some already."""
+    reader = Reader(heads or Heads(HttpLimits()))
     requests = []
     try:
         for piece in pieces:

@@ -131,6 +131,7 @@ def test_a_target_is_split(target: str, path: str, query: str) -> None:
 
 def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> None:
     chance = random.Random(5)
+    heads = Heads(LIMITS)
     for _ in range(1500):
         stream = mangled(chance)
         cuts = sorted(chance.choices(range(len(stream) + 1), k=4))
@@ -139,3 +140,26 @@ def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> Non
         requests_in_pieces, refusal_in_pieces = read_all(pieces)
         assert requests == requests_in_pieces
         assert (refusal is None) == (refusal_in_pieces is None)
+        # Heads that are known from other connections, or from the same bytes a moment ago, change nothing.
+        for known in (pieces, [stream]):
+            again, refusal_again = read_all(known, heads)
+            assert requests == again
+            assert (refusal is None) == (refusal_again is None)
+
+
+def test_only_short_heads_are_remembered_and_not_many() -> None:
+    heads = Heads(LIMITS)
+    for number in range(300):
+        assert read_all([get(b"X-Number: %d" % number)], heads)[1] is None
+        assert 0 < len(heads.remembered) <= 128
+    remembered = len(heads.remembered)
+    assert read_all([get(b"X-Long: " + b"a" * 1024)], heads)[1] is None
+    assert len(heads.remembered) == remembered
+
+
+def test_a_remembered_head_waits_for_its_own_body() -> None:
+    heads = Heads(LIMITS)
+    head = post(b"Content-Length: 2")
+    for body in (b"ab", b"cd"):
+        [request], refusal = read_all([head, body], heads)
+        assert (request.body, refusal) == (body, None)

@@ -1,8 +1,11 @@
 """A response as bytes, and a request as a line of the log."""
 
+import logging
+import threading
+
 import pytest
 
-from cardbeat.web.access import access_line
+from cardbeat.web.access import AccessLog, access_line
 from cardbeat.web.message import Request, Response
 from cardbeat.web.wire import response_head
 
@@ -48,3 +51,38 @@ def test_a_line_of_the_log_tells_all_but_secrets() -> None:
     assert line_of("/x/sk_abcdefghijkl/y") == "GET /x/sk_a.../y 200 5 1.2ms 192.0.2.1 HIT a-1"
     assert line_of("/\x85\xe2") == r"GET /\x85\xe2 200 5 1.2ms 192.0.2.1 HIT a-1"
     assert line_of("/og", "/og", 1.5).endswith(" a-1 slow")
+
+
+def test_lines_that_stderr_is_too_slow_for_are_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    access = AccessLog()
+    answer = Request("GET", "/", "/"), Response(), 0.001
+    for count in (19_999, 3, 1):
+        access.note([answer] * count)
+    with caplog.at_level("INFO", "cardbeat.access"):
+        access.start()
+        access.stop(patience_seconds=60)
+    written = caplog.records[0].getMessage().splitlines()
+    assert len(written) == 20_001
+    assert written[19_999].endswith("GET / 200 0 1.0ms 127.0.0.1 - -")
+    assert written[20_000].endswith(" 3 lines were dropped: stderr is too slow")
+
+
+def test_a_stop_writes_what_came_while_a_batch_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = AccessLog()
+    written = []
+    begun, go_on = threading.Event(), threading.Event()
+
+    def write(_form: str, _now: str, lines: str) -> None:
+        begun.set()
+        assert go_on.wait(10)
+        written.append(lines)
+
+    monkeypatch.setattr(logging.getLogger("cardbeat.access"), "info", write)
+    access.start()
+    access.note([(Request("GET", "/", "/", id="first"), Response(), 0.001)])
+    assert begun.wait(10)
+    access.note([(Request("GET", "/", "/", id="last"), Response(), 0.001)])
+    access.stop(patience_seconds=0)
+    go_on.set()
+    access.stop(patience_seconds=10)
+    assert [line.rpartition(" ")[2] for line in written] == ["first", "last"]
