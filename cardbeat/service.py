@@ -53,6 +53,7 @@ class Service:
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
+            self.cards = CardRoutes(keys, self.store, renderer, renders)
             answers = Answers()
             server.observe = answers.observe
             for part in (
@@ -63,7 +64,7 @@ class Service:
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
-                CardRoutes(keys, self.store, renderer, renders),
+                self.cards,
                 CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
@@ -88,6 +89,7 @@ class Service:
 
     def close(self) -> None:
         """Stop what works in the background, and let go of the port and the database."""
+        self.cards.stop()
         self.sweep.stop()
         self.alerts.stop(ALERTS_STOP_SECONDS)
         self.store.close()

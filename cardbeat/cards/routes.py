@@ -3,22 +3,24 @@
 import re
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import nan
+from typing import NoReturn
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
 from cardbeat.cards.seal import StoredCard, file_name, seal
 from cardbeat.cards.store import Store
-from cardbeat.cards.turns import SingleFlight, Turns
+from cardbeat.cards.turns import Turns
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Route
+from cardbeat.web.router import Answer, Route
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
+READERS = 4
 KNOWN_TARGETS = 1024
 KEPT_ANSWERS = 16
 
@@ -39,35 +41,26 @@ class CardRoutes:
         self._store = store
         self._renderer = renderer
         self._renders = renders
-        self._flights: SingleFlight[tuple[StoredCard, bool]] = SingleFlight()
-        self._turns = Turns(1, WAITING_RENDERS, WAIT_SECONDS)
-        # One thread draws. Two would wait for one another at the interpreter's lock and be slower than one, and each
-        # thread that has drawn keeps some megabytes of memory for itself.
-        self._painter = ThreadPoolExecutor(1, "painter")
+        self._readers = ThreadPoolExecutor(READERS, "cards")
+        self._turns: Turns[tuple[StoredCard, bool]] = Turns(WAITING_RENDERS, WAIT_SECONDS)
         self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
         self._moment = nan
         self._good: dict[str, tuple[StoredCard, Response]] = {}
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/og", self.card, quick=self.quick_card),
+            Route("GET", "/og", quick=self.quick_card, later=self.card),
             Route("GET", "/robots.txt", lambda _: _ROBOTS, quick=lambda _: _ROBOTS),
         ]
 
-    def card(self, request: Request) -> Response:
-        """The card's PNG, stored before or now. Nothing of the URL is judged before its key."""
-        pairs = pairs_of(request.query)
-        value = key_in(pairs)
-        _explain_escaped_ampersand(value, pairs)
-        key = self._keys.authenticate_value(value, CARDS)
-        card = card_of(pairs)
-        name = file_name(request.target)
-        stored = self._store.get(name)
-        if stored is not None:
-            self._remember(request.target, name, value or "")
-            return respond(request, stored, "HIT")
-        (stored, rendered), first = self._flights.do(name, lambda: self._make(name, card, key))
-        return respond(request, stored, "MISS" if first and rendered else "HIT")
+    def card(self, request: Request, answer: Answer) -> None:
+        """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
+        self._readers.submit(self._answer, request, answer)
+
+    def stop(self) -> None:
+        """Draw nothing more."""
+        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._turns.stop()
 
     def quick_card(self, request: Request) -> Response | None:
         """A stored card that is in memory, for a key that is still good. Only for the server's own thread."""
@@ -91,14 +84,39 @@ class CardRoutes:
         self._good[target] = card, _hit(card)
         return self._good[target]
 
-    def _make(self, name: str, card: Card, key: Key) -> tuple[StoredCard, bool]:
-        """The card, and whether it was rendered: another flight may have landed since this one looked."""
+    def _answer(self, request: Request, answer: Answer) -> None:
+        try:
+            self._find(request, answer)
+        except Exception as error:
+            answer(partial(_fail, error))
+
+    def _find(self, request: Request, answer: Answer) -> None:
+        """Nothing of the URL is judged before its key."""
+        pairs = pairs_of(request.query)
+        value = key_in(pairs)
+        _explain_escaped_ampersand(value, pairs)
+        key = self._keys.authenticate_value(value, CARDS)
+        card = card_of(pairs)
+        name = file_name(request.target)
+        stored = self._store.get(name)
+        if stored is None:
+            drawn, first = self._turns.ask(name, partial(self._admit, name, key), partial(self._make, name, card))
+            drawn.add_done_callback(lambda drawn: answer(lambda: _drawn(request, *drawn.result(), first=first)))
+        else:
+            self._remember(request.target, name, value or "")
+            answer(lambda: respond(request, stored, "HIT"))
+
+    def _admit(self, name: str, key: Key) -> None:
+        # It may have been stored since this request looked, and what is stored is never refused.
+        if self._store.get(name) is None:
+            self._take_render(key)
+
+    def _make(self, name: str, card: Card) -> tuple[StoredCard, bool]:
+        """The card, and whether it was rendered."""
         stored = self._store.get(name)
         if stored is not None:
             return stored, False
-        self._take_render(key)
-        with self._turns.turn():
-            drawing = self._painter.submit(self._renderer.render, card).result()
+        drawing = self._renderer.render(card)
         stored = seal(name, drawing.png, drawing.missing_glyphs)
         self._store.put(name, stored)
         return stored, True
@@ -115,6 +133,14 @@ class CardRoutes:
             self._known[target] = (name, value)
         while len(self._known) > KNOWN_TARGETS:
             self._known.popitem(last=False)
+
+
+def _fail(error: Exception) -> NoReturn:
+    raise error
+
+
+def _drawn(request: Request, card: StoredCard, rendered: bool, *, first: bool) -> Response:
+    return respond(request, card, "MISS" if first and rendered else "HIT")
 
 
 def respond(request: Request, card: StoredCard, cache: str) -> Response:

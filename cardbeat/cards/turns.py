@@ -1,9 +1,9 @@
-"""Whose turn it is to render: each card once, and only so many at a time."""
+"""Whose turn it is to be drawn: each card once, one after another."""
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from cardbeat.errors import Unavailable
@@ -11,54 +11,49 @@ from cardbeat.errors import Unavailable
 T = TypeVar("T")
 
 
-class SingleFlight(Generic[T]):
-    """Work that several callers ask for at once is done by the first of them."""
+class Turns(Generic[T]):
+    """Work done in a thread of its own, once for all who ask for it meanwhile; nobody else's thread waits for it.
 
-    def __init__(self) -> None:
-        self._flights: dict[str, Future[T]] = {}
+    One thread, because two that compute would wait for one another at the interpreter's lock and be slower than one,
+    and each thread that has drawn keeps some megabytes of memory for itself. At most `waiting` pieces wait, each for
+    `wait_seconds` at most.
+    """
+
+    def __init__(self, waiting: int, wait_seconds: float) -> None:
+        self._waiting = waiting
+        self._wait_seconds = wait_seconds
+        self._thread = ThreadPoolExecutor(1, "painter")
+        self._asked: dict[str, Future[T]] = {}
         self._lock = threading.Lock()
 
-    def do(self, name: str, work: Callable[[], T]) -> tuple[T, bool]:
-        """The result of `work`, and whether it was done by this call. What it raises is raised to all who wait."""
+    def ask(self, name: str, admit: Callable[[], None], work: Callable[[], T]) -> tuple[Future[T], bool]:
+        """What will be the result of `work`, and whether it was this call that began it.
+
+        If it is new, `admit` is called first, while no other work can end; what it raises is raised here. Raises
+        `Unavailable` when too many wait, as does the result when it has waited too long.
+        """
         with self._lock:
-            flight = self._flights.get(name)
-            first = flight is None
-            if flight is None:
-                flight = self._flights[name] = Future()
-        if not first:
-            return flight.result(), False
+            if flight := self._asked.get(name):
+                return flight, False
+            if len(self._asked) > self._waiting:
+                raise _busy()
+            admit()
+            give_up_at = time.monotonic() + self._wait_seconds
+            flight = self._asked[name] = self._thread.submit(self._do, name, work, give_up_at)
+            return flight, True
+
+    def stop(self) -> None:
+        """Begin nothing more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _do(self, name: str, work: Callable[[], T], give_up_at: float) -> T:
         try:
-            flight.set_result(work())
-        except BaseException as error:
-            flight.set_exception(error)
+            if time.monotonic() > give_up_at:
+                raise _busy()
+            return work()
         finally:
             with self._lock:
-                del self._flights[name]
-        return flight.result(), True
-
-
-class Turns:
-    """At most `at_once` callers inside, and at most `waiting` before the door, each for `wait_seconds` at most."""
-
-    def __init__(self, at_once: int, waiting: int, wait_seconds: float) -> None:
-        self._inside = threading.BoundedSemaphore(at_once)
-        self._admitted = threading.BoundedSemaphore(at_once + waiting)
-        self._wait_seconds = wait_seconds
-
-    @contextlib.contextmanager
-    def turn(self) -> Iterator[None]:
-        """Raises `Unavailable` when the queue is full or the wait too long."""
-        if not self._admitted.acquire(blocking=False):
-            raise _busy()
-        try:
-            if not self._inside.acquire(timeout=self._wait_seconds):
-                raise _busy()
-            try:
-                yield
-            finally:
-                self._inside.release()
-        finally:
-            self._admitted.release()
+                del self._asked[name]
 
 
 def _busy() -> Unavailable:

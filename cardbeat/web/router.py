@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from queue import SimpleQueue
 
 from cardbeat.errors import NotFound, Refusal
 from cardbeat.web.message import Request, Response
@@ -19,14 +20,14 @@ Answer = Callable[[Callable[[], Response]], None]
 class Route:
     """One endpoint. `{name}` in the pattern stands for one path segment, given as `request.params["name"]`.
 
-    `quick`, where there is one, may answer in the server's own loop: it must never wait on a disk, a lock or
-    the network, and gives None when it can't answer at once; then `handler` answers in a worker thread.
-    `later`, where there is one, takes the place of that: it starts the work elsewhere and returns at once.
+    `handler` answers in a worker thread, or `later` starts the work elsewhere and returns at once; a route has one of
+    them. `quick`, where there is one, is asked first, in the server's own loop: it must never wait on a disk, a lock or
+    the network, and gives None when it can't answer at once.
     """
 
     method: str
     pattern: str
-    handler: Handler
+    handler: Handler | None = None
     quick: Callable[[Request], Response | None] | None = None
     later: Callable[[Request, Answer], None] | None = None
 
@@ -50,7 +51,7 @@ class Router:
 
     def handle(self, request: Request) -> Response:
         """The answer to a request, whatever happens while it is made."""
-        return self._made(request, lambda: self.find(request).handler(request))
+        return self._made(request, lambda: _waited_for(self.find(request), request))
 
     def handle_later(self, request: Request, answer: Answer) -> bool:
         """Whether the route answers by itself, once, from any thread: `answer` is given what makes the response."""
@@ -110,3 +111,12 @@ class Router:
             log.error("request %s failed", request.id, exc_info=error)
             error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")
         return Response.refusal(error)
+
+
+def _waited_for(route: Route, request: Request) -> Response:
+    if route.handler:
+        return route.handler(request)
+    outcome: SimpleQueue[Callable[[], Response]] = SimpleQueue()
+    if route.later:
+        route.later(request, outcome.put)
+    return outcome.get()()

@@ -1,26 +1,26 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from cardbeat.cards.render import Drawing
-from cardbeat.cards.routes import CardRoutes
+from cardbeat.cards.routes import WAITING_RENDERS, CardRoutes
 from cardbeat.cards.seal import file_name, seal
 from cardbeat.cards.store import Store
-from cardbeat.cards.turns import SingleFlight, Turns
+from cardbeat.cards.turns import Turns
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
-from cardbeat.web.message import Request
+from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -53,9 +53,12 @@ class Cards:
         self.key = keys.issue(tier="unlimited").value
 
     def ask(self, n: int = 0) -> tuple[int, str | None]:
-        query = f"title=t{n}&key={self.key}"
-        response = self.router.handle(Request("GET", f"/og?{query}", "/og", query))
+        response = self.router.handle(self.request(n))
         return response.status, response.headers.get("X-Cache")
+
+    def request(self, n: int) -> Request:
+        query = f"title=t{n}&key={self.key}"
+        return Request("GET", f"/og?{query}", "/og", query)
 
     def ask_at_once(self, numbers: list[int]) -> Counter[Any]:
         """Asks from as many threads; the renderer starts when all of them have."""
@@ -107,65 +110,59 @@ def test_different_cards_all_come_out(cards: Cards) -> None:
     assert len(list(cards.store.folder.iterdir())) == 40
 
 
-def test_past_the_queue_callers_are_sent_away() -> None:
-    turns = Turns(at_once=1, waiting=2, wait_seconds=30)
-    inside = threading.Event()
-    leave = threading.Event()
-
-    def hold() -> None:
-        with turns.turn():
-            inside.set()
-            assert leave.wait(10)
-
-    with ThreadPoolExecutor(3) as pool:
-        held = [pool.submit(hold) for _ in range(3)]
-        assert inside.wait(10)
-        deadline = time.monotonic() + 10
-        while turns._admitted._value and time.monotonic() < deadline:
-            time.sleep(0.001)
-        with pytest.raises(Unavailable) as refused, turns.turn():
-            pass
-        leave.set()
-        assert [result.result(10) for result in held] == [None] * 3
-    assert refused.value.status == 503
-    assert refused.value.headers["Retry-After"] == "1"
-    with turns.turn():
-        pass
+def test_whoever_asks_for_something_else_does_not_wait_behind_cards_to_be_drawn(cards: Cards) -> None:
+    cards.renderer.go.set()
+    assert cards.ask(0) == (200, "MISS")
+    cards.renderer.go.clear()
+    answers: SimpleQueue[Callable[[], Response]] = SimpleQueue()
+    for n in range(1, 201):
+        assert cards.router.handle_later(cards.request(n), answers.put)
+    refused = [answers.get(timeout=10)() for _ in range(200 - 1 - WAITING_RENDERS)]
+    assert {(answer.status, answer.headers["Retry-After"]) for answer in refused} == {(503, "1")}
+    assert cards.ask(0) == (200, "HIT")
+    assert cards.router.handle(Request("GET", "/og?title=a", "/og", "title=a")).status == 401
+    cards.renderer.go.set()
+    drawn = Counter(answers.get(timeout=10)().status for _ in range(1 + WAITING_RENDERS))
+    assert drawn == {200: 1 + WAITING_RENDERS}
 
 
-def test_no_more_are_inside_than_allowed() -> None:
-    turns = Turns(at_once=2, waiting=100, wait_seconds=30)
-    inside, most, lock = 0, 0, threading.Lock()
+def test_who_waits_too_long_is_sent_away() -> None:
+    turns: Turns[int] = Turns(waiting=1, wait_seconds=0)
+    go_on = threading.Event()
+    running, _ = turns.ask("a", bool, lambda: int(go_on.wait(10)))
+    waiting, _ = turns.ask("b", bool, int)
+    go_on.set()
+    with pytest.raises(Unavailable):
+        waiting.result(10)
+    assert isinstance(running.exception(10), Unavailable | None)
+    turns.stop()
 
-    def enter() -> None:
-        nonlocal inside, most
-        with turns.turn():
-            with lock:
-                inside += 1
-                most = max(most, inside)
-            threading.Event().wait(0.002)
-            with lock:
-                inside -= 1
+
+def test_only_one_card_is_drawn_at_a_time() -> None:
+    turns: Turns[int] = Turns(waiting=100, wait_seconds=30)
+    at_work = threading.Lock()
+
+    def work() -> int:
+        assert at_work.acquire(blocking=False)
+        threading.Event().wait(0.002)
+        at_work.release()
+        return 1
 
     with ThreadPoolExecutor(20) as pool:
-        for result in [pool.submit(enter) for _ in range(60)]:
-            result.result(30)
-    assert most == 2
+        asked = [pool.submit(turns.ask, str(n), bool, work) for n in range(60)]
+        assert [asked.result(10)[0].result(10) for asked in asked] == [1] * 60
+    turns.stop()
 
 
-def test_waiting_too_long_is_given_up() -> None:
-    turns = Turns(at_once=1, waiting=5, wait_seconds=0.01)
-    with turns.turn(), pytest.raises(Unavailable), turns.turn():
-        pass
-    with turns.turn():
-        pass
-
-
-def test_a_flight_that_failed_can_be_tried_again() -> None:
-    flights: SingleFlight[int] = SingleFlight()
+def test_what_failed_can_be_tried_again_and_who_is_not_admitted_takes_no_place() -> None:
+    turns: Turns[float] = Turns(waiting=0, wait_seconds=30)
+    failed, _ = turns.ask("a", bool, lambda: 1 / 0)
+    assert isinstance(failed.exception(10), ZeroDivisionError)
     with pytest.raises(ZeroDivisionError):
-        flights.do("a", lambda: 1 // 0)
-    assert flights.do("a", lambda: 1) == (1, True)
+        turns.ask("a", lambda: 1 / 0, int)
+    again, first = turns.ask("a", bool, lambda: 1.0)
+    assert (again.result(10), first) == (1.0, True)
+    turns.stop()
 
 
 def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -> None:
