@@ -54,10 +54,14 @@ class KeyRoutes:
         return Response.json(200, {"prefix": key.prefix, **key.as_json(), **self._limits_and_usage(key)})
 
     def rotate(self, request: Request) -> Response:
-        return Response.json(200, _issued(self._keys.rotate(self._keys.authenticate(request, None))))
+        key = self._keys.authenticate(request, None)
+        request.expect_no_body()
+        return Response.json(200, _issued(self._keys.rotate(key)))
 
     def revoke(self, request: Request) -> Response:
-        self._keys.revoke(self._keys.authenticate(request, None).id)
+        key = self._keys.authenticate(request, None)
+        request.expect_no_body()
+        self._keys.revoke(key.id)
         return Response(204)
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:

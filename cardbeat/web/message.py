@@ -1,6 +1,7 @@
 """A request and a response as values; no handler ever sees a socket."""
 
 import json
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
@@ -9,6 +10,11 @@ from typing import Any
 from cardbeat.errors import Invalid, Refusal
 
 NO_STORE = "no-store"
+
+_MAX_DEPTH = 16
+"""More than any body here needs."""
+_NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+"""A string, whole or cut off, or what begins or ends a list or an object."""
 
 
 @dataclass(slots=True)
@@ -43,6 +49,11 @@ class Request:
             return False
         tags = [tag.strip().removeprefix("W/") for tag in self.headers[header].split(",")]
         return etag in tags or "*" in tags
+
+    def expect_no_body(self) -> None:
+        """Where a request has nothing to say: an empty object is as good as none. Raises as `json_object`."""
+        if self.body:
+            self.json_object(())
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
         """The body as a JSON object that has no other members than `members` (CONTRACT 1).
@@ -97,24 +108,34 @@ class Response:
 def _parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
+        # Not left to the parser: from Python 3.12 on it trusts the stack to be larger than a thread's may be.
+        if _depth(text) > _MAX_DEPTH:
+            raise Invalid("invalid_json", "The body is nested too deeply.")
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
         # A lone \ud800 is legal JSON but no text: it could be neither stored nor sent back.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
         raise Invalid("invalid_json", "The body is not valid UTF-8 text.") from None
-    except RecursionError:
-        raise Invalid("invalid_json", "The body is nested too deeply.") from None
     except ValueError:
         raise Invalid("invalid_json", "The body is not valid JSON.") from None
     return value
 
 
+def _depth(text: str) -> int:
+    """How many lists and objects are open at once at most, whether or not the text is JSON."""
+    depth = deepest = 0
+    for token in _NESTING.findall(text):
+        depth += (token in ("[", "{")) - (token in ("]", "}"))
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        double = next(name for name in names if names.count(name) > 1)
-        raise Invalid("duplicate_field", f"The field {_quoted(double)} is given more than once.", field=double)
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise Invalid("duplicate_field", f"The field {_quoted(name)} is given more than once.", field=name)
+        members[name] = value
     return members
 
 

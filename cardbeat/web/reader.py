@@ -109,6 +109,7 @@ def _body_bytes(headers: Mapping[str, str]) -> int:
         return 0
     if not (length.isascii() and length.isdigit()):
         raise Refusal(400, "bad_content_length", "Send Content-Length as plain digits.")
+    length = length.lstrip("0") or "0"
     # Past eighteen digits the number itself is the attack; such a body is too large anyway.
     return int(length) if len(length) < 19 else 10**18
 

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -66,6 +68,8 @@ def test_an_address_of_254_characters_is_taken(app):
         (b'{"email": "\\ud800@b"}', "application/json", 400),
         (b'{"email": "\xff@b"}', "application/json", 400),
         (b"[" * 60_000, "application/json", 400),
+        (b'{"email": ' * 9_000, "application/json", 400),
+        (b'{"email": "' + b"[{" * 100 + b'\\"[@b"}', "application/json", 201),
         (b'["a@b"]', "application/json", 400),
         (b"null", "application/json", 400),
         (b'{"email": {"a": "b"}}', "application/json", 400),
@@ -76,6 +80,53 @@ def test_bodies(app, body, content_type, status):
     answer = app("POST", "/register", body=body, headers={"content-type": content_type})
     assert answer.status == status
     assert len(bodies(app)) == (status == 201)
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"junk", "text/plain", 415),
+        (b'{"a": NaN}', "application/json", 400),
+        (b'{"dry_run": true}', "application/json", 400),
+        (b"{}", "application/json", None),
+    ],
+)
+@pytest.mark.parametrize("call", ["POST /key/rotate", "DELETE /key"])
+def test_what_takes_no_body_changes_nothing_when_one_says_something(app, call, body, content_type, status):
+    key = app.json("POST", "/register")["key"]
+    before = bodies(app)
+    headers = {"authorization": f"Bearer {key}", "content-type": content_type}
+    answer = app(*call.split(), body=body, headers=headers)
+    assert answer.status in ([status] if status else [200, 204])
+    assert (bodies(app) == before) is (status is not None)
+
+
+def test_deep_bodies_do_not_need_a_deep_stack():
+    """A parser that trusts the stack kills the process here, from Python 3.12 on."""
+    script = """
+import threading
+from cardbeat.web.message import Request
+
+def read():
+    for body in (b"[" * 60_000, b'{"a":' * 10_000):
+        try:
+            Request("POST", "/", "/", headers={"content-type": "application/json"}, body=body).json_object(())
+        except Exception as error:
+            print(error.code, error.sentence)
+
+threading.stack_size(256 * 1024)
+thread = threading.Thread(target=read)
+thread.start()
+thread.join()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (0, "invalid_json The body is nested too deeply.\n" * 2), done.stderr
+
+
+def test_the_double_among_many_members_is_named(app):
+    members = ", ".join(f'"m{n}": 0' for n in (*range(5_000), 4_321))
+    answer = app("POST", "/register", body=f"{{{members}}}".encode(), headers={"content-type": "application/json"})
+    assert (json.loads(answer.body)["code"], json.loads(answer.body)["field"]) == ("duplicate_field", "m4321")
 
 
 def test_an_unknown_member_is_named(app):

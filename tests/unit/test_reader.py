@@ -102,6 +102,7 @@ def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
         get(b"A: " + b"b" * (16384 - len(HOST) - 5)),
         post(b"Content-Length: 65536", body=b"x" * 65536),
         post(b"Content-Length: 0000002", body=b"{}"),
+        post(b"Content-Length: " + b"0" * 30),
         get(line=b"OPTIONS * HTTP/1.1"),
         get(line=b'GET /og?title=100%&a=\xff"<>[]|^`{} HTTP/1.1'),
     ],
