@@ -6,11 +6,11 @@ import unicodedata
 ZWNJ, ZWJ, WORD_JOINER, BREAK_HERE = "\u200c", "\u200d", "\u2060", "\u200b"
 TEXT_STYLE, EMOJI_STYLE, KEYCAP = "\ufe0e", "\ufe0f", "\u20e3"
 
-# Invisible characters that neither join, break nor order anything: drawn as nothing, and not missing.
-_IGNORED = re.compile(
+IGNORED = re.compile(
     "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u202a-\u202e\u2061-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e0080-\U000e0fff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 )
+"""Invisible characters that neither join, break nor order anything: drawn as nothing, and not missing."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"[ \t\n\v\f\r\x1c-\x1f\x85\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f]+")
 _LIGATURES = {codepoint: unicodedata.normalize("NFKC", chr(codepoint)) for codepoint in range(0xFB00, 0xFB07)}
@@ -27,7 +27,7 @@ _LATIN_END = 0x0590
 def clean(text: str, most: int) -> str:
     """The first `most` characters without what is never drawn, each stretch of white space as one space, in NFC."""
     text = _SURROGATE.sub("\ufffd", text[:most])
-    text = _SPACES.sub(" ", _IGNORED.sub("", text)).strip()
+    text = _SPACES.sub(" ", IGNORED.sub("", text)).strip()
     return unicodedata.normalize("NFC", text.translate(_LIGATURES))
 
 

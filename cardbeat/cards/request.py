@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
+from cardbeat.cards.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE
 from cardbeat.errors import Invalid
 
 TEXTS = ("title", "description", "author", "tag", "domain")
@@ -21,6 +22,8 @@ Pairs = list[tuple[str, str]]
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
+_BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
+"""What draws nothing by itself, though its category says otherwise; the last is the Braille pattern without dots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,10 @@ def _clean(text: str) -> str:
 
 
 def _visible(text: str) -> bool:
-    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+    return any(
+        unicodedata.category(character) not in _INVISIBLE and character not in _BLANK
+        for character in IGNORED.sub("", text)
+    )
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

@@ -105,7 +105,7 @@ KINDS: Final = {
     ),
     414: Kind(
         "The request line is too long.",
-        {"target_too_long": ("Send at most 8192 bytes as request line.", None)},
+        {"target_too_long": ("Send at most 8192 bytes of request line.", None)},
     ),
     415: Kind(
         "The body is of another media type than JSON.",
@@ -139,7 +139,7 @@ KINDS: Final = {
     501: Kind(
         "The method is not one of HTTP's, or the body is sent with Transfer-Encoding.",
         {
-            "unknown_method": ("No resource here knows this method.", None),
+            "unknown_method": ("Use one of the methods GET, HEAD, POST, PATCH and DELETE.", None),
             "transfer_encoding": ("Send the body with Content-Length; no Transfer-Encoding works here.", None),
         },
     ),

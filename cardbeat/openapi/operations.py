@@ -67,8 +67,9 @@ OPERATIONS: Final[dict[str, Json]] = {
         },
         errors=(403, 415, 429, 503),
         description=(
-            "Without a body it issues a cards key, which stands in the HTML of public pages and so opens nothing "
-            "but cards. With an e-mail address it issues a checks key, and the secret that signs its alerts."
+            "Without a body it issues a cards key, which stands in the HTML of public pages and so opens no checks; "
+            "whoever reads it there can draw cards with it, rotate it and revoke it. With an e-mail address it issues "
+            "a checks key, and the secret that signs its alerts."
         ),
         body=json_body("Registration", required=False),
     ),
@@ -85,7 +86,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Keys",
         "Revoke a key; its checks go with it",
         {204: answer("It is revoked.", "Cache-Control")},
-        errors=(401, 503),
+        errors=(401, 415, 503),
         security=BEARER,
     ),
     "POST /key/rotate": operation(
@@ -93,7 +94,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Keys",
         "Give a key a new value; the old one is dead at once",
         {200: json_answer("The same key with its new value, shown this once.", "IssuedKey")},
-        errors=(401, 503),
+        errors=(401, 415, 503),
         security=BEARER,
     ),
     "GET /og": operation(

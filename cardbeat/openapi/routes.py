@@ -17,8 +17,9 @@ INFO: Final = {
     "version": __version__,
     "summary": "Link-preview cards and a dead man's switch for cron jobs.",
     "description": (
-        "HEAD is answered wherever GET is, with the same status and headers. A known path with another method is 405 "
-        "with `Allow`, an unknown path 404. Every error has one shape. Times are UTC, `YYYY-MM-DD HH:MM:SS`."
+        "HEAD is answered wherever GET is, with the same status and headers; it knows no Range. A known path with "
+        "another method is 405 with `Allow`, an unknown path 404. Every error has one shape. Times are UTC, "
+        "`YYYY-MM-DD HH:MM:SS`."
     ),
     "license": {"name": "MIT", "identifier": "MIT"},
 }

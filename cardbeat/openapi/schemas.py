@@ -21,11 +21,11 @@ ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.
 # What surrounds a name is trimmed; inside it, neither controls nor separators of lines may stand.
 _SPACE = r"\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 _CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
-_FORMAT = (
-    r"\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e"
-    r"\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
+_UNSEEN = (
+    r"\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180e"
+    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
 )
-VISIBLE_PATTERN: Final = f"[^{_SPACE}{_CONTROL}{_FORMAT}]"
+VISIBLE_PATTERN: Final = f"[^{_SPACE}{_CONTROL}{_UNSEEN}]"
 NAME_PATTERN: Final = (
     f"^[{_SPACE}]*[^{_SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{_SPACE}{_CONTROL}])?[{_SPACE}]*$"
 )

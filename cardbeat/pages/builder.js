@@ -54,7 +54,7 @@ function draw() {
 
 function askForKey() {
   const text =
-    "Drawing takes a cards key: one click, no account. It will stand in the HTML of your pages and opens nothing but cards.";
+    "Drawing takes a cards key: one click, no account. It will stand in the HTML of your pages and opens no checks.";
   preview.ask("Your card appears here", text, { getKey: true });
 }
 

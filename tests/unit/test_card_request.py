@@ -34,7 +34,13 @@ def test_a_title_is_decoded(encoded: str, title: str) -> None:
     assert title_of(encoded) == title
 
 
-@pytest.mark.parametrize("query", ["", "title", "title=", "title=+%20", "title=%00%09", "title=%E2%80%8B", "Title=x"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("", "title", "title=", "title=+%20", "title=%00%09", "title=%E2%80%8B", "Title=x"),
+        *("title=%E2%A0%80", "title=%E3%85%A4+%EF%BE%A0", "title=%E1%85%9F", "title=%EF%B8%8F", "title=%CD%8F"),
+    ],
+)
 def test_a_missing_or_blank_title_is_refused(query: str) -> None:
     with pytest.raises(Invalid) as refused:
         card_of(pairs_of(query))
