@@ -63,7 +63,7 @@ class CardRoutes:
         self._turns.stop()
 
     def quick_card(self, request: Request) -> Response | None:
-        """A stored card that is in memory, for a key that is still good. Only for the server's own thread."""
+        """A stored card that is in memory, for a key known to be good. Only for the server's own thread."""
         # What was good for one of the requests that came together is good for all of them.
         if self._moment != request.received_at:
             self._moment = request.received_at
@@ -78,7 +78,7 @@ class CardRoutes:
     def _find_good(self, target: str) -> tuple[StoredCard, Response] | None:
         name, value = self._known.get(target, ("", ""))
         card = self._store.get_hot(name) if name else None
-        key = self._keys.find(value) if card else None
+        key = self._keys.find_cached(value) if card else None
         if card is None or key is None or key.scope != CARDS:
             return None
         self._good[target] = card, _hit(card)

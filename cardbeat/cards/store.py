@@ -167,8 +167,8 @@ class Store:
                     break
                 if name in self._used:  # since the uses were written down, a moment ago
                     continue
-                (self.folder / name).unlink(missing_ok=True)
-                total -= size
+                if _removed(self.folder / name):
+                    total -= size
         with self._lock:
             # What was stored meanwhile may count twice, until the next trim, but is never forgotten.
             self._bytes += total - counted
@@ -183,7 +183,7 @@ class Store:
                     continue
                 left_over = entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS
                 if left_over or status.st_size > MAX_FILE_BYTES:
-                    Path(entry.path).unlink(missing_ok=True)
+                    _removed(Path(entry.path))
                 else:
                     found.append((status.st_mtime_ns, status.st_size, entry.name))
         return found
@@ -243,6 +243,16 @@ def _read(path: Path) -> bytes:
     except OSError as error:
         log.error("can't read the stored card %s: %s", path.name, error.strerror)
         return b""
+
+
+def _removed(path: Path) -> bool:
+    """Whether the file is gone: one that can't be removed must not keep the others from it."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.error("can't remove %s: %s", path, error.strerror)
+        return False
+    return True
 
 
 def _make_way(path: Path) -> None:

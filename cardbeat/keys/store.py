@@ -93,11 +93,12 @@ class Keys:
 
     def find(self, value: str) -> Key | None:
         """The key with this value, if it was issued and not revoked. Costs microseconds when asked again."""
-        digest = _hash(value)
-        cached = self._cache.get(digest)
-        if cached is not None and cached[0] > time.monotonic():
-            return cached[1]
-        return self._load(digest)
+        return self.find_cached(value) or self._load(_hash(value))
+
+    def find_cached(self, value: str) -> Key | None:
+        """The same without a look into the database: None also for a key that was not asked for a moment ago."""
+        cached = self._cache.get(_hash(value))
+        return cached[1] if cached is not None and cached[0] > time.monotonic() else None
 
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""

@@ -19,9 +19,7 @@ SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 def listening_socket(host: str, port: int) -> socket.socket:
     """The socket that systemd holds for us, or one bound to the address. Raises `StartupError` if there is none."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS", "0") != "0":
-        listener = socket.socket(fileno=SYSTEMD_FIRST_DESCRIPTOR)
-        if listener.family not in (socket.AF_INET, socket.AF_INET6):
-            raise StartupError("the socket that systemd passes must listen on a port: see ListenStream=")
+        listener = _passed()
     else:
         listener = _bound(host, port)
     listener.setblocking(False)
@@ -30,19 +28,31 @@ def listening_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
+def _passed() -> socket.socket:
+    try:
+        passed = socket.socket(fileno=SYSTEMD_FIRST_DESCRIPTOR)
+        listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+    except OSError:
+        listens = False
+    if not listens or passed.family not in (socket.AF_INET, socket.AF_INET6):
+        raise StartupError("the socket that systemd passes must listen on a port: see ListenStream= and Accept=no")
+    return passed
+
+
 def _bound(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
         raise StartupError(f"the host {host!r} is not known; give an address of this machine with --host") from None
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        raise StartupError(_bind_failure(error, host, port)) from None
+    with contextlib.ExitStack() as undo:
+        try:
+            listener = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+        except OSError as error:
+            raise StartupError(_bind_failure(error, host, port)) from None
+        undo.pop_all()
     return listener
 
 

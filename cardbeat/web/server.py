@@ -42,6 +42,8 @@ ACCEPT_PAUSE_SECONDS: Final = 0.1
 TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
+FRESH_SECONDS: Final = 0.01
+"""For how long requests count as having come together."""
 
 
 class Server(ThreadingHTTPServer):
@@ -308,15 +310,20 @@ class Server(ThreadingHTTPServer):
         except Exception as error:
             response = self.router.refuse(request, error)
             head = response_head(response, request.id, self._date, keep_alive)
-        if request.method == "HEAD":
-            sent = self._send(connection, head)
-        else:
-            sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
-        self._answered.append((request, response, time.monotonic() - request.received_at))
+        try:
+            if request.method == "HEAD":
+                sent = self._send(connection, head)
+            else:
+                sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
+        finally:
+            now = time.monotonic()
+            self._answered.append((request, response, now - request.received_at))
+            # In a long turn, what was looked up for its first requests is too old for its last.
+            if now - self._now > FRESH_SECONDS:
+                self._now = now
         if sent and keep_alive:
             return True
-        end = self._linger if connection.reader.has_part else Connection.close
-        self._after(connection, self._next if keep_alive else end)
+        self._after(connection, self._next if keep_alive else self._end)
         return False
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
@@ -375,14 +382,27 @@ class Server(ThreadingHTTPServer):
             return connection.close()
         return self._refuse(connection, Refusal(408, "too_slow", "Send the whole request within 10 seconds."))
 
-    def _linger(self, connection: Connection) -> None:
-        """End our side, and wait a moment for the client's end: closing over unread bytes would destroy the answer."""
-        connection.socket.shutdown(socket.SHUT_WR)
-        connection.enter(self._lingering, self._now)
+    def _end(self, connection: Connection) -> None:
+        """End a connection whose last answer is sent: at once, but not over bytes that nobody has read.
+
+        Closing over those would destroy the answer, so our side ends first and the client's has a moment to follow.
+        """
+        if connection.reader.has_part or _has_unread(connection.socket):
+            connection.socket.shutdown(socket.SHUT_WR)
+            connection.enter(self._lingering, self._now)
+        else:
+            connection.close()
 
     def _drain(self, connection: Connection) -> None:
         if not connection.socket.recv(RECEIVE_BYTES):
             connection.close()
+
+
+def _has_unread(client: socket.socket) -> bool:
+    try:
+        return bool(client.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False
 
 
 @lru_cache(1)

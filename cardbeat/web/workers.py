@@ -28,9 +28,12 @@ class Workers:
         try:
             threading.Thread(target=self._work, name="worker", daemon=True).start()
         except RuntimeError:
-            # The system grants no more threads: those there are take the job.
+            # The system grants no more threads: those there are take the job, and if there is none the caller does.
             with self._lock:
                 self._started -= 1
+                if self._started:
+                    return
+            self._do_next()
 
     def stop(self) -> None:
         """Let every thread end once its job and those already queued are done."""
@@ -38,7 +41,15 @@ class Workers:
             self._jobs.put(None)
 
     def _work(self) -> None:
-        while job := self._jobs.get():
-            job()
-            with self._lock:
-                self._unfinished -= 1
+        while self._do_next():
+            pass
+
+    def _do_next(self) -> bool:
+        """Wait for a job and do it; False when this is the end."""
+        job = self._jobs.get()
+        if job is None:
+            return False
+        job()
+        with self._lock:
+            self._unfinished -= 1
+        return True

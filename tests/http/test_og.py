@@ -238,6 +238,17 @@ def test_a_card_asked_for_again_is_one_and_the_same_answer(cards: Cards) -> None
     assert cards.quick(cards.url()) is cards.quick(cards.url()) is not None
 
 
+def test_a_key_that_must_be_looked_up_is_not_looked_up_by_the_loop(cards: Cards) -> None:
+    for _ in range(2):
+        cards.card()
+    assert cards.quick(cards.url())
+    cards.keys.issue()
+    cards.keys.set_tier(cards.keys.all()[1].id, "few")
+    assert cards.quick(cards.url()) is None
+    assert cards.card().headers["X-Cache"] == "HIT"
+    assert cards.quick(cards.url())
+
+
 def test_a_deleted_file_is_rendered_anew(cards: Cards) -> None:
     for _ in range(3):
         cards.card()

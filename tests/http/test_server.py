@@ -1,24 +1,29 @@
 """The server on a real socket: framing, deadlines, the limit of connections, stopping."""
 
 import contextlib
+import errno
 import json
 import logging
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError, Unavailable
+from cardbeat.web import listener
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Answer, Route, Router
-from cardbeat.web.server import Server
+from cardbeat.web.server import FRESH_SECONDS, Server
 from tests.http.malformed import MALFORMED, get, post
 from tests.support import wait_until
 
@@ -44,6 +49,8 @@ class Site:
                 Route("GET", "/split", lambda _: Response(200, b"", {"Location": "/\r\nSet-Cookie: a"})),
                 Route("GET", "/broken", self.broken),
                 Route("DELETE", "/register", lambda _: Response(204)),
+                Route("GET", "/held-big", self.held_big),
+                Route("GET", "/tardy", self.quick, self.tardy),
                 Route("GET", "/later", self.held, later=self.later),
                 Route("GET", "/never", self.held, later=self.broken_later),
             ]
@@ -60,6 +67,14 @@ class Site:
         self.entered.release()
         self.let_go.wait(HELD_SECONDS)
         return Response(200, b"held")
+
+    def held_big(self, request: Request) -> Response:
+        self.held(request)
+        return Response(200, BIG)
+
+    def tardy(self, request: Request) -> Response:
+        time.sleep(2 * FRESH_SECONDS)
+        return self.quick(request)
 
     def broken(self, _: Request) -> Response:
         raise RuntimeError("secret detail")
@@ -332,6 +347,32 @@ def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) 
         assert held.rest() == b""
 
 
+def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(start: Start, site: Site) -> None:
+    with Client(start(), get(b"Connection: close", line=b"GET /held-big HTTP/1.1")) as client:
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        client.send(b"\r\n")
+        site.let_go.set()
+        assert client.answer()[2] == BIG
+        assert client.rest() == b""
+
+
+def test_an_answer_is_noted_though_its_client_has_left(start: Start, site: Site) -> None:
+    server = start()
+    noted: list[object] = []
+    server.observe = lambda *answer: noted.append(answer[:3])
+    with Client(server, get(line=b"GET /held HTTP/1.1")) as client:
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    site.let_go.set()
+    wait_until(lambda: noted == [("GET", "/held", 200)])
+
+
+def test_what_came_together_is_looked_at_anew_when_its_turn_is_long(start: Start, site: Site) -> None:
+    with Client(start(), get(line=b"GET /tardy HTTP/1.1") * 3) as client:
+        assert [client.answer()[0] for _ in range(3)] == [200] * 3
+    assert len({request.received_at for request in site.seen}) == 3
+
+
 @pytest.mark.parametrize("target", ["held", "big"])
 def test_a_stop_waits_neither_for_ever_nor_long_for_clients(site: Site, target: str) -> None:
     """A handler has `stop_seconds`; who does not read, or has sent half, has `linger_seconds`."""
@@ -439,6 +480,36 @@ def test_a_socket_held_by_systemd_is_taken_and_outlives_the_server() -> None:
                 answer = client.makefile("rb").read()
                 process.terminate()
             assert answer.endswith(b"activated")
+
+
+@pytest.mark.parametrize("kind", ["closed", "datagram", "bound only", "a client's", "a file's path"])
+def test_a_socket_that_does_not_listen_on_a_port_is_not_taken_from_systemd(kind: str, tmp_path: Path) -> None:
+    with contextlib.ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        if kind == "datagram":
+            passed = stack.enter_context(socket.socket(type=socket.SOCK_DGRAM))
+        elif kind == "a client's":
+            passed = stack.enter_context(socket.create_connection(server.getsockname()))
+        elif kind == "a file's path":
+            passed = stack.enter_context(socket.socket(socket.AF_UNIX))
+            passed.bind(str(tmp_path / "socket"))
+            passed.listen()
+        else:
+            passed = stack.enter_context(socket.socket())
+            passed.bind(("127.0.0.1", 0))
+        script = ACTIVATED.replace("os.environ", "os.close(3)\nos.environ") if kind == "closed" else ACTIVATED
+        command = [sys.executable, "-c", script, str(passed.fileno())]
+        done = subprocess.run(command, pass_fds=[passed.fileno()], capture_output=True, check=False, timeout=60)
+    assert b"StartupError: the socket that systemd passes must listen on a port" in done.stderr
+
+
+def test_a_family_that_the_host_lacks_is_told_of(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking(*_: object) -> socket.socket:
+        raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
+
+    monkeypatch.setattr(listener.socket, "socket", lacking)
+    with pytest.raises(StartupError, match="can't listen on ::1, port 0: Address family not supported"):
+        Server(site.router, "::1", 0)
 
 
 FEW_DESCRIPTORS = """

@@ -159,6 +159,26 @@ def test_the_least_recently_used_go_first(tmp_path: Path, clock) -> None:
     assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 10_000
 
 
+def test_a_card_that_can_not_be_removed_keeps_no_other_from_it(tmp_path: Path, clock, monkeypatch, caplog) -> None:
+    names = [file_name(str(n)) for n in range(30)]
+    remove = Path.unlink
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.name == names[0]:
+            raise PermissionError(1, "Operation not permitted")
+        remove(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    store = Store(tmp_path, 10_000, "v1", clock)
+    for name in names:
+        clock.advance(1)
+        stored(store, name)
+    assert eventually(lambda: store.bytes_stored <= 10_000)
+    store.close()
+    assert sum(path.stat().st_size for path in store.folder.iterdir()) <= 10_000
+    assert f"can't remove {store.folder / names[0]}: Operation not permitted" in caplog.text
+
+
 def test_what_was_used_when_survives_a_restart(tmp_path: Path, clock) -> None:
     names = [file_name(str(n)) for n in range(6)]
     first = Store(tmp_path, 1_000_000, "v1", clock)

@@ -46,6 +46,21 @@ def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: 
     workers.stop()
 
 
+def test_a_job_is_done_where_it_is_submitted_if_there_is_no_thread_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, done = Workers(limit=3), threading.Semaphore(0)
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    workers.submit(done.release)
+    assert done.acquire(blocking=False)
+    monkeypatch.undo()
+    workers.submit(done.release)
+    assert done.acquire(timeout=PATIENCE_SECONDS)
+    workers.stop()
+
+
 def test_calls_left_while_the_mailbox_is_emptied_are_not_lost() -> None:
     mailbox, taken = Mailbox(), 0
     rounds, threads = 300, 4
