@@ -5,6 +5,7 @@ import { copies } from "./copy.js";
 import { byId, setText, showText } from "./dom.js";
 
 const SECTIONS = ["access", "issued", "board"];
+const NOT_A_KEY = "This is no key: it begins with sk_, and letters, digits, - and _ follow.";
 const NOT_FOR_CHECKS = "This is a key for cards. It stands in public pages, so it opens no checks; get a checks key here.";
 
 /** Shows one of the page's three sections. */
@@ -16,6 +17,7 @@ export function showSection(name) {
 export function setUpAccess(open) {
   onSubmit("sign-in", "key", async () => {
     const key = byId("key").value.trim();
+    if (!/^[\w-]+$/.test(key)) throw new Error(NOT_A_KEY);
     const { scope } = await call("GET", "key", { key });
     if (scope !== "checks") throw new Error(NOT_FOR_CHECKS);
     byId("key").value = "";

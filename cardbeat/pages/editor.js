@@ -27,7 +27,7 @@ export async function editCheck(key, opened) {
   const save = async () => {
     typed = read();
     const body = changes(opened, typed);
-    if (isEmpty(body)) return opened;
+    if (isEmpty(body)) return undefined;
     try {
       return (await call("PATCH", path, { key, body, version: opened.version })).check;
     } catch (error) {

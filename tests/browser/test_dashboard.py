@@ -132,6 +132,29 @@ def test_an_edit_that_changes_nothing_makes_no_new_version(api, dashboard):
     assert api("GET", f"checks/{check['id']}", key=key)["check"] == check
 
 
+def test_an_edit_that_changes_nothing_brings_back_no_old_state(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key)
+    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    api("PATCH", f"checks/{check['id']}", {"name": "Renamed elsewhere"}, key)
+    expect(row(page, "Renamed elsewhere")).to_be_attached(timeout=20_000)
+    page.evaluate(
+        """window.shown = []; new MutationObserver(() => shown.push(document.body.innerText))
+        .observe(document.body, {childList: true, characterData: true, subtree: true})"""
+    )
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    assert "Nightly backup" not in "".join(page.evaluate("shown"))
+
+
+def test_what_can_not_be_a_key_is_told(server, open_tab):
+    page = open_tab(f"{server.url}/dashboard")
+    page.get_by_label("Checks key").fill("sk_1234…")
+    page.get_by_role("button", name="Open the checks").click()
+    expect(page.get_by_role("alert")).to_contain_text("This is no key")
+
+
 def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
