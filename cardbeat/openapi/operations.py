@@ -69,7 +69,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         description=(
             "Without a body it issues a cards key, which stands in the HTML of public pages and so opens no checks; "
             "whoever reads it there can draw cards with it, rotate it and revoke it. With an e-mail address it issues "
-            "a checks key, and the secret that signs its alerts."
+            "a checks key, and the secret that signs its alerts. Keys are counted for each client address; the addresses "
+            "of one IPv6 network of /64 count as one."
         ),
         body=json_body("Registration", required=False),
     ),
@@ -210,7 +211,7 @@ OPERATIONS: Final[dict[str, Json]] = {
     "POST /ping/{id}": operation(
         "pingByPost",
         "Checks",
-        "Ping, with any body or none",
+        "Ping, with any body of at most 64 KiB or none",
         {200: json_answer("The ping is on disk.", "Beat")},
         errors=(404, 503),
     ),
