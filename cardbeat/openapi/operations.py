@@ -69,8 +69,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         description=(
             "Without a body it issues a cards key, which stands in the HTML of public pages and so opens no checks; "
             "whoever reads it there can draw cards with it, rotate it and revoke it. With an e-mail address it issues "
-            "a checks key, and the secret that signs its alerts. Keys are counted for each client address; those of one "
-            "IPv6 network of /64 count as one."
+            "a checks key, and the secret that signs its alerts. Keys are counted for each client address; those "
+            "of one IPv6 network of /64 count as one."
         ),
         body=json_body("Registration", required=False),
     ),
