@@ -150,7 +150,8 @@ class Delivery:
 
     def _go_on(self, report: Report) -> None:
         line = report.line
-        line.host = report.host or line.host
+        if report.host is not None:
+            line.host = report.host
         if report.wait_seconds is None:
             del line.alerts[0]
         if line.alerts:

@@ -135,6 +135,19 @@ def test_a_removed_url_fails_what_is_pending(mail, check):
     assert mail.posted == []
 
 
+def test_a_url_removed_while_an_alert_waits_fails_it_at_its_next_attempt(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    set_url(mail, check, None)
+    mail.pass_time(6)
+    mail.settled(2)
+    assert last(mail, check)["state"] == "failed"
+    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
+    assert len(mail.posted) == 1
+
+
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
     mail.outcomes = [FAILED]
     mail.alerts.start()
