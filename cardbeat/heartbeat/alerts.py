@@ -11,7 +11,7 @@ from cardbeat.clock import Clock, utc_text
 from cardbeat.database import Database
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.courier import Courier, Post
+from cardbeat.heartbeat.courier import Courier, Post, host_of
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.outbox import WAITING, NewAlert, Outbox
 from cardbeat.heartbeat.webhook import Sender
@@ -71,6 +71,14 @@ class Alerts:
     def wake(self) -> None:
         """Alerts are stored and committed."""
         self._delivery.wake()
+
+    def make_due(self, connection: sqlite3.Connection, check_id: str, now: int) -> None:
+        """What waits for a check's receiver is due now, because there is another; `move` must follow the commit."""
+        self._outbox.make_due(connection, check_id, now)
+
+    def move(self, check: Check) -> None:
+        """The check has another webhook URL, and its alerts were made due."""
+        self._delivery.move(check.seq, host_of(check.webhook_url))
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """A check's history as the contract shows it, newest first, at most 100."""

@@ -62,27 +62,22 @@ class Checks:
     def update(self, check: Check, settings: Settings) -> Check:
         """Write `settings` if the check still has the version that was read, and give the row so written.
 
-        Raises `Refusal` 409 when no row changed, be it modified or deleted since (heartbeat document, section 4).
+        Another webhook URL gets the alerts that wait at once. Raises `Refusal` 409 when no row changed, be it modified
+        or deleted since (heartbeat document, section 4).
         """
-        values = (
-            *dataclasses.astuple(settings),
-            int(self._clock()),
-            check.id,
-            check.api_key_id,
-            check.version,
-        )
-        row = self._database.write(
-            lambda connection: connection.execute(
-                "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
-                "updated_at = ?, version = version + 1 "
-                "WHERE id = ? AND api_key_id = ? AND version = ? RETURNING *",
-                values,
-            ).fetchone()
-        )
-        if row is None:
-            sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
-            raise Refusal(409, "conflict", sentence)
-        return Check.from_row(row)
+        now = int(self._clock())
+        moved = settings.webhook_url not in (None, check.webhook_url)
+
+        def update(connection: sqlite3.Connection) -> Check:
+            updated = _update(connection, check, settings, now)
+            if moved:
+                self._alerts.make_due(connection, check.id, now)
+            return updated
+
+        updated = self._database.write(update)
+        if moved:
+            self._alerts.move(updated)
+        return updated
 
     def delete(self, key_id: str, check_id: str) -> None:
         """Remove a check and, with it, its alerts."""
@@ -174,6 +169,19 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
             raise
         sentence = "This API key was revoked a moment ago."
         raise Refusal(401, "key_unknown", sentence, headers={"WWW-Authenticate": "Bearer"}) from None
+    return Check.from_row(row)
+
+
+def _update(connection: sqlite3.Connection, check: Check, settings: Settings, now: int) -> Check:
+    row = connection.execute(
+        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
+        "updated_at = ?, version = version + 1 "
+        "WHERE id = ? AND api_key_id = ? AND version = ? RETURNING *",
+        (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
+    ).fetchone()
+    if row is None:
+        sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
+        raise Refusal(409, "conflict", sentence)
     return Check.from_row(row)
 
 

@@ -54,11 +54,12 @@ class Delivery:
         self._scan_at = -math.inf
         self._lines: dict[int, Line] = {}
         self._later: list[tuple[float, int, Line]] = []
-        self._tickets = itertools.count()
+        self._tickets = itertools.count(1)
         # Shared with the couriers and callers, under this condition's lock.
         self._changed = threading.Condition()
         self._lanes = Lanes(_courier_limit())
         self._reports: deque[Report] = deque()
+        self._moved: dict[int, str] = {}
         self._woken = False
         self._stopping = False
         self._abandoned = False
@@ -72,6 +73,13 @@ class Delivery:
     def wake(self) -> None:
         """New alerts are stored."""
         with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def move(self, check_seq: int, host: str) -> None:
+        """A check's alerts go to another URL, at `host`: the one that waits is due now, and stored so."""
+        with self._changed:
+            self._moved[check_seq] = host
             self._woken = True
             self._changed.notify()
 
@@ -129,6 +137,7 @@ class Delivery:
             self._record()
         finally:
             # On a full disk nothing can be recorded, but what is stored must still go out.
+            self._hurry()
             self._scan()
             self._release()
             self._send_out()
@@ -150,14 +159,30 @@ class Delivery:
 
     def _go_on(self, report: Report) -> None:
         line = report.line
-        if report.host is not None:
-            line.host = report.host
+        host = report.host if line.moved_to is None else line.moved_to
+        if host is not None:
+            line.host = host
         if report.wait_seconds is None:
             del line.alerts[0]
         if line.alerts:
-            self._plan(line, report.wait_seconds or 0)
+            self._plan(line, report.wait_seconds or 0 if line.moved_to is None else 0)
         else:
             del self._lines[line.check_seq]
+
+    def _hurry(self) -> None:
+        """Let the lines whose checks have another URL go on at once."""
+        with self._changed:
+            moved, self._moved = self._moved, {}
+            for check_seq, host in moved.items():
+                line = self._lines.get(check_seq)
+                if line is None:
+                    continue
+                if line.ticket:
+                    line.host = host
+                    self._plan(line, 0)
+                else:
+                    # Under way, perhaps to the URL before.
+                    line.moved_to = host
 
     def _scan(self) -> None:
         """Take up alerts stored since the last time, a page a turn so that sending never waits for a long list."""
@@ -181,13 +206,19 @@ class Delivery:
         self._plan(line, _wait_seconds(pending, self._clock()))
 
     def _plan(self, line: Line, wait_seconds: float) -> None:
-        heapq.heappush(self._later, (self._elapsed() + wait_seconds, next(self._tickets), line))
+        line.ticket = next(self._tickets)
+        line.moved_to = None
+        heapq.heappush(self._later, (self._elapsed() + wait_seconds, line.ticket, line))
 
     def _release(self) -> None:
         now = self._elapsed()
         with self._changed:
             while self._later and self._later[0][0] <= now:
-                self._lanes.add(heapq.heappop(self._later)[2])
+                _, ticket, line = heapq.heappop(self._later)
+                # A line that was planned anew has left its first entry behind.
+                if ticket == line.ticket:
+                    line.ticket = 0
+                    self._lanes.add(line)
 
     def _send_out(self) -> None:
         while (line := self._take()) is not None:
@@ -200,7 +231,11 @@ class Delivery:
 
     def _take(self) -> Line | None:
         with self._changed:
-            return None if self._stopping else self._lanes.take()
+            line = None if self._stopping else self._lanes.take()
+            if line is not None:
+                # The URL is read after this.
+                line.moved_to = None
+            return line
 
     def _carry(self, first: Line) -> None:
         """A courier's life: it ends when no line is due."""

@@ -22,6 +22,10 @@ class Line:
     alerts: list[int]
     slow: bool = False
     """Whether it is being sent in the slow lane."""
+    ticket: int = 0
+    """Of its place among the lines that wait for their time; 0 while it is due or under way."""
+    moved_to: str | None = None
+    """The new host, while it is under way and its check has got another URL."""
 
 
 @dataclass(slots=True, eq=False)

@@ -83,6 +83,11 @@ class Outbox:
         (count,) = connection.execute(sql, (check_id,)).fetchone()
         return int(count)
 
+    def make_due(self, connection: sqlite3.Connection, check_id: str, now: int) -> None:
+        """What is not finished of a check is due now; the attempts made still count."""
+        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+        connection.execute(sql, (now, check_id))
+
     def pending_after(self, seq: int) -> list[Pending]:
         """The next undelivered alerts in the order of their creation, at most a page."""
         with self._database.read() as connection:

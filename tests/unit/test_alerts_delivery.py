@@ -6,8 +6,10 @@ import sqlite3
 import pytest
 
 from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
 from cardbeat.heartbeat.webhook import Outcome
+from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
 
@@ -123,6 +125,66 @@ def test_a_corrected_url_receives_what_is_pending(mail, check):
     mail.pass_time(6)
     mail.settled(2)
     assert [url for url, _, _ in mail.posted] == [check.webhook_url, "https://other.example/y"]
+
+
+def test_another_url_gets_what_waits_at_once_and_the_attempts_made_still_count(mail, check):
+    mail.outcomes = [Outcome(503, "busy", "86400"), FAILED]
+    mail.alerts.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    check = patch_url(mail, check, "https://other.example/y")
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://other.example/y"]
+    assert last(mail, check)["attempts"] == 2
+    # What the first failure had planned is void, what the second has counts.
+    mail.pass_time(29)
+    mail.record(mail.heart.create())
+    mail.settled(3)
+    mail.pass_time(7)
+    mail.settled(5)
+    assert mail.states(check) == ["delivered", "delivered"]
+    mail.pass_time(24 * 3600)
+    mail.record(check)
+    mail.settled(6)
+    assert len(mail.posted) == 6
+
+
+def test_another_url_is_not_forgotten_while_the_old_one_is_being_tried(mail, check):
+    mail.outcomes = [FAILED]
+    mail.held.set()
+    mail.alerts.start()
+    mail.record(check)
+    wait_until(lambda: mail.posted)
+    patch_url(mail, check, "https://other.example/y")
+    wait_until(lambda: not mail.alerts._delivery._moved)
+    mail.held.clear()
+    mail.settled(2)
+    assert mail.posted[1][0] == "https://other.example/y"
+
+
+def test_another_url_counts_after_a_restart_too(mail, check):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.alerts.stop(10)
+    patch_url(mail, check, "https://other.example/y")
+    mail.alerts = mail.another()
+    mail.alerts.start()
+    mail.settled(1)
+    assert mail.states(check) == ["delivered"]
+
+
+@pytest.mark.parametrize("changes", [{"name": "b"}, {"webhook_url": None}])
+def test_a_change_that_gives_no_other_url_hurries_nothing(mail, check, changes):
+    mail.outcomes = [FAILED]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    Checks(mail.database, mail.clock, mail.alerts).update(check, mail.heart.settings(check, **changes))
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert mail.states(check) == ["pending"]
 
 
 def test_a_removed_url_fails_what_is_pending(mail, check):
@@ -308,6 +370,12 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     mail.pass_time(6)
     mail.settled(1)
     assert mail.states(check) == ["delivered"]
+
+
+def patch_url(mail, check, webhook_url):
+    return Checks(mail.database, mail.clock, mail.alerts).update(
+        check, mail.heart.settings(check, webhook_url=webhook_url)
+    )
 
 
 def set_url(mail, check, webhook_url):
