@@ -120,11 +120,16 @@ class Outbox:
         self._database.write(store)
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
-        """A check's history as the contract shows it, newest first."""
+        """A check's history as the contract shows it, newest first.
+
+        An alert goes out after those before it, so its next attempt is not before that of the first that waits.
+        """
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT id, type, state, attempts, last_status, last_error, created_at, next_attempt_at"
-                " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",
+                "SELECT id, type, state, attempts, last_status, last_error, created_at, max(next_attempt_at,"
+                " (SELECT next_attempt_at FROM alerts WHERE check_id = ?1 AND state NOT IN ('delivered', 'failed')"
+                " ORDER BY seq LIMIT 1)) AS next_attempt_at"
+                " FROM alerts WHERE check_id = ?1 ORDER BY seq DESC LIMIT ?2",
                 (check_id, KEPT),
             ).fetchall()
         return [_shown(row) for row in rows]

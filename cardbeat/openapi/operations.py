@@ -170,7 +170,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         errors=(401, 403, 404, 409, 412, 415, 503),
         description=(
             "Absent fields keep their values, and the merged result is validated. The change applies only if no "
-            "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost."
+            "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost. "
+            "Another `webhook_url` gets the alerts that wait at once; the attempts already made count."
         ),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),

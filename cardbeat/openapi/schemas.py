@@ -166,7 +166,15 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "last_status": {"type": ["integer", "null"], "description": "Of the receiver's last answer."},
             "last_error": {"type": ["string", "null"]},
             "created_at": TIME,
-            "next_attempt_at": nullable(TIME),
+            "next_attempt_at": nullable(
+                {
+                    **TIME,
+                    "description": (
+                        "UTC; null when no attempt follows. Behind another alert of the check it is that one's, if "
+                        "later. A time that has passed means at once, in its turn."
+                    ),
+                }
+            ),
         }
     ),
     "Alerts": record({"alerts": {"type": "array", "items": ref("Alert"), "maxItems": 100}}),

@@ -121,6 +121,16 @@ def test_the_history_shows_the_newest_first(mail, clock):
     }
 
 
+def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
+    check = mail.heart.create()
+    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    now = int(clock())
+    outbox = Outbox(mail.database)
+    outbox.store([Attempt(1, "failed", 410, "gone", None), Attempt(2, "pending", 503, "busy", now + 3600)])
+    times = [alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)]
+    assert times == [mail.in_text(3600), mail.in_text(3600), None]
+
+
 def seqs(mail, state):
     with mail.database.read() as connection:
         rows = connection.execute("SELECT seq FROM alerts WHERE state = ? ORDER BY seq", (state,))
