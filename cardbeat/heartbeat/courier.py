@@ -74,8 +74,8 @@ class Courier:
 
 
 def host_of(webhook_url: str | None) -> str:
-    """Which host's queue a URL belongs to; those that are refused share one."""
+    """Which host's queue a URL belongs to, whatever its port; those that are refused share one."""
     try:
-        return parse(webhook_url or "").netloc
+        return parse(webhook_url or "").host
     except Refused:
         return ""
