@@ -101,7 +101,7 @@ def test_a_receiver_that_holds_on_holds_up_nobody(customer, stream):
         checks = [customer.check(good.url) for _ in range(10)]
         customer.goes_overdue()
         wait_until(lambda: len(good.received) == 10)
-        assert bad.connections == 1
+        assert bad.connections <= 3
         assert all(customer.states(check) == ["pending"] for check in held)
         wait_until(lambda: all(customer.states(check) == ["delivered"] for check in checks))
 
