@@ -138,8 +138,21 @@ class _Handler(urllib.request.AbstractHTTPHandler):
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
 
 
+class _Response(http.client.HTTPResponse):
+    """The final answer: what is said before it (102, 103) is passed over, as http.client itself does with 100 alone."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status < 200 and self.status != http.HTTPStatus.SWITCHING_PROTOCOLS:
+            # Without headers an answer has not begun.
+            self.headers = None  # type: ignore[assignment]
+            super().begin()
+
+
 class _Connection(http.client.HTTPConnection):
     """Its `timeout` is a deadline for all that happens from `connect` on."""
+
+    response_class = _Response
 
     def __init__(self, host: str, *, timeout: float, sender: Sender) -> None:
         super().__init__(host, timeout=timeout)

@@ -63,11 +63,12 @@ def test_no_redirect_is_followed(status):
         repeat(b"a", first=b"HTTP/1.1 200 OK\r\nX: "),
         repeat(b"X: y\r\n", first=b"HTTP/1.1 200 OK\r\n"),
         repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n"),
         repeat(b"a", first=b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"),
         repeat(b"1\r\na\r\n", first=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
         repeat(b"a", first=b"HTTP/1.1 200 OK\r\n\r\n"),
     ],
-    ids=["hang", "status", "header", "headers", "continue", "body", "chunks", "endless"],
+    ids=["hang", "status", "header", "headers", "continue", "hints", "body", "chunks", "endless"],
 )
 @pytest.mark.parametrize("wrapped", [False, True], ids=["http", "https"])
 def test_no_trickle_outlasts_the_deadline(behaviour, wrapped):
@@ -204,9 +205,22 @@ def test_a_2xx_with_a_broken_body_is_delivered(body):
         assert post(receiver.url) == Outcome(200)
 
 
-def test_an_early_hint_of_continuing_is_passed_over():
-    with Receiver(say(b"HTTP/1.1 100 Continue\r\n\r\n" + NO_CONTENT)) as receiver:
+@pytest.mark.parametrize("status", [100, 102, 103, 199])
+def test_what_comes_before_the_final_answer_is_passed_over(status):
+    early = f"HTTP/1.1 {status} x\r\nLink: </style.css>\r\n\r\n".encode()
+    with Receiver(say(early * 3 + NO_CONTENT)) as receiver:
         assert post(receiver.url) == Outcome(204)
+    with Receiver(say(early + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n")) as receiver:
+        assert post(receiver.url) == Outcome(503, "The receiver answered 503.", "17")
+    with Receiver(say(early)) as receiver:
+        assert post(receiver.url) == Outcome(error="The connection was closed without an answer.")
+    with Receiver(say(early * 5000)) as receiver:
+        assert post(receiver.url) == Outcome(error="The answer was not valid HTTP.")
+
+
+def test_another_protocol_is_not_delivered():
+    with Receiver(say(b"HTTP/1.1 101 x\r\nUpgrade: what\r\n\r\n")) as receiver:
+        assert post(receiver.url) == Outcome(101, "The receiver answered 101.")
 
 
 def test_a_reset_is_not_delivered():
