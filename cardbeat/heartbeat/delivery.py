@@ -267,7 +267,8 @@ _OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
 def _wait_seconds(pending: Pending, now: float) -> float:
     """Seconds until a stored alert is due; a clock that was set back meanwhile can't keep it for longer than a day."""
     wait_seconds = pending.next_attempt_at - now if pending.attempts else 0
-    return wait_seconds if 0 < wait_seconds <= RETRY_AFTER_SECONDS else 0
+    # What is stored is rounded up to the next second.
+    return wait_seconds if 0 < wait_seconds < RETRY_AFTER_SECONDS + 1 else 0
 
 
 def _log(error: Exception) -> None:

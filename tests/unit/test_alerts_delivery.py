@@ -246,6 +246,23 @@ def test_a_restart_resumes_where_it_was(mail, check):
     assert len(set(mail.ids)) == 1
 
 
+def test_a_day_that_a_receiver_asked_for_outlasts_a_quick_restart(mail, check, clock):
+    clock.advance(0.5)
+    mail.outcomes = [Outcome(503, "busy", "86400")]
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.alerts.stop(10)
+    mail.alerts = mail.another()
+    mail.alerts.start()
+    mail.record(mail.heart.create())
+    mail.settled(1)
+    assert last(mail, check)["attempts"] == 1
+    mail.pass_time(24 * 3600 + 1)
+    mail.settled(2)
+    assert mail.states(check) == ["delivered"]
+
+
 def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check):
     mail.alerts.start()
     standby = mail.another()
