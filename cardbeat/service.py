@@ -3,6 +3,8 @@
 import contextlib
 import logging
 import signal
+import time
+from math import inf
 
 from cardbeat import __version__
 from cardbeat.cards.fonts import Fonts
@@ -27,8 +29,11 @@ from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
 
-ALERTS_STOP_SECONDS = 2
-"""What is not delivered by then is sent again after the next start."""
+STOP_SECONDS = 9
+"""From a stop's beginning to where posts of alerts that still run are left, so that all has ended within 10 s.
+
+Their alerts are sent again after the next start.
+"""
 
 
 class Service:
@@ -38,6 +43,7 @@ class Service:
     """
 
     def __init__(self, config: Config, server: Server, clock: Clock = wall_clock) -> None:
+        self._stop_by = inf
         with contextlib.ExitStack() as undo:
             self.server = server
             undo.callback(server.server_close)
@@ -77,7 +83,7 @@ class Service:
     def run(self) -> None:
         """Serve until SIGTERM or SIGINT, finish what runs, and return."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: self.server.stop())
+            signal.signal(number, lambda _number, _frame: self._stop())
         log.info("cardbeat %s serves %s", __version__, self.server.url)
         self.alerts.start()
         self.sweep.start()
@@ -87,11 +93,16 @@ class Service:
             self.close()
         log.info("stopped")
 
+    def _stop(self) -> None:
+        self._stop_by = min(self._stop_by, time.monotonic() + STOP_SECONDS)
+        self.server.stop()
+
     def close(self) -> None:
         """Stop what works in the background, and let go of the port and the database."""
+        stop_by = min(self._stop_by, time.monotonic() + STOP_SECONDS)
         self.cards.stop()
         self.sweep.stop()
-        self.alerts.stop(ALERTS_STOP_SECONDS)
+        self.alerts.stop(max(0, stop_by - time.monotonic()))
         self.store.close()
         self.server.server_close()
         self.database.close()

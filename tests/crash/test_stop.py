@@ -1,0 +1,48 @@
+"""A stop lets posts of alerts finish, and never takes ten seconds."""
+
+import signal
+import time
+
+from tests.crash.client import ask, checks_key, new_check
+from tests.receiver import NO_CONTENT, Receiver, hang
+from tests.support import wait_until
+
+
+def test_a_post_that_runs_at_a_stop_is_finished_and_not_sent_again(start):
+    def slow(receiver, connection):
+        receiver.read(connection)
+        receiver.released.wait(4)
+        connection.sendall(NO_CONTENT)
+
+    with Receiver(slow) as receiver:
+        server, path, key = with_a_post_under_way(start, receiver)
+        assert seconds_to_stop(server) < 6
+        (alert,) = ask(start("--allow-private-webhooks"), "GET", f"{path}/alerts", key=key).json["alerts"]
+        assert (alert["state"], alert["attempts"]) == ("delivered", 1)
+    assert len(receiver.received) == 1
+
+
+def test_a_receiver_that_holds_on_does_not_hold_up_a_stop(start):
+    with Receiver(hang) as receiver:
+        server, _, _ = with_a_post_under_way(start, receiver)
+        assert 5 < seconds_to_stop(server) < 10
+
+
+def test_a_stop_with_nothing_under_way_is_quick(start):
+    assert seconds_to_stop(start()) < 2
+
+
+def with_a_post_under_way(start, receiver):
+    server = start("--allow-private-webhooks")
+    key = checks_key(server)
+    path = f"/checks/{new_check(server, key, webhook_url=receiver.url)['id']}"
+    assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+    wait_until(lambda: receiver.received)
+    return server, path, key
+
+
+def seconds_to_stop(server):
+    began = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(15) == 0
+    return time.monotonic() - began
