@@ -13,7 +13,7 @@ from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.courier import Courier, Post, host_of
 from cardbeat.heartbeat.delivery import Delivery
-from cardbeat.heartbeat.outbox import WAITING, NewAlert, Outbox
+from cardbeat.heartbeat.outbox import WAITING_FOR_TESTS, NewAlert, Outbox
 from cardbeat.heartbeat.webhook import Sender
 
 TEST = "check.test"
@@ -58,7 +58,7 @@ class Alerts:
         Nothing is stored for a check without a webhook URL, nor a second alert of one outage and type. Raises
         `TooMany` for a test alert while the check has too many waiting.
         """
-        if alert_type == TEST and self._outbox.waiting(connection, check.id) >= WAITING:
+        if alert_type == TEST and self._outbox.waiting(connection, check.id) >= WAITING_FOR_TESTS:
             raise TooMany("Too many alerts are waiting for this receiver; test it when it answers again.", 60)
         self.record_all(connection, alert_type, [check], now)
 

@@ -11,7 +11,9 @@ from cardbeat.database import Database
 KEPT = 100
 """Alerts of a check in its history; finished ones beyond them are dropped."""
 WAITING = 1000
-"""Unfinished alerts of a check: a dead receiver must not fill the disk."""
+"""Unfinished alerts of a check, tests aside: a dead receiver must not fill the disk."""
+WAITING_FOR_TESTS = 100
+"""Unfinished alerts of a check beside which no more tests are taken."""
 PAGE = 1000
 
 
@@ -152,8 +154,8 @@ def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
 def _give_up_oldest(connection: sqlite3.Connection, check_id: str, after: int) -> None:
     connection.execute(
         "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL"
-        " WHERE check_id = ? AND seq > ? AND state NOT IN ('delivered', 'failed') AND seq <="
-        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        " WHERE check_id = ? AND seq > ? AND state NOT IN ('delivered', 'failed') AND type <> 'check.test' AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? AND type <> 'check.test' ORDER BY seq DESC LIMIT 1 OFFSET ?)",
         (_TOO_MANY, check_id, after, check_id, WAITING),
     )
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
+from cardbeat.heartbeat.outbox import WAITING_FOR_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
@@ -199,6 +200,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Send an alert to the check's webhook as a real one is sent",
         {202: json_answer("It will be sent in its turn.", "CheckAnswer", "ETag")},
         errors=(401, 403, 404, 429, 503),
+        description=f"429 while {WAITING_FOR_TESTS} alerts of the check wait for its receiver.",
         security=BEARER,
     ),
     "GET /ping/{id}": operation(

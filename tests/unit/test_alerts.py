@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.outbox import KEPT, WAITING, Attempt, NewAlert, Outbox
+from cardbeat.heartbeat.outbox import KEPT, WAITING, WAITING_FOR_TESTS, Attempt, NewAlert, Outbox
 from tests.mail import Mail
 
 
@@ -131,6 +131,17 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     assert times == [mail.in_text(3600), mail.in_text(3600), None]
 
 
+def store_outages(mail, check, numbers):
+    now = int(mail.clock())
+    alerts = [NewAlert(f"msg_{number}", check.id, "check.overdue", number, "{}", now) for number in numbers]
+    mail.database.write(lambda connection: Outbox(mail.database).add(connection, alerts))
+
+
+def fail_first(mail):
+    """An attempt that fails gives the oldest of too many up."""
+    Outbox(mail.database).store([Attempt(1, "pending", 500, "The receiver answered 500.", int(mail.clock()) + 5)])
+
+
 def seqs(mail, state):
     with mail.database.read() as connection:
         rows = connection.execute("SELECT seq FROM alerts WHERE state = ? ORDER BY seq", (state,))
@@ -140,8 +151,8 @@ def seqs(mail, state):
 def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     other, check = mail.heart.create(), mail.heart.create()
     mail.record(other)
-    mail.record(check, *["check.test"] * (KEPT + 20))
     outbox = Outbox(mail.database)
+    store_outages(mail, check, range(1, KEPT + 21))
     outbox.store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")[1:-5]])
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
@@ -150,13 +161,22 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 
 def test_what_waits_for_a_dead_receiver_is_bounded(mail):
     check = mail.heart.create()
-    now = int(mail.clock())
-    outbox = Outbox(mail.database)
-
-    alerts = [NewAlert(f"msg_{number}", check.id, "check.overdue", number, "{}", now) for number in range(WAITING + 50)]
-    mail.database.write(lambda connection: outbox.add(connection, alerts))
-    outbox.store([Attempt(1, "pending", 500, "The receiver answered 500.", now + 5)])
+    store_outages(mail, check, range(WAITING + 50))
+    fail_first(mail)
     assert seqs(mail, "failed") == list(range(2, 51))
     assert seqs(mail, "pending") == [1, *range(51, WAITING + 51)]
+
+
+def test_tests_push_out_no_real_alert_and_are_refused_while_many_wait(mail):
+    check = mail.heart.create()
+    store_outages(mail, check, [0])
+    mail.record(check, *["check.test"] * (WAITING_FOR_TESTS - 1))
     with pytest.raises(TooMany):
         mail.record(check)
+    store_outages(mail, check, range(1, WAITING + 1))
+    fail_first(mail)
+    assert seqs(mail, "failed") == []
+    assert seqs(mail, "pending") == list(range(1, WAITING + WAITING_FOR_TESTS + 1))
+    store_outages(mail, check, [WAITING + 1])
+    fail_first(mail)
+    assert seqs(mail, "failed") == [WAITING_FOR_TESTS + 1]
