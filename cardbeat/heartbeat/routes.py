@@ -3,7 +3,7 @@
 import functools
 import re
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid, Refusal
@@ -29,6 +29,7 @@ class CheckRoutes:
         self._keys = keys
         self._alerts = alerts
         self._base_url = base_url
+        self._base_path = urlsplit(base_url).path
         self._refused_url = functools.partial(refused_url, allow_private=allow_private_webhooks)
 
     def routes(self) -> list[Route]:
@@ -47,7 +48,7 @@ class CheckRoutes:
     def create(self, request: Request) -> Response:
         key = self._key(request)
         check = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
-        return self._answer(201, check, {"Location": f"/checks/{check.id}"})
+        return self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"})
 
     def page(self, request: Request) -> Response:
         key = self._key(request)

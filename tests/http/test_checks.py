@@ -53,6 +53,14 @@ def test_a_created_check_is_on_time_and_its_clock_runs(app, key):
     assert check["deadline_at"] == "2027-01-15 09:01:00"
 
 
+def test_a_created_check_is_located_below_the_base_urls_path(config, clock):
+    with serving(dataclasses.replace(config, base_url="https://h.example/cb"), clock) as app:
+        answer = app("POST", "/checks", GOOD, key=app.checks_key())
+    check = json.loads(answer.body)["check"]
+    assert check["ping_url"] == f"https://h.example/cb/ping/{check['id']}"
+    assert answer.headers["Location"] == f"/cb/checks/{check['id']}"
+
+
 @pytest.mark.parametrize("missing", ["name", "period_seconds", "grace_seconds"])
 def test_a_creation_needs_its_three_fields(app, key, missing):
     answer = app("POST", "/checks", {name: GOOD[name] for name in GOOD if name != missing}, key=key)
