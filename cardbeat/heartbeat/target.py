@@ -49,6 +49,8 @@ _6TO4 = _V6("2002::/16")
 
 _NETLOC = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?")
 _NAME = re.compile(r"[a-z0-9._-]{1,253}")
+# Sharp s, final sigma and the joiners: our codec and browsers make different hosts of them (IDNA 2003 and 2008).
+_AMBIGUOUS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 _NUMERIC = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _NUMBER = re.compile(r"0x(?P<hex>[0-9a-f]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-9][0-9]*)")
 _BASES = {"hex": 16, "octal": 8, "decimal": 10}
@@ -83,12 +85,14 @@ def parse(url: str) -> Target:
     """Raises `Refused` unless `url` is an absolute http or https URL of the contract's kind."""
     if len(url) > URL_CHARACTERS:
         raise Refused("The URL is longer than 2,000 characters.")
-    if " " in url or not url.isprintable():
-        raise Refused("The URL holds a space or control character; write it percent-encoded.")
     try:
         parts = urlsplit(url)
     except ValueError:
         raise Refused("The URL is not valid.") from None
+    if not _AMBIGUOUS.isdisjoint(parts.netloc):
+        raise Refused("The URL's host has letters that stand for different names; write it in ASCII, as xn--...")
+    if " " in url or not url.isprintable():
+        raise Refused("The URL holds a space or control character; write it percent-encoded.")
     if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
         raise Refused("Give an absolute URL that begins with http:// or https://.")
     if "@" in parts.netloc:

@@ -108,6 +108,18 @@ def test_a_hostile_url_is_refused_at_both_doors(url, no_connection):
     assert (outcome.status, outcome.error) == (None, sentence)
 
 
+@pytest.mark.parametrize("letter", "ßẞς\u200c\u200d", ids=ascii)
+def test_a_host_that_browsers_read_differently_must_be_written_in_ascii(letter, no_connection):
+    for url in (f"https://stra{letter}e.example/", f"https://a.stra{letter}e.example:8443/x"):
+        assert "xn--" in refused_url(url, allow_private=True)
+        assert "xn--" in Sender(resolver=Resolver(no_network)).post(url, {}, b"").error
+    assert refused_url("https://xn--strae-oqa.example/", allow_private=False) is None
+
+
+def test_such_letters_may_stand_behind_the_host():
+    assert parse("https://hooks.example/ßς").url == "https://hooks.example/%C3%9F%CF%82"
+
+
 @pytest.mark.parametrize(("url", "requested"), GOOD_URLS.items())
 def test_a_good_url_is_requested_in_its_one_spelling(url, requested):
     assert refused_url(url, allow_private=False) is None
