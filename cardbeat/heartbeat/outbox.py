@@ -139,8 +139,8 @@ class Outbox:
 
 def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
     row = connection.execute(
-        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = ?, last_error = ?, next_attempt_at = ?"
-        " WHERE seq = ? RETURNING check_id",
+        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?,"
+        " next_attempt_at = ? WHERE seq = ? RETURNING check_id",
         (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
     ).fetchone()
     if row is None:

@@ -164,7 +164,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "state": {"type": "string", "enum": ["pending", "delivered", "failed"]},
             "attempts": COUNT,
             "last_status": {"type": ["integer", "null"], "description": "Of the receiver's last answer."},
-            "last_error": {"type": ["string", "null"]},
+            "last_error": {"type": ["string", "null"], "description": "Of the last attempt."},
             "created_at": TIME,
             "next_attempt_at": nullable(
                 {

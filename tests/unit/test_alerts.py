@@ -131,6 +131,15 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     assert times == [mail.in_text(3600), mail.in_text(3600), None]
 
 
+def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
+    check = mail.heart.create()
+    mail.record(check)
+    outbox = Outbox(mail.database)
+    outbox.store([Attempt(1, "pending", 503, "busy", 1), Attempt(1, "pending", None, "refused", 2)])
+    (shown,) = mail.alerts.newest(check.id)
+    assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
+
+
 def store_outages(mail, check, numbers):
     now = int(mail.clock())
     alerts = [NewAlert(f"msg_{number}", check.id, "check.overdue", number, "{}", now) for number in numbers]
