@@ -42,7 +42,7 @@ HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "Content-Range": ("The part of the image, or `*`, and its size.", {"type": "string", "pattern": "^bytes "}),
     "Content-Security-Policy": ("What the page may load: its own files.", {"type": "string"}),
     "ETag": ("Names this version.", {"type": "string", "pattern": '^"[0-9a-f]+"$'}),
-    "Location": ("The new check.", {"type": "string", "pattern": "^/checks/"}),
+    "Location": ("The new check.", {"type": "string", "pattern": "^(/.+)?/checks/"}),
     "Referrer-Policy": ("Card URLs hold keys.", {"const": "no-referrer"}),
     "Retry-After": ("Seconds after which it is worth trying again.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("How to send a key.", {"const": "Bearer"}),
