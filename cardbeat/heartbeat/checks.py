@@ -79,15 +79,9 @@ class Checks:
             self._alerts.move(updated)
         return updated
 
-    def delete(self, key_id: str, check_id: str) -> None:
-        """Remove a check and, with it, its alerts."""
-        deleted = self._database.write(
-            lambda connection: (
-                connection.execute("DELETE FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).rowcount
-            )
-        )
-        if not deleted:
-            raise _no_check()
+    def delete(self, key_id: str, check_id: str, version: int | None = None) -> None:
+        """Remove a check and, with it, its alerts. Raises `Refusal` 412 unless it has `version`, if one is given."""
+        self._database.write(lambda connection: _delete(connection, key_id, check_id, version))
 
     def ping(self, check_id: str) -> Beat:
         """Record a heartbeat. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
@@ -185,6 +179,12 @@ def _update(connection: sqlite3.Connection, check: Check, settings: Settings, no
     return Check.from_row(row)
 
 
+def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version: int | None) -> None:
+    sql = "DELETE FROM checks WHERE id = ? AND api_key_id = ? AND version = coalesce(?, version)"
+    if not connection.execute(sql, (check_id, key_id, version)).rowcount:
+        raise other_version(_own(connection, key_id, check_id))
+
+
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
     (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
     return int(count)
@@ -203,6 +203,11 @@ def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
     except NotFound:
         sentence = "The parameter after must be the id of one of your checks."
         raise Invalid("invalid_parameter", sentence, field="after") from None
+
+
+def other_version(check: Check) -> Refusal:
+    sentence = f"The check has version {check.version}, which If-Match does not name; read it again and retry."
+    return Refusal(412, "precondition_failed", sentence, field="If-Match")
 
 
 def _no_check() -> NotFound:

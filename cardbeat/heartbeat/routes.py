@@ -6,10 +6,10 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from cardbeat.clock import utc_text
-from cardbeat.errors import Invalid, Refusal
+from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
-from cardbeat.heartbeat.checks import Beat, Checks
+from cardbeat.heartbeat.checks import Beat, Checks, other_version
 from cardbeat.heartbeat.webhook import refused_url
 from cardbeat.keys.store import CHECKS, Key, Keys
 from cardbeat.web.message import Request, Response
@@ -66,13 +66,15 @@ class CheckRoutes:
         check = self._own(request, key)
         kept = {field: getattr(check, field) for field in CHANGEABLE}
         settings = self._validated(kept | changes, key)
-        if "if-match" in request.headers and not request.names_tag("if-match", f'"{check.version}"'):
-            sentence = f"The check has version {check.version}, which If-Match does not name; read it again and retry."
-            raise Refusal(412, "precondition_failed", sentence, field="If-Match")
+        _matched(request, check)
         return self._answer(200, self._checks.update(check, settings))
 
     def delete(self, request: Request) -> Response:
-        self._checks.delete(self._key(request).id, request.params["id"])
+        key = self._key(request)
+        version = None
+        if "if-match" in request.headers:
+            version = _matched(request, self._own(request, key)).version
+        self._checks.delete(key.id, request.params["id"], version)
         return Response(204)
 
     def list_alerts(self, request: Request) -> Response:
@@ -100,6 +102,13 @@ class CheckRoutes:
     def _answer(self, status: int, check: Check, headers: dict[str, str] | None = None) -> Response:
         etag = {"ETag": f'"{check.version}"'}
         return Response.json(status, {"check": check.as_json(self._base_url)}, etag | (headers or {}))
+
+
+def _matched(request: Request, check: Check) -> Check:
+    """Raises `Refusal` 412 for a check that If-Match does not name."""
+    if "if-match" in request.headers and not request.names_tag("if-match", f'"{check.version}"'):
+        raise other_version(check)
+    return check
 
 
 def _beaten(beat: Beat) -> Response:

@@ -183,8 +183,9 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Checks",
         "Delete a check; its undelivered alerts go with it",
         {204: answer("It is deleted.", "Cache-Control")},
-        errors=(401, 403, 404, 503),
+        errors=(401, 403, 404, 412, 503),
         security=BEARER,
+        parameters=(header("If-Match", "The ETag of the version to delete, a list of them, or `*`.", '"2"'),),
     ),
     "GET /checks/{id}/alerts": operation(
         "listAlerts",

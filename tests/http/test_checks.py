@@ -212,6 +212,27 @@ def test_a_deleted_check_is_gone_with_its_alerts(app, key, check):
         assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] == 0
 
 
+@pytest.mark.parametrize(("if_match", "status"), [('"2"', 412), ("", 412), ('"1"', 204), ('"7", "1"', 204), ("*", 204)])
+def test_only_the_version_that_if_match_names_is_deleted(app, key, check, if_match, status):
+    path = f"/checks/{check['id']}"
+    assert app("DELETE", path, key=key, headers={"if-match": if_match}).status == status
+    assert app("GET", path, key=key).status == (200 if status == 412 else 404)
+
+
+def test_a_check_changed_since_if_match_was_compared_is_not_deleted(app, key, check, monkeypatch):
+    def get_and_be_overtaken(checks, key_id, check_id):
+        read = get(checks, key_id, check_id)
+        monkeypatch.undo()
+        assert app("PATCH", f"/checks/{check_id}", {"name": "first"}, key=key).status == 200
+        return read
+
+    get = Checks.get
+    monkeypatch.setattr(Checks, "get", get_and_be_overtaken)
+    answer = app("DELETE", f"/checks/{check['id']}", key=key, headers={"if-match": '"1"'})
+    assert (answer.status, json.loads(answer.body)["code"]) == (412, "precondition_failed")
+    assert read(app, check, key)["name"] == "first"
+
+
 def test_pages_go_from_the_oldest_to_the_newest(app, key):
     ids = [app.json("POST", "/checks", GOOD, key=key)["check"]["id"] for _ in range(5)]
     seen, target = [], "/checks?limit=2"
