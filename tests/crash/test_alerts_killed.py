@@ -12,7 +12,7 @@ from tests.receiver import Receiver
 ROOT = Path(__file__).resolve().parents[2]
 
 CHILD = """
-import os, signal, sys, time
+import itertools, os, signal, sys, time
 from pathlib import Path
 
 from cardbeat.config import Tier
@@ -26,19 +26,18 @@ from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.store import Keys
 
 folder, url, owner, name, moment, calls = sys.argv[1:]
-left = int(calls)
+numbers = itertools.count(1)
 
 
 def dies_in(owner, name, moment):
     whole = getattr(owner, name)
 
     def part(*args, **options):
-        global left
-        left -= 1
-        if left == 0 and moment == "before":
+        last = next(numbers) == int(calls)
+        if last and moment == "before":
             os.kill(os.getpid(), signal.SIGKILL)
         result = whole(*args, **options)
-        if left == 0:
+        if last:
             os.kill(os.getpid(), signal.SIGKILL)
         return result
 
