@@ -1,7 +1,7 @@
 import pytest
 
 from cardbeat.heartbeat import sweep as sweep_module
-from tests.heart import Heart
+from tests.heart import HOOK, Heart
 
 
 @pytest.fixture
@@ -34,6 +34,20 @@ def test_an_overdue_check_is_alerted_once_and_again_in_its_next_outage(heart):
         assert heart.checks.ping(check.id).recovered
         assert not heart.checks.ping(check.id).recovered
     assert heart.alert_types(check) == ["check.overdue", "check.recovered"] * 2
+
+
+def test_the_end_of_an_outage_that_was_not_told_is_not_told_either(heart):
+    check = heart.create(webhook_url=None)
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    read = heart.read(check)
+    heart.checks.update(read, heart.settings(read, webhook_url=HOOK))
+    assert heart.checks.ping(check.id).recovered
+    assert heart.alert_types(check) == []
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    assert heart.checks.ping(check.id).recovered
+    assert heart.alert_types(check) == ["check.overdue", "check.recovered"]
 
 
 def test_only_a_ping_turns_a_check_back(heart):
