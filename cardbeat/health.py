@@ -19,23 +19,15 @@ class HealthRoutes:
         self._sweep_is_healthy = sweep_is_healthy
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/healthz", self.read, later=self.read_later)]
+        return [Route("GET", "/healthz", later=self.read)]
 
-    def read(self, _request: Request) -> Response:
-        # Only a write tells whether one is possible.
-        self._database.write(self._note_health_check)
-        return self._told()
-
-    def read_later(self, _request: Request, answer: Answer) -> None:
+    def read(self, _request: Request, answer: Answer) -> None:
         """It waits for the disk alone, and no thread for it: a server whose threads are all at work is healthy too."""
+        # Only a write tells whether one is possible.
+        self._database.write_later(self._note_health_check, lambda outcome: answer(lambda: self._told(outcome)))
 
-        def told(outcome: Callable[[], None]) -> Response:
-            outcome()
-            return self._told()
-
-        self._database.write_later(self._note_health_check, lambda outcome: answer(lambda: told(outcome)))
-
-    def _told(self) -> Response:
+    def _told(self, outcome: Callable[[], None]) -> Response:
+        outcome()
         if not self._sweep_is_healthy():
             raise Unavailable("sweep_stalled", "The sweep has not finished for three intervals; see the log.")
         return Response.json(200, {"status": "ok"})

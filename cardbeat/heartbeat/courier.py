@@ -11,7 +11,7 @@ from cardbeat.heartbeat.lanes import Line
 from cardbeat.heartbeat.outbox import Attempt, Letter, Outbox
 from cardbeat.heartbeat.retries import verdict
 from cardbeat.heartbeat.target import Refused, parse
-from cardbeat.heartbeat.webhook import Outcome, signed_headers
+from cardbeat.heartbeat.webhook import Outcome, body_for, signed_headers
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +58,9 @@ class Courier:
         if letter.webhook_url is None:
             return _NO_URL
         try:
-            headers = signed_headers(letter.id, int(self._clock()), letter.body, letter.webhook_secret)
-            return self._post(letter.webhook_url, headers, letter.body)
+            body = body_for(letter.webhook_url, letter.body)
+            headers = signed_headers(letter.id, int(self._clock()), body, letter.webhook_secret)
+            return self._post(letter.webhook_url, headers, body)
         except Exception:
             log.exception("alert %s could not be sent", letter.id)
             return _BROKEN

@@ -29,7 +29,11 @@ class Report:
         if not self._under_way.acquire(blocking=False):
             log.warning("the report to the other monitor is still under way; this sweep goes unreported")
             return
-        threading.Thread(target=self._report, name="report", daemon=True).start()
+        try:
+            threading.Thread(target=self._report, name="report", daemon=True).start()
+        except RuntimeError as error:
+            self._under_way.release()
+            log.warning("the report to the other monitor failed: %s", error)
 
     def _report(self) -> None:
         try:

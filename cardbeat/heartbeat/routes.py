@@ -41,8 +41,8 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}", self.delete),
             Route("GET", "/checks/{id}/alerts", self.list_alerts),
             Route("POST", "/checks/{id}/test-alert", self.test_alert),
-            Route("GET", "/ping/{id}", self.ping, later=self.ping_later),
-            Route("POST", "/ping/{id}", self.ping, later=self.ping_later),
+            Route("GET", "/ping/{id}", later=self.ping),
+            Route("POST", "/ping/{id}", later=self.ping),
         ]
 
     def create(self, request: Request) -> Response:
@@ -71,6 +71,7 @@ class CheckRoutes:
 
     def delete(self, request: Request) -> Response:
         key = self._key(request)
+        request.expect_no_body()
         version = None
         if "if-match" in request.headers:
             version = _matched(request, self._own(request, key)).version
@@ -81,12 +82,11 @@ class CheckRoutes:
         return Response.json(200, {"alerts": self._alerts.newest(self._own(request, self._key(request)).id)})
 
     def test_alert(self, request: Request) -> Response:
-        return self._answer(202, self._checks.test_alert(self._key(request).id, request.params["id"]))
+        key = self._key(request)
+        request.expect_no_body()
+        return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
 
-    def ping(self, request: Request) -> Response:
-        return _beaten(self._checks.ping(request.params["id"]))
-
-    def ping_later(self, request: Request, answer: Answer) -> None:
+    def ping(self, request: Request, answer: Answer) -> None:
         """Pings wait for the disk and for nothing else, so none of them needs a thread meanwhile."""
         self._checks.ping_later(request.params["id"], lambda beat: answer(lambda: _beaten(beat())))
 

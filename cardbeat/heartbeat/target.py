@@ -27,6 +27,7 @@ LAN = (
 
 NEVER = (
     _V4("0.0.0.0/8"),
+    _V4("100.100.100.200/32"),  # Alibaba's metadata
     _V4("168.63.129.16/32"),  # Azure's host agent
     _V4("169.254.0.0/16"),
     _V4("192.0.0.0/24"),
@@ -39,6 +40,8 @@ NEVER = (
     _V6("2001::/23"),
     _V6("2001:db8::/32"),
     _V6("3fff::/20"),
+    _V6("fd00:ec2::254/128"),  # Amazon's metadata
+    _V6("fd20:ce::254/128"),  # Google's metadata
 )
 """What no receiver can have: link-local (a cloud's metadata), multicast, reserved, documentation."""
 
@@ -121,10 +124,10 @@ def allowed(address: Address, allow_private: bool) -> bool:
         inner = _carried(address)
         if inner is not None:
             return allowed(inner, allow_private)
-    if any(address in network for network in LAN):
-        return allow_private
     if any(address in network for network in NEVER):
         return False
+    if any(address in network for network in LAN):
+        return allow_private
     return address.version == 4 or address in _PUBLIC_V6
 
 

@@ -7,10 +7,13 @@ import hashlib
 import hmac
 import http.client
 import ipaddress
+import json
+import re
 import socket
 import ssl
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +29,7 @@ ANSWER_BYTES = 64 * 1024
 ADDRESSES = 8
 """Addresses of one name tried at the most."""
 
+_MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
 _NOT_PUBLIC = "The host's name leads to a private or reserved address, which is never requested."
 
 
@@ -62,6 +66,18 @@ def signed_headers(alert_id: str, timestamp: int, body: bytes, secret: str) -> d
         "webhook-timestamp": str(timestamp),
         "webhook-signature": f"v1,{signature}",
     }
+
+
+def body_for(url: str, body: bytes) -> bytes:
+    """An alert's body as this receiver takes it: Mattermost reads `type` as that of a post of its own.
+
+    It refuses one that it does not know, except beside an attachment.
+    """
+    if not _MATTERMOST.search(urllib.parse.urlsplit(url).path):
+        return body
+    alert = json.loads(body)
+    attachment = {"fallback": alert["text"], "footer": "cardbeat"}
+    return json.dumps({**alert, "attachments": [attachment]}, separators=(",", ":")).encode()
 
 
 class Sender:
@@ -226,18 +242,18 @@ def _left(deadline: float) -> float:
 
 
 def _outcome(response: http.client.HTTPResponse) -> Outcome:
-    status = response.status
+    status, retry_after = response.status, response.headers.get("Retry-After")
     try:
         response.read(ANSWER_BYTES)
     except TimeoutError as error:
-        return Outcome(status, _sentence(error))
-    except (OSError, http.client.HTTPException):
+        return Outcome(status, _sentence(error), retry_after)
+    except (OSError, http.client.HTTPException, ValueError):
         # The body says nothing that the status hasn't said.
         pass
     if 200 <= status < 300:
         return Outcome(status)
     hint = "; redirects are not followed." if 300 <= status < 400 else "."
-    return Outcome(status, f"The receiver answered {status}{hint}", response.headers.get("Retry-After"))
+    return Outcome(status, f"The receiver answered {status}{hint}", retry_after)
 
 
 _SENTENCES: tuple[tuple[type[Exception], str], ...] = (

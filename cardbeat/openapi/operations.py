@@ -183,7 +183,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Checks",
         "Delete a check; its undelivered alerts go with it",
         {204: answer("It is deleted.", "Cache-Control")},
-        errors=(401, 403, 404, 412, 503),
+        errors=(401, 403, 404, 412, 415, 503),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to delete, a list of them, or `*`.", '"2"'),),
     ),
@@ -200,7 +200,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Checks",
         "Send an alert to the check's webhook as a real one is sent",
         {202: json_answer("It will be sent in its turn.", "CheckAnswer", "ETag")},
-        errors=(401, 403, 404, 429, 503),
+        errors=(401, 403, 404, 415, 429, 503),
         description=f"429 while {WAITING_FOR_TESTS} alerts of the check wait for its receiver.",
         security=BEARER,
     ),
@@ -262,7 +262,9 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "summary": "An alert, sent to a check's webhook_url by the Standard Webhooks specification",
             "description": (
                 "Sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h until it is answered 2xx "
-                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order."
+                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order. A Mattermost "
+                "URL, one that ends in `/hooks/` and 26 letters and digits, also gets `attachments`: without them "
+                "Mattermost refuses the `type`."
             ),
             "parameters": [
                 header("webhook-id", "The same over retries: drop doubles by it.", ALERT_ID),

@@ -31,6 +31,10 @@ class Route:
     quick: Callable[[Request], Response | None] | None = None
     later: Callable[[Request, Answer], None] | None = None
 
+    def __post_init__(self) -> None:
+        if (self.handler is None) == (self.later is None):
+            raise ValueError(f"{self.method} {self.pattern} needs a handler or work for later")
+
 
 class Router:
     """Finds the route of a request and answers it. GET routes answer HEAD too."""

@@ -61,6 +61,16 @@ def test_a_created_check_is_located_below_the_base_urls_path(config, clock):
     assert answer.headers["Location"] == f"/cb/checks/{check['id']}"
 
 
+@pytest.mark.parametrize("sent", [(b"junk", "text/plain", 415), (b'{"a": 1}', "application/json", 400)])
+@pytest.mark.parametrize("call", ["POST /test-alert", "DELETE "])
+def test_what_takes_no_body_changes_nothing_when_one_says_something(app, key, check, call, sent):
+    method, path = call.split(" ")
+    body, content_type, status = sent
+    headers = {"content-type": content_type}
+    assert app(method, f"/checks/{check['id']}{path}", key=key, body=body, headers=headers).status == status
+    assert app.json("GET", f"/checks/{check['id']}/alerts", key=key) == {"alerts": []}
+
+
 @pytest.mark.parametrize("missing", ["name", "period_seconds", "grace_seconds"])
 def test_a_creation_needs_its_three_fields(app, key, missing):
     answer = app("POST", "/checks", {name: GOOD[name] for name in GOOD if name != missing}, key=key)

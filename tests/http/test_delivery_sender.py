@@ -47,6 +47,17 @@ def test_any_other_status_is_not(status):
     assert outcome.retry_after == "17"
 
 
+def test_how_long_to_wait_is_heard_though_the_answer_does_not_end():
+    with Receiver(repeat(b"a", first=b"HTTP/1.1 429 x\r\nRetry-After: 17\r\nContent-Length: 1000\r\n\r\n")) as receiver:
+        assert post(receiver.url, seconds=SHORT_SECONDS) == Outcome(429, TOO_LATE, "17")
+
+
+@pytest.mark.parametrize("chunk", [b"-5\r\n", b"x\r\n", b"5\r\nabc"])
+def test_what_is_wrong_with_the_body_takes_nothing_from_the_status(chunk):
+    with Receiver(say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)) as receiver:
+        assert post(receiver.url) == Outcome(200)
+
+
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_no_redirect_is_followed(status):
     with Receiver() as inner, Receiver(answer(status, f"Location: {inner.url}\r\n")) as receiver:

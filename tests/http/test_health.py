@@ -1,22 +1,19 @@
 import json
 
-import pytest
-
-from cardbeat.errors import Unavailable
 from cardbeat.health import HealthRoutes
 from cardbeat.web.message import Request
+from cardbeat.web.router import Router
 
 ASKED = Request("GET", "/healthz", "/healthz")
 
 
 def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     sweeping = [True, False, True]
-    health = HealthRoutes(database, clock, lambda: sweeping.pop(0))
-    assert health.read(ASKED).status == 200
-    with pytest.raises(Unavailable) as refused:
-        health.read(ASKED)
-    assert (refused.value.code, refused.value.status) == ("sweep_stalled", 503)
-    assert health.read(ASKED).status == 200
+    router = Router(HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes())
+    assert router.handle(ASKED).status == 200
+    refused = router.handle(ASKED)
+    assert (refused.status, json.loads(refused.body)["code"]) == (503, "sweep_stalled")
+    assert router.handle(ASKED).status == 200
 
 
 def test_health_turns_503_while_the_database_cannot_be_written_and_back(app):

@@ -51,8 +51,8 @@ class Site:
                 Route("DELETE", "/register", lambda _: Response(204)),
                 Route("GET", "/held-big", self.held_big),
                 Route("GET", "/tardy", self.quick, self.tardy),
-                Route("GET", "/later", self.held, later=self.later),
-                Route("GET", "/never", self.held, later=self.broken_later),
+                Route("GET", "/later", later=self.later),
+                Route("GET", "/never", later=self.broken_later),
             ]
         )
 

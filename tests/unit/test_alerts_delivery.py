@@ -1,5 +1,6 @@
 """Delivery with posts and clocks under control: order, retries, trouble, restarts."""
 
+import json
 import math
 import sqlite3
 
@@ -8,7 +9,7 @@ import pytest
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
-from cardbeat.heartbeat.webhook import Outcome
+from cardbeat.heartbeat.webhook import Outcome, signed_headers
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
@@ -46,6 +47,25 @@ def test_an_alert_is_posted_signed_and_recorded(mail, check):
     assert body.startswith(b'{"type":"check.test"')
     assert (shown["state"], shown["attempts"], shown["last_status"]) == ("delivered", 1, 204)
     assert shown["last_error"] is shown["next_attempt_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("path", "is_mattermost"),
+    [("/hooks/" + "a1" * 13, True), ("/team/hooks/" + "z" * 26 + "/", True), ("/hooks/" + "a" * 25, False)],
+)
+def test_mattermost_gets_an_attachment_that_lets_it_take_our_type(mail, path, is_mattermost):
+    check = mail.heart.create(webhook_url=f"https://chat.example{path}")
+    mail.alerts.start()
+    mail.record(check)
+    mail.settled(1)
+    ((_, headers, body),) = mail.posted
+    alert = json.loads(body)
+    attachments = alert.pop("attachments", None)
+    assert attachments == ([{"fallback": alert["text"], "footer": "cardbeat"}] if is_mattermost else None)
+    assert list(alert) == ["type", "timestamp", "data", "text", "content"]
+    with mail.database.read() as connection:
+        (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
+    assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)
 
 
 def test_what_was_stored_before_the_start_is_delivered(mail, check):

@@ -94,6 +94,20 @@ def test_a_slow_monitor_is_not_asked_again_meanwhile(monitor, caplog):
     assert len(requests) == 1
 
 
+def test_a_report_that_can_not_be_begun_is_not_the_last(monitor, caplog, monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    url, requests = monitor(say(b"HTTP/1.0 204 No Content\r\n\r\n"))
+    report = Report(url)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        report()
+    assert "can't start new thread" in caplog.text
+    reported(report)
+    assert len(requests) == 1
+
+
 def test_nobody_there_is_logged(caplog):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]

@@ -80,6 +80,7 @@ GOOD_URLS = {
 
 # Reached through a name, or with the flag for the operator's own network.
 NEVER = """
+100.100.100.200 fd00:ec2::254 fd20:ce::254
 0.0.0.0 169.254.169.254 168.63.129.16 192.0.0.192 192.0.2.1 198.18.0.1 224.0.0.1 255.255.255.255 :: fe80::1 ff02::1
 64:ff9b::a9fe:a9fe ::ffff:169.254.169.254 2002:a9fe:a9fe::1 2001::1 fec0::1 ::127.0.0.1 64:ff9b:1::1
 """.split()  # noqa: SIM905
