@@ -7,6 +7,7 @@ import pytest
 from cardbeat.database import Database
 from cardbeat.database_file import FILE_NAME, back_up, integrity_problems, schema_version
 from cardbeat.errors import Refusal, StartupError, Unavailable
+from tests.support import wait_until
 
 
 def count_up(connection):
@@ -246,7 +247,8 @@ def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
     thread = threading.Thread(target=write_on)
     thread.start()
     try:
-        before = counted(database) or 0
+        wait_until(lambda: counted(database))
+        before = counted(database)
         for number in range(3):
             back_up(tmp_path / "live", tmp_path / f"{number}.db")
     finally:
