@@ -44,6 +44,21 @@ def test_what_the_kernel_does_not_take_is_told() -> None:
             assert far.recv(sent, socket.MSG_WAITALL) == (b"head" + BODY)[:sent]
 
 
+class Halving(socket.socket):
+    """Takes half of what it is given, as a kernel may."""
+
+    def send(self, data: bytes, flags: int = 0) -> int:
+        return super().send(data[: len(data) // 2], flags)
+
+
+def test_no_body_follows_half_a_head() -> None:
+    near, far = socket.socketpair()
+    with Halving(fileno=near.detach()) as halving, far:
+        assert shelved(BODY).send(halving, b"head") == 2
+        halving.close()
+        assert far.recv(100) == b"he"
+
+
 def test_a_client_that_has_left_is_told_of_by_the_head() -> None:
     near, far = socket.socketpair()
     with near:
