@@ -53,6 +53,10 @@ def test_a_line_of_the_log_tells_all_but_secrets() -> None:
     assert line_of("/og", "/og", 1.5).endswith(" a-1 slow")
 
 
+def test_a_line_of_the_log_stays_short_however_long_the_path() -> None:
+    assert len(line_of("/abc" * 2000)) < 300
+
+
 def test_lines_that_stderr_is_too_slow_for_are_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     access = AccessLog()
     answer = Request("GET", "/", "/"), Response(), 0.001
