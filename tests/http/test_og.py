@@ -10,7 +10,7 @@ import pytest
 
 from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
-from cardbeat.cards.routes import CardRoutes
+from cardbeat.cards.routes import MAX_KNOWN_TARGET, CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
@@ -38,8 +38,8 @@ class Cards:
     def get(self, target: str, method: str = "GET", **headers: str) -> Response:
         return self.router.handle(self.request(target, method, **headers))
 
-    def quick(self, target: str) -> Response | None:
-        return self.router.handle_quick(self.request(target))
+    def quick(self, target: str, **headers: str) -> Response | None:
+        return self.router.handle_quick(self.request(target, **headers))
 
     def card(self, title: str = "A title", extra: str = "", **headers: str) -> Response:
         return self.get(self.url(title, extra), **headers)
@@ -288,6 +288,40 @@ def test_only_what_is_in_memory_is_answered_quickly(cards: Cards) -> None:
     assert cards.quick(cards.url()) is None
     cards.card()
     assert cards.quick(cards.url()).body == cards.card().body
+
+
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that stay in memory however slow the test is."""
+    monkeypatch.setattr("cardbeat.keys.store.CACHE_SECONDS", 1000)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_card_in_memory_is_given_in_part_or_not_at_all_if_asked_so(cards: Cards) -> None:
+    for _ in range(2):
+        cards.card()
+    whole = cards.quick(cards.url())
+    part = cards.quick(cards.url(), range="bytes=5-9")
+    assert (part.status, part.body) == (206, whole.body[5:10])
+    assert cards.quick(cards.url(), if_none_match=whole.headers["ETag"]).status == 304
+    assert cards.quick(cards.url(), range="bytes=9999999-").status == 416
+
+
+@pytest.mark.usefixtures("kept")
+def test_only_the_newest_targets_are_answered_quickly(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cardbeat.cards.routes.KNOWN_TARGETS", 2)
+    for title in "aabbcc":
+        cards.card(title)
+    assert [bool(cards.quick(cards.url(title))) for title in "abc"] == [False, True, True]
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_very_long_target_is_asked_in_full_each_time(cards: Cards) -> None:
+    fitting = MAX_KNOWN_TARGET - len(cards.url(extra="&v="))
+    for length, quick in ((fitting, True), (fitting + 1, False)):
+        extra = "&v=" + "x" * length
+        assert [cards.card(extra=extra).headers["X-Cache"] for _ in range(2)] == ["MISS", "HIT"]
+        assert bool(cards.quick(cards.url(extra=extra))) is quick
 
 
 def test_robots_are_welcome(cards: Cards) -> None:
