@@ -1,0 +1,81 @@
+"""What the store's keeper removes from its folder, and what it leaves."""
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cardbeat.cards.seal import file_name, seal
+from cardbeat.cards.store import MAX_FILE_BYTES, Store
+from tests.support import FakeClock, wait_until
+
+CARD = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
+NAMES = [file_name(str(n)) for n in range(10)]
+CARD_BYTES = len(seal(NAMES[0], CARD, 0).png)
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """Near the real time, which the files' own times are in."""
+    return FakeClock(time.time())
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: FakeClock) -> Iterator[Store]:
+    """Holds all names but the last, and has room for no more; the first is in memory, and was used longest ago."""
+    earlier = Store(tmp_path, 10**9, "v1", clock)
+    fill(earlier, clock, NAMES[:1])
+    earlier.close()
+    store = Store(tmp_path, 9 * CARD_BYTES, "v1", clock)
+    wait_until(lambda: store.bytes_stored)
+    assert store.get(NAMES[0])
+    fill(store, clock, NAMES[1:9])
+    yield store
+    store.close()
+
+
+def fill(store: Store, clock: FakeClock, names: list[str]) -> None:
+    for name in names:
+        clock.advance(1)
+        store.put(name, seal(name, CARD, 0))
+
+
+def overflow(store: Store, clock: FakeClock) -> None:
+    """Store one more card, and wait until there is room again."""
+    fill(store, clock, NAMES[9:])
+    wait_until(lambda: store.bytes_stored < 9 * CARD_BYTES)
+
+
+def test_a_card_used_from_memory_alone_is_not_the_least_recently_used(store: Store, clock: FakeClock) -> None:
+    clock.advance(1)
+    assert store.get_hot(NAMES[0])
+    overflow(store, clock)
+    assert store.get(NAMES[0])
+    assert not store.get(NAMES[1])
+
+
+def test_a_card_used_while_room_is_made_stays(store: Store, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    scan: Callable[..., object] = os.scandir
+
+    def use_and_scan(folder: Path) -> object:
+        assert store.get(NAMES[0])
+        return scan(folder)
+
+    monkeypatch.setattr("cardbeat.cards.store.os.scandir", use_and_scan)
+    overflow(store, clock)
+    assert store.get(NAMES[0])
+    assert not store.get(NAMES[1])
+
+
+def test_a_file_too_large_to_be_a_card_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "v1"
+    folder.mkdir()
+    for name, size in (("large", MAX_FILE_BYTES + 1), ("largest card", MAX_FILE_BYTES)):
+        (folder / name).touch()
+        os.truncate(folder / name, size)
+    store = Store(tmp_path, 10**9, "v1")
+    wait_until(lambda: store.bytes_stored)
+    store.close()
+    assert [path.name for path in folder.iterdir()] == ["largest card"]
