@@ -1,0 +1,76 @@
+"""Keys kept in memory: never for longer than they are good."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from sqlite3 import Connection
+
+import pytest
+
+from cardbeat import cli
+from cardbeat.config import FREE, UNLIMITED
+from cardbeat.database import Database
+from cardbeat.keys.store import Keys
+from tests.support import FakeClock
+
+TIERS = {"free": FREE, "unlimited": UNLIMITED}
+
+
+@pytest.fixture(autouse=True)
+def monotonic(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """The clock by which keys are kept; it stands still."""
+    monotonic = FakeClock()
+    monkeypatch.setattr("cardbeat.keys.store.time.monotonic", monotonic)
+    return monotonic
+
+
+@pytest.fixture
+def keys(database: Database, clock: FakeClock) -> Keys:
+    return Keys(database, clock, TIERS)
+
+
+def test_a_key_revoked_while_it_is_read_is_not_kept(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued, read = keys.issue(), database.read
+
+    @contextlib.contextmanager
+    def read_before_the_revocation() -> Iterator[Connection]:
+        with read() as connection:
+            yield connection
+        keys.revoke(issued.key.id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "read", read_before_the_revocation)
+        assert keys.find(issued.value)
+    assert keys.find(issued.value) is None
+
+
+def test_another_tier_counts_at_once(keys: Keys) -> None:
+    issued = keys.issue()
+    assert keys.find(issued.value).limits == FREE
+    keys.set_tier(issued.key.id, "unlimited")
+    assert keys.find(issued.value).limits == UNLIMITED
+
+
+def test_only_so_many_keys_are_kept(
+    keys: Keys, database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cardbeat.keys.store._MAX_CACHED", 2)
+    issued = [keys.issue() for _ in range(3)]
+    assert all(keys.find(each.value) for each in issued)
+    another_process = Keys(database, clock, TIERS)
+    assert all(another_process.revoke(each.key.id) for each in issued)
+    assert sum(keys.find(each.value) is not None for each in issued) <= 2
+
+
+@pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
+def test_when_the_command_returns_a_running_server_has_seen_its_change(
+    keys: Keys, tmp_path: Path, monotonic: FakeClock, monkeypatch: pytest.MonkeyPatch, change: list[str]
+) -> None:
+    issued = keys.issue()
+    before = keys.find(issued.value)
+    monkeypatch.setattr("cardbeat.cli.time.sleep", monotonic.advance)
+    action, *name = change
+    assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0
+    assert keys.find(issued.value) != before
