@@ -61,6 +61,12 @@ def body_of(response: Response) -> dict[str, str]:
     return json.loads(response.body)
 
 
+@pytest.fixture(autouse=True)
+def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys that stay in memory however slow the test is."""
+    monkeypatch.setattr("cardbeat.keys.store.CACHE_SECONDS", 1000)
+
+
 @pytest.fixture
 def cards(tmp_path: Path, database: Database, clock) -> Iterator[Cards]:
     cards = Cards(tmp_path / "cards", database, clock)
@@ -290,13 +296,6 @@ def test_only_what_is_in_memory_is_answered_quickly(cards: Cards) -> None:
     assert cards.quick(cards.url()).body == cards.card().body
 
 
-@pytest.fixture
-def kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that stay in memory however slow the test is."""
-    monkeypatch.setattr("cardbeat.keys.store.CACHE_SECONDS", 1000)
-
-
-@pytest.mark.usefixtures("kept")
 def test_a_card_in_memory_is_given_in_part_or_not_at_all_if_asked_so(cards: Cards) -> None:
     for _ in range(2):
         cards.card()
@@ -307,7 +306,6 @@ def test_a_card_in_memory_is_given_in_part_or_not_at_all_if_asked_so(cards: Card
     assert cards.quick(cards.url(), range="bytes=9999999-").status == 416
 
 
-@pytest.mark.usefixtures("kept")
 def test_only_the_newest_targets_are_answered_quickly(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cardbeat.cards.routes.KNOWN_TARGETS", 2)
     for title in "aabbcc":
@@ -315,7 +313,6 @@ def test_only_the_newest_targets_are_answered_quickly(cards: Cards, monkeypatch:
     assert [bool(cards.quick(cards.url(title))) for title in "abc"] == [False, True, True]
 
 
-@pytest.mark.usefixtures("kept")
 def test_a_very_long_target_is_asked_in_full_each_time(cards: Cards) -> None:
     fitting = MAX_KNOWN_TARGET - len(cards.url(extra="&v="))
     for length, quick in ((fitting, True), (fitting + 1, False)):
