@@ -152,7 +152,7 @@ class Store:
         """What older renderers drew is never asked for again."""
         with contextlib.suppress(OSError):
             for other in self.folder.parent.iterdir():
-                if other != self.folder and other.is_dir() and not other.is_symlink():
+                if other != self.folder and other.is_dir():
                     shutil.rmtree(other, ignore_errors=True)
 
     def _trim(self) -> None:
