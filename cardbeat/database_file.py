@@ -3,6 +3,8 @@
 import contextlib
 import os
 import sqlite3
+import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
 
 FILE_NAME = "cardbeat.db"
+LOCK_NAMES = ("writer.lock", "delivery.lock")
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
@@ -20,29 +23,65 @@ QUICK_CHECK_BYTES = 64 * 1024 * 1024
 def back_up(folder: Path, target: Path) -> None:
     """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
 
-    Raises `StartupError` when the one can't be read or the other not written.
+    Raises `StartupError` when the one can't be read or the other not written, and for a target that is no regular
+    file or is the database itself.
     """
     source_path = folder / FILE_NAME
     if not source_path.is_file():
         raise StartupError(f"there is no database at {source_path}")
     check(source_path)
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
     try:
-        with (
-            start_up_errors(source_path),
-            contextlib.closing(connect(source_path, query_only=True)) as source,
-            contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy,
-        ):
-            source.backup(copy)
-            # Out of WAL mode the backup is one file, with nothing beside it to forget.
-            copy.execute("PRAGMA journal_mode = DELETE")
-        _sync(partial)
-        partial.replace(target)
-        _sync(target.parent)
+        place = _place_for_backup(source_path, target)
+        # Not named after the target, whose name may be as long as a name can be, and nobody else's to look into.
+        with tempfile.TemporaryDirectory(prefix=".cardbeat-", dir=place.parent) as folder_beside:
+            partial = Path(folder_beside, "copy")
+            partial.touch(0o600)
+            _copy(source_path, partial, target)
+            _sync(partial)
+            partial.replace(place)
+        _sync(place.parent)
     except OSError as error:
         raise StartupError(f"can't write {target}: {error.strerror}") from None
-    finally:
-        partial.unlink(missing_ok=True)
+
+
+def _place_for_backup(source_path: Path, target: Path) -> Path:
+    """The target, or what it is a link to. Raises `StartupError` for what a backup must not replace."""
+    place = Path(os.path.realpath(target))
+    found = _status(target)
+    for path in _files_of_the_database(source_path):
+        status = _status(path)
+        if place == path or (found and status and os.path.samestat(found, status)):
+            raise StartupError(f"{target} belongs to the database that is copied; choose another file")
+    if found and not stat.S_ISREG(found.st_mode):
+        raise StartupError(f"{target} is not a regular file, so no backup replaces it; choose another file")
+    return place
+
+
+def _files_of_the_database(path: Path) -> list[Path]:
+    """The database and all that stands or may come to stand beside it, by their real names."""
+    # SQLite puts its own files beside what a link refers to, the rest stands in the folder itself.
+    own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
+    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", *LOCK_NAMES))
+    return [Path(name) for name in (*own, *beside)]
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Of what is there, or what the link there refers to."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _copy(source_path: Path, partial: Path, target: Path) -> None:
+    with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
+        try:
+            with contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy:
+                source.backup(copy)
+                # Out of WAL mode the backup is one file, with nothing beside it to forget.
+                copy.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.Error as error:
+            raise StartupError(f"can't copy {source_path} to {target}: {error}") from None
 
 
 def integrity_problems(folder: Path) -> list[str]:
