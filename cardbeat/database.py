@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from cardbeat.database_file import (
     FILE_NAME,
+    WRITER_LOCK,
     check,
     connect,
     create_if_missing,
@@ -49,7 +50,7 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
-        self._lock_file = open_lock_file(folder)
+        self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
             with self._only_writer():

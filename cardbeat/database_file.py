@@ -12,7 +12,7 @@ from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
 
 FILE_NAME = "cardbeat.db"
-LOCK_NAMES = ("writer.lock", "delivery.lock")
+WRITER_LOCK = "writer.lock"
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
@@ -61,7 +61,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
     """The database and all that stands or may come to stand beside it, by their real names."""
     # SQLite puts its own files beside what a link refers to, the rest stands in the folder itself.
     own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", *LOCK_NAMES))
+    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", WRITER_LOCK, "delivery.lock"))
     return [Path(name) for name in (*own, *beside)]
 
 
@@ -132,6 +132,8 @@ def create_if_missing(path: Path) -> None:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
     partial = path.with_name(path.name + ".new")
     partial.unlink(missing_ok=True)
+    # SQLite gives the files beside it the same mode.
+    partial.touch(0o600)
     with contextlib.closing(connect(partial)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -186,12 +188,18 @@ def _migrations() -> list[str]:
     return scripts
 
 
-def open_lock_file(folder: Path) -> int:
+def open_lock_file(path: Path) -> int:
+    """A descriptor of a data folder's lock file; it and the folder are made if missing. Raises `StartupError`."""
+    folder = path.parent
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Owner only: the folder holds webhook secrets and check ids.
-        return os.open(folder / "writer.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        # Owner only, as is all in it: the folder holds webhook secrets and check ids.
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    except FileExistsError:
+        raise StartupError(f"can't write in the data folder {folder}: it is not a folder") from None
     except OSError as error:
+        if os.path.lexists(path):
+            raise StartupError(f"can't use {path}: {error.strerror}; remove it while no cardbeat runs") from None
         raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
 
 

@@ -17,6 +17,14 @@ def count_up(connection):
     connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
 
 
+@pytest.fixture
+def usual_umask():
+    """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
+    previous = os.umask(0o022)
+    yield
+    os.umask(previous)
+
+
 def counted(database):
     with database.read() as connection:
         return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
@@ -239,6 +247,29 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
         Database(tmp_path / "file" / "data")
 
 
+def test_all_that_a_new_database_makes_is_for_the_owner_alone(tmp_path, usual_umask):
+    database = Database(tmp_path / "data")
+    database.write(count_up)
+    made = [tmp_path / "data", *(tmp_path / "data").iterdir()]
+    assert {path.name for path in made} == {"data", FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "writer.lock"}
+    assert [path.name for path in made if path.stat().st_mode & 0o077] == []
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda folder: folder.write_text(""), "data: it is not a folder"),
+        (lambda folder: folder.symlink_to("nowhere"), "data: it is not a folder"),
+        (lambda folder: (folder / "writer.lock").mkdir(parents=True), "writer.lock: Is a directory; remove it"),
+    ],
+)
+def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
+    spoil(tmp_path / "data")
+    with pytest.raises(StartupError, match=words):
+        Database(tmp_path / "data")
+
+
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
     database = Database(tmp_path / "live")
     stop = threading.Event()
@@ -356,14 +387,10 @@ def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
         back_up(live, longest.with_name(longest.name + "b"))
 
 
-def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch):
+def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
     seen = []
     monkeypatch.setattr(database_file, "_sync", lambda path: seen.append(path.stat().st_mode & 0o777))
-    previous = os.umask(0o022)
-    try:
-        back_up(live, tmp_path / "copy.db")
-    finally:
-        os.umask(previous)
+    back_up(live, tmp_path / "copy.db")
     assert seen[0] == (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 
 
