@@ -81,13 +81,16 @@ class Service:
             undo.pop_all()
 
     def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, finish what runs, and return."""
+        """Serve until SIGTERM or SIGINT, finish what runs, and return.
+
+        Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
+        """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._stop())
-        log.info("cardbeat %s serves %s", __version__, self.server.url)
-        self.alerts.start()
-        self.sweep.start()
         try:
+            self.alerts.start()
+            log.info("cardbeat %s serves %s", __version__, self.server.url)
+            self.sweep.start()
             self.server.serve_forever()
         finally:
             self.close()

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cardbeat.clock import Clock
+from cardbeat.database_file import open_lock_file
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.courier import Courier, Report, host_of
 from cardbeat.heartbeat.lanes import COURIERS, Lanes, Line
@@ -66,8 +67,8 @@ class Delivery:
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
     def start(self) -> None:
-        """Raises `OSError` if the lock file can't be made."""
-        self._lock_file = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+        """Raises `StartupError` if the lock file can't be used."""
+        self._lock_file = open_lock_file(self._lock_path)
         self._thread.start()
 
     def wake(self) -> None:

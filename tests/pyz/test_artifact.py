@@ -89,6 +89,11 @@ def port_in_use(folder):
     return blocker, ("--port", str(blocker.getsockname()[1]))
 
 
+def no_lock(folder, name):
+    (folder / "data" / name).mkdir(parents=True)
+    return "--port", "0", "--data", "data"
+
+
 def unwritable(folder):
     (folder / "data").write_text("a file, not a folder")
     return "--data", "data"
@@ -101,6 +106,8 @@ def unwritable(folder):
         (lambda folder: spoil(folder, b""), "damaged"),
         (newer, "newer"),
         (unwritable, "data"),
+        (lambda folder: no_lock(folder, "writer.lock"), "writer.lock"),
+        (lambda folder: no_lock(folder, "delivery.lock"), "delivery.lock"),
         (lambda folder: ("--port", "70000"), "--port"),
         (lambda folder: ("--sweep-seconds", "0"), "--sweep-seconds"),
         (lambda folder: ("--tiers", "none.toml"), "none.toml"),
