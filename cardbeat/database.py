@@ -18,6 +18,7 @@ from cardbeat.database_file import (
     FILE_NAME,
     WRITER_LOCK,
     check,
+    check_writable,
     connect,
     create_if_missing,
     migrate,
@@ -50,6 +51,7 @@ class Database:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
+        check_writable(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)

@@ -96,7 +96,7 @@ def integrity_problems(folder: Path) -> list[str]:
 def last_moment_stored(folder: Path) -> int:
     """The latest Unix second that the monitor has noted of itself, 0 if there is none. Raises `StartupError`."""
     path = folder / FILE_NAME
-    if not path.exists():
+    if not os.path.exists(path):
         return 0
     with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
         (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
@@ -164,7 +164,7 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     if path.stat().st_size <= QUICK_CHECK_BYTES:
         (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != "ok":
-            raise StartupError(f"{path} is damaged; run doctor, then restore a backup or move it away")
+            raise StartupError(f"{path} is damaged; restore a backup or move it away")
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -188,6 +188,23 @@ def _migrations() -> list[str]:
     return scripts
 
 
+def check_writable(folder: Path) -> None:
+    """Raise `StartupError` where this user can't write or make the database. Changes nothing to find out."""
+    try:
+        place = folder.absolute()
+        while (found := _status(place)) is None and not place.is_symlink():
+            place = place.parent
+    except OSError as error:
+        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise StartupError(f"can't write in the data folder {folder}: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user")
+    for path in (folder / f"{FILE_NAME}{end}" for end in ("", "-wal", "-shm")):
+        if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+            raise StartupError(f"can't use {path}: it must be readable and writable for this user")
+
+
 def open_lock_file(path: Path) -> int:
     """A descriptor of a data folder's lock file; it and the folder are made if missing. Raises `StartupError`."""
     folder = path.parent
@@ -195,11 +212,9 @@ def open_lock_file(path: Path) -> int:
         # Owner only, as is all in it: the folder holds webhook secrets and check ids.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-    except FileExistsError:
-        raise StartupError(f"can't write in the data folder {folder}: it is not a folder") from None
     except OSError as error:
         if os.path.lexists(path):
-            raise StartupError(f"can't use {path}: {error.strerror}; remove it while no cardbeat runs") from None
+            raise StartupError(f"can't use {path}: {error.strerror}") from None
         raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
 
 

@@ -1,6 +1,7 @@
 """The command `doctor`: looks at this host and says what to do about what is wrong (CONTRACT 5)."""
 
 import contextlib
+import os
 import shutil
 import sqlite3
 import sys
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cardbeat.clock import utc_text
-from cardbeat.database_file import FILE_NAME, integrity_problems, last_moment_stored
+from cardbeat.database_file import FILE_NAME, check_writable, integrity_problems, last_moment_stored
 from cardbeat.errors import StartupError
 from cardbeat.patience import patience
 
@@ -81,14 +82,17 @@ def _fonts(_data: Path) -> Iterator[Finding]:
 
 def _database(data: Path) -> Iterator[Finding]:
     path = data / FILE_NAME
-    if not path.exists():
-        yield Finding(OK, f"no database in {data} yet; serving makes one")
-        return
     try:
+        check_writable(data)
+        if not os.path.lexists(path):
+            yield Finding(OK, f"no database in {data} yet; serving makes one")
+            return
         with patience("checking the database"):
             problems = integrity_problems(data)
     except StartupError as error:
-        problems = [str(error)]
+        # What serving would say too, and with what to do about it.
+        yield Finding(PROBLEM, f"database: {error}")
+        return
     for problem in problems:
         yield Finding(PROBLEM, f"database: {problem}")
     if problems:
@@ -98,7 +102,7 @@ def _database(data: Path) -> Iterator[Finding]:
 
 
 def _disk(data: Path) -> Iterator[Finding]:
-    existing = next(folder for folder in (data, *data.absolute().parents) if folder.exists())
+    existing = next(folder for folder in (data, *data.absolute().parents) if os.path.exists(folder))
     free = shutil.disk_usage(existing).free
     level, advice = (WARNING, ": make room, or lower --store-mb") if free < LOW_DISK_BYTES else (OK, "")
     yield Finding(level, f"{free / 1e9:.1f} GB free for {data}{advice}")

@@ -40,37 +40,88 @@ SPOILS = {
 }
 
 
-def serve(python, pyz, folder, *before):
-    command = [*before, python, pyz, "--port", "0", "--data", "data"]
-    return subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, timeout=30, check=False
-    )
+SERVE = ("serve", "--port", "0", "--data", "data")
+
+
+@pytest.fixture
+def run(python, pyz, tmp_path):
+    """Runs a command of the artifact in the test's folder, `before` in front of it."""
+
+    def run_command(*argv, before=()):
+        command = [*before, python, pyz, *argv]
+        return subprocess.run(
+            command, cwd=tmp_path, env=clean_environment(), capture_output=True, text=True, timeout=30, check=False
+        )
+
+    return run_command
 
 
 @pytest.mark.parametrize("spoil", SPOILS)
-def test_a_damaged_file_is_refused_and_left_as_it_is(python, pyz, tmp_path, database, spoil):
+def test_a_damaged_file_is_refused_and_left_as_it_is(run, database, spoil):
     SPOILS[spoil](database)
     before = database.read_bytes()
-    ran = serve(python, pyz, tmp_path)
+    ran = run(*SERVE)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "damaged" in ran.stderr
     assert database.read_bytes() == before
 
 
-def test_a_folder_in_its_place_is_refused(python, pyz, tmp_path):
+def test_a_folder_in_its_place_is_refused(run, tmp_path):
     (tmp_path / "data" / "cardbeat.db").mkdir(parents=True)
-    ran = serve(python, pyz, tmp_path)
+    ran = run(*SERVE)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert (tmp_path / "data" / "cardbeat.db").is_dir()
 
 
-def test_a_file_that_may_not_be_read_is_refused(python, pyz, tmp_path, database):
+@pytest.fixture
+def powerless():
+    """What a command is started with so that permissions hold: root does what it may not, unless it gives that up."""
+    if os.geteuid() != 0:
+        return ()
+    assert shutil.which("setpriv"), "apt-get install util-linux"
+    return "setpriv", "--bounding-set", "-dac_override,-dac_read_search"
+
+
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+def test_a_file_that_may_not_be_read_or_written_is_refused(run, database, powerless, mode):
     before = database.read_bytes()
-    database.chmod(0)
-    # Root reads what it may not, unless it gives that up.
-    powerless = ("setpriv", "--bounding-set", "-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
-    assert not powerless or shutil.which("setpriv"), "apt-get install util-linux"
-    ran = serve(python, pyz, tmp_path, *powerless)
+    database.chmod(mode)
+    ran = run(*SERVE, before=powerless)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1), ran.stderr
     database.chmod(0o600)
     assert database.read_bytes() == before
+
+
+def refusals(run, data, before=()):
+    """What serving says before it gives up, and what doctor finds wrong."""
+    served = run("serve", "--port", "0", "--data", data, before=before)
+    examined = run("doctor", "--data", data, before=before)
+    assert (served.returncode, examined.returncode) == (2, 1), served.stderr + examined.stderr
+    (problem,) = [line for line in examined.stdout.splitlines() if line.startswith("problem")]
+    return served.stderr.removeprefix("cardbeat: ").rstrip(), problem.removeprefix("problem  database: ")
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_doctor_says_of_a_damaged_file_what_serving_says(run, database, spoil):
+    SPOILS[spoil](database)
+    served, examined = refusals(run, "data")
+    assert served == examined
+    assert "restore a backup" in examined
+
+
+@pytest.mark.parametrize("locked", [".", "cardbeat.db"])
+def test_doctor_has_what_may_not_be_written_made_writable(run, database, powerless, locked):
+    (database.parent / locked).chmod(0o500)
+    served, examined = refusals(run, "data", powerless)
+    (database.parent / locked).chmod(0o700)
+    assert served == examined
+    assert "writable for this user" in examined
+    assert "backup" not in examined
+
+
+@pytest.mark.parametrize("data", ["file", "file/data", "x" * 300])
+def test_doctor_says_of_what_can_be_no_folder_what_serving_says(run, tmp_path, data):
+    (tmp_path / "file").touch()
+    served, examined = refusals(run, data)
+    assert served == examined
+    assert f"can't write in the data folder {data}: " in examined

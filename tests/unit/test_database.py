@@ -259,9 +259,9 @@ def test_all_that_a_new_database_makes_is_for_the_owner_alone(tmp_path, usual_um
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (lambda folder: folder.write_text(""), "data: it is not a folder"),
-        (lambda folder: folder.symlink_to("nowhere"), "data: it is not a folder"),
-        (lambda folder: (folder / "writer.lock").mkdir(parents=True), "writer.lock: Is a directory; remove it"),
+        (lambda folder: folder.write_text(""), "data is not a folder"),
+        (lambda folder: folder.symlink_to("nowhere"), "data is not a folder"),
+        (lambda folder: (folder / "writer.lock").mkdir(parents=True), "writer.lock: Is a directory"),
     ],
 )
 def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
