@@ -125,7 +125,8 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
 
 def create_if_missing(path: Path) -> None:
     """Build a new database beside its place and move it there, so that an empty file always means damage."""
-    if path.exists():
+    # A link to nothing is there too: what it refers to may be on a disk that is not mounted now.
+    if os.path.lexists(path):
         return
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size > 0:
@@ -146,6 +147,8 @@ def create_if_missing(path: Path) -> None:
 def check(path: Path) -> None:
     """Raise `StartupError` for a file that can't be used, and leave it as it is, with the -wal beside it."""
     with start_up_errors(path):
+        if path.is_symlink() and not path.exists():
+            raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
         if path.stat().st_size == 0:
             raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
         # Any other connection would write the -wal into the file when it is closed.

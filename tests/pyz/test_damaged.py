@@ -119,6 +119,14 @@ def test_doctor_has_what_may_not_be_written_made_writable(run, database, powerle
     assert "backup" not in examined
 
 
+def test_doctor_says_of_a_link_to_nothing_what_serving_says(run, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "cardbeat.db").symlink_to("nowhere")
+    served, examined = refusals(run, "data")
+    assert served == examined
+    assert "is a link to nothing" in examined
+
+
 @pytest.mark.parametrize("data", ["file", "file/data", "x" * 300])
 def test_doctor_says_of_what_can_be_no_folder_what_serving_says(run, tmp_path, data):
     (tmp_path / "file").touch()

@@ -241,6 +241,16 @@ def test_a_wal_without_its_database_is_not_thrown_away(tmp_path):
     assert (tmp_path / f"{FILE_NAME}-wal").read_bytes() == b"precious"
 
 
+@pytest.mark.parametrize("target", ["nowhere.db", FILE_NAME])
+def test_a_link_to_nothing_is_never_replaced_by_a_new_database(tmp_path, target):
+    link = tmp_path / FILE_NAME
+    link.symlink_to(target)
+    for use in (Database, integrity_problems):
+        with pytest.raises(StartupError, match="is a link to nothing"):
+            use(tmp_path)
+    assert os.readlink(link) == target
+
+
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StartupError, match="data folder"):
