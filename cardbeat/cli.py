@@ -18,7 +18,7 @@ from cardbeat.database import Database
 from cardbeat.database_file import back_up
 from cardbeat.errors import Refusal, StartupError
 from cardbeat.keys.routes import valid_email
-from cardbeat.keys.store import CACHE_SECONDS, Keys
+from cardbeat.keys.store import CACHE_SECONDS, Key, Keys
 from cardbeat.keys.tiers import load_tiers
 from cardbeat.options import (
     Option,
@@ -34,6 +34,7 @@ from cardbeat.options import (
     seconds,
     yes_or_no,
 )
+from cardbeat.output import say
 from cardbeat.patience import patience
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
@@ -154,25 +155,31 @@ def keys(argv: Sequence[str]) -> int:
 
 
 def _list_keys(keys: Keys, _given: argparse.Namespace) -> int:
-    for key in keys.all():
-        columns = (
-            key.id,
-            f"{key.prefix}…",
-            f"{key.scope:6}",
-            f"{key.tier:10}",
-            utc_text(key.created_at),
-            key.email or "",
-        )
-        print("  ".join(columns).rstrip())
+    say(_line(key) for key in keys.all())
     return 0
+
+
+def _line(key: Key) -> str:
+    columns = (
+        key.id,
+        f"{key.prefix}...",
+        f"{key.scope:6}",
+        f"{key.tier:10}",
+        utc_text(key.created_at),
+        key.email or "",
+    )
+    return "  ".join(columns).rstrip()
 
 
 def _create_key(keys: Keys, given: argparse.Namespace) -> int:
     email = None if given.email is None else valid_email(given.email)
     issued = keys.issue(email, given.tier)
-    print(issued.value)
-    if issued.webhook_secret is not None:
-        print(issued.webhook_secret)
+    try:
+        say(filter(None, (issued.value, issued.webhook_secret)), must_arrive=True)
+    except StartupError:
+        # Nobody will ever know the value, nor which key of the list it was.
+        keys.revoke(issued.key.id)
+        raise
     return 0
 
 
@@ -194,16 +201,23 @@ _KEY_ACTIONS: dict[str, Callable[[Keys, argparse.Namespace], int]] = {
 
 def _changed(found: bool, key_id: str) -> int:
     if not found:
-        raise StartupError(f"there is no key with the id {key_id!r}; see: keys list")
+        raise _no_such_key(key_id)
     # When the command has returned, a server that runs meanwhile has seen the change too.
     time.sleep(CACHE_SECONDS)
     return 0
+
+
+def _no_such_key(key_id: str) -> StartupError:
+    return StartupError(f"there is no key with the id {key_id!r}; see: keys list")
 
 
 def _check_key_arguments(parser: Parser, given: argparse.Namespace) -> None:
     wanted = {"list": 0, "create": 0, "revoke": 1, "tier": 2}[given.action]
     if sum(argument is not None for argument in (given.id, given.name)) != wanted:
         parser.error(f"keys {given.action} takes {('no ID', 'an ID', 'an ID and a NAME')[wanted]}")
+    # Bytes that are no text can't even be looked for.
+    if given.id is not None and not given.id.isascii():
+        raise _no_such_key(given.id)
 
 
 def backup(argv: Sequence[str]) -> int:

@@ -13,6 +13,7 @@ from pathlib import Path
 from cardbeat.clock import utc_text
 from cardbeat.database_file import FILE_NAME, check_writable, integrity_problems, last_moment_stored
 from cardbeat.errors import StartupError
+from cardbeat.output import say
 from cardbeat.patience import patience
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
@@ -34,8 +35,7 @@ class Finding:
 def examine(data: Path) -> int:
     """Print every finding. Returns 1 if there is a problem among them, else 0."""
     findings = [finding for examination in EXAMINATIONS for finding in examination(data)]
-    for finding in findings:
-        print(f"{finding.level:8} {finding.text}")
+    say(f"{finding.level:8} {finding.text}" for finding in findings)
     return int(any(finding.level == PROBLEM for finding in findings))
 
 

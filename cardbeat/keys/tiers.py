@@ -23,7 +23,8 @@ def load_tiers(path: Path) -> dict[str, Tier]:
         tables = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
         raise StartupError(f"can't read the tiers file {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
+        # Not only what the parser calls invalid: also thousands of digits or of nested lists, and what is no UTF-8.
         raise StartupError(f"the tiers file {path} is not valid TOML: {error}") from None
     free = _tier(path, "free", tables.pop("free", {}), FREE)
     own = {name: _tier(path, name, table, free) for name, table in tables.items()}

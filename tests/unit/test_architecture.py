@@ -12,7 +12,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "patience"},
+    {"errors", "clock", "config", "resources", "patience", "output"},
     {"database_file", "web"},
     {"database"},
     {"keys"},

@@ -37,6 +37,8 @@ def test_a_key_of_a_tier_that_is_gone_is_held_to_free(tmp_path):
         ("plus = 3", "plus"),
         ("['a b']\n", "a b"),
         ("[plus", "not valid TOML"),
+        ("[plus]\nmax_checks = " + "9" * 5000, "not valid TOML"),
+        ("plus = " + "[" * 5000, "not valid TOML"),
     ],
 )
 def test_a_bad_file_is_refused_and_the_fault_named(tmp_path, text, named):

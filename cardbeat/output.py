@@ -1,0 +1,27 @@
+"""What a command prints for whoever called it."""
+
+import io
+import os
+import sys
+from collections.abc import Iterable
+
+from cardbeat.errors import StartupError
+
+
+def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
+    """Print lines, in any encoding. Raises `StartupError` if they can't be written.
+
+    A reader that has seen enough and closed its end of a pipe is no error, unless the lines `must_arrive`.
+    """
+    if sys.stdout is None:
+        raise StartupError("can't print: stdout is closed")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except OSError as error:
+        # At its end Python would try again to write what is left, and fail with a trace.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if must_arrive or not isinstance(error, BrokenPipeError):
+            raise StartupError(f"can't print: {error.strerror}") from None
