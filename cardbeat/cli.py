@@ -15,7 +15,7 @@ from cardbeat import __version__
 from cardbeat.clock import utc_text, wall_clock
 from cardbeat.config import FREE, UNLIMITED, Config, Tier
 from cardbeat.database import Database
-from cardbeat.database_file import back_up
+from cardbeat.database_file import back_up, require_database
 from cardbeat.errors import Refusal, StartupError
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import CACHE_SECONDS, Key, Keys
@@ -141,16 +141,19 @@ def keys(argv: Sequence[str]) -> int:
     parser.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
     parser.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     parser.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
-    parser.add_argument("--tier", metavar="NAME", default="free", help="of the key to create [free]")
+    parser.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
     for option in (DATA, TIERS):
         option.add_to(parser)
     given = parser.parse_args(list(argv))
     _check_key_arguments(parser, given)
     tiers = _tiers(TIERS.value(given))
-    for name in filter(None, (given.tier, given.name)):
-        if name not in tiers:
+    for name in (given.tier, given.name):
+        if name is not None and name not in tiers:
             raise StartupError(f"there is no tier {name!r}; the tiers are {', '.join(sorted(tiers))}")
-    with _refusals_as_startup_errors(), closing(Database(DATA.value(given))) as database:
+    data = DATA.value(given)
+    if given.action != "create":
+        require_database(data)
+    with _refusals_as_startup_errors(), closing(Database(data)) as database:
         return _KEY_ACTIONS[given.action](Keys(database, wall_clock, tiers), given)
 
 
@@ -173,7 +176,7 @@ def _line(key: Key) -> str:
 
 def _create_key(keys: Keys, given: argparse.Namespace) -> int:
     email = None if given.email is None else valid_email(given.email)
-    issued = keys.issue(email, given.tier)
+    issued = keys.issue(email, given.tier or "free")
     try:
         say(filter(None, (issued.value, issued.webhook_secret)), must_arrive=True)
     except StartupError:
@@ -215,6 +218,9 @@ def _check_key_arguments(parser: Parser, given: argparse.Namespace) -> None:
     wanted = {"list": 0, "create": 0, "revoke": 1, "tier": 2}[given.action]
     if sum(argument is not None for argument in (given.id, given.name)) != wanted:
         parser.error(f"keys {given.action} takes {('no ID', 'an ID', 'an ID and a NAME')[wanted]}")
+    for option, value in (("--email", given.email), ("--tier", given.tier)):
+        if value is not None and given.action != "create":
+            parser.error(f"keys {given.action} takes no {option}")
     # Bytes that are no text can't even be looked for.
     if given.id is not None and not given.id.isascii():
         raise _no_such_key(given.id)

@@ -26,9 +26,8 @@ def back_up(folder: Path, target: Path) -> None:
     Raises `StartupError` when the one can't be read or the other not written, and for a target that is no regular
     file or is the database itself.
     """
+    require_database(folder)
     source_path = folder / FILE_NAME
-    if not source_path.is_file():
-        raise StartupError(f"there is no database at {source_path}")
     check(source_path)
     try:
         place = _place_for_backup(source_path, target)
@@ -142,6 +141,13 @@ def create_if_missing(path: Path) -> None:
     _sync(partial)
     partial.replace(path)
     _sync(path.parent)
+
+
+def require_database(folder: Path) -> None:
+    """Raise `StartupError` where there is no database yet, for what must not make one."""
+    path = folder / FILE_NAME
+    if not os.path.lexists(path):
+        raise StartupError(f"there is no database at {path}")
 
 
 def check(path: Path) -> None:

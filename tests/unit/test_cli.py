@@ -50,10 +50,11 @@ def gone_reader():
         yield file
 
 
-@pytest.mark.parametrize("argv", [("revoke", b"\xff"), ("tier", b"\xff", "free")])
-def test_an_id_that_is_no_text_is_that_of_no_key(run, argv):
+@pytest.mark.parametrize("key_id", ["key_none", b"\xff"])
+@pytest.mark.parametrize("action", [("revoke",), ("tier", "free")])
+def test_an_id_of_no_key_is_one_line_and_status_2(run, action, key_id):
     assert run("keys", "create").returncode == 0
-    ran = run("keys", *argv)
+    ran = run("keys", action[0], key_id, *action[1:])
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "no key with the id" in ran.stderr
 
@@ -90,3 +91,41 @@ def test_a_key_that_cannot_be_shown_is_not_left_behind(run, listed, nowhere):
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "can't print" in ran.stderr
     assert listed() == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "list"),
+        ("keys", "revoke", "key_1"),
+        ("keys", "tier", "key_1", "free"),
+        ("backup", "copy.db"),
+    ],
+)
+@pytest.mark.parametrize("data", ["none", "empty", "x" * 300])
+def test_only_serving_and_creating_a_key_make_a_database(run, tmp_path, command, data):
+    (tmp_path / "empty").mkdir()
+    ran = run(*command, "--data", data)
+    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: there is no database at {data}/cardbeat.db\n")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_doctor_makes_nothing_either(run, tmp_path):
+    ran = run("doctor", "--data", "none")
+    assert ran.returncode == 0
+    assert "no database in none yet" in ran.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--email", "--tier"])
+@pytest.mark.parametrize("action", [("list",), ("revoke", "key_1"), ("tier", "key_1", "free")])
+def test_an_option_of_a_key_to_create_is_refused_elsewhere(run, action, option):
+    ran = run("keys", *action, option, "free")
+    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: keys {action[0]} takes no {option} (see --help)\n")
+
+
+@pytest.mark.parametrize("action", [("create", "--tier", ""), ("tier", "key_1", "")])
+def test_a_tier_without_a_name_is_none(run, action):
+    ran = run("keys", *action)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "no tier ''" in ran.stderr
