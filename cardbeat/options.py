@@ -2,8 +2,8 @@
 
 import argparse
 import ipaddress
-import math
 import os
+import re
 import urllib.parse
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -87,7 +87,8 @@ def parse_values(parser: argparse.ArgumentParser, options: Iterable[Option], arg
 
 def integer(low: int, high: int) -> Parse:
     def parse(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and low <= int(text[:12]) <= high):
+        # int() alone would take signs, underscores and other digits, and fail on thousands of them.
+        if not (re.fullmatch("[0-9]{1,100}", text) and low <= int(text) <= high):
             raise argparse.ArgumentTypeError(f"must be an integer from {low} to {high}, not {text!r}")
         return int(text)
 
@@ -96,13 +97,9 @@ def integer(low: int, high: int) -> Parse:
 
 def seconds(low: float, high: float) -> Parse:
     def parse(text: str) -> float:
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
+        if not (re.fullmatch(r"[0-9]+(\.[0-9]+)?|\.[0-9]+", text) and low <= float(text) <= high):
             raise argparse.ArgumentTypeError(f"must be a number of seconds from {low:g} to {high:g}, not {text!r}")
-        return value
+        return float(text)
 
     return parse
 

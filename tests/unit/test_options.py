@@ -49,10 +49,22 @@ def test_a_flag_wins_over_its_variable_and_that_over_the_default(monkeypatch):
         ["--port", "-1"],
         ["--port", "8O"],
         ["--port", "٨"],
+        ["--port", "00000000000099999"],
+        ["--port", "9" * 5000],
+        ["--port", "8080\n"],
+        ["--port", "8_080"],
+        ["--port", ""],
         ["--host", ""],
         ["--sweep-seconds", "0"],
         ["--sweep-seconds", "nan"],
         ["--sweep-seconds", "inf"],
+        ["--sweep-seconds", "1_0"],
+        ["--sweep-seconds", "٦٠"],
+        ["--sweep-seconds", " 60 "],
+        ["--sweep-seconds", "00000000000099999"],
+        ["--sweep-seconds", "9" * 5000],
+        ["--register-per-minute", "00000000000199999999"],
+        ["--store-mb", "00000000000199999999"],
         ["--registration", "maybe"],
         ["--register-per-minute", "0"],
         ["--store-mb", "0"],
@@ -73,6 +85,12 @@ def test_an_option_out_of_range_is_one_line_that_names_it(argv):
         values(*argv)
     assert argv[0] in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_numbers_may_have_zeros_before_them_and_seconds_a_fraction():
+    assert values("--port", "00000000000000080")["port"] == 80
+    for text, expected in (("60", 60), ("0.5", 0.5), (".5", 0.5), ("0060", 60)):
+        assert values("--sweep-seconds", text)["sweep_seconds"] == expected
 
 
 def test_a_variable_out_of_range_is_named(monkeypatch):
