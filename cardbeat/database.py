@@ -9,12 +9,14 @@ import logging
 import os
 import sqlite3
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from cardbeat.database_file import (
+    BUSY_SECONDS,
     FILE_NAME,
     WRITER_LOCK,
     check,
@@ -40,6 +42,8 @@ READERS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds the wait of the first of them."""
 RETRY_AFTER_SECONDS = 5
+LOCK_POLL_SECONDS = 0.0005
+"""Often enough to catch the moments between the commits of a second process that is busy too."""
 
 
 class Database:
@@ -55,12 +59,12 @@ class Database:
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
-            with self._only_writer():
+            with self._only_writer(time.monotonic()):
                 create_if_missing(self.path)
             check(self.path)
             self._writer = connect(self.path)
             undo.callback(self._writer.close)
-            with self._only_writer():
+            with self._only_writer(time.monotonic()):
                 migrate(self._writer)
             undo.pop_all()
         self._idle_readers: deque[sqlite3.Connection] = deque()
@@ -140,7 +144,7 @@ class Database:
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
         try:
-            with _unavailable("write"), self._only_writer():
+            with _unavailable("write"), self._only_writer(jobs[0].came_at):
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -166,25 +170,38 @@ class Database:
         self._writer.execute("RELEASE job")
 
     @contextlib.contextmanager
-    def _only_writer(self) -> Iterator[None]:
+    def _only_writer(self, came_at: float) -> Iterator[None]:
+        """Keep other processes from writing. `came_at` is when the first to wait for it came."""
         if fcntl is None:
             yield
             return
-        fcntl.flock(self._lock_file, fcntl.LOCK_EX)
+        while not self._lock_taken():
+            # Whoever holds it may be suspended, and for good.
+            if time.monotonic() > came_at + BUSY_SECONDS:
+                raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
+            time.sleep(LOCK_POLL_SECONDS)
         try:
             yield
         finally:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
 
+    def _lock_taken(self) -> bool:
+        try:
+            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
 
 class _Job(Generic[T]):
     """One write, handed to the writer's thread, which calls `finish` once it is committed or has failed."""
 
-    __slots__ = ("error", "finish", "result", "work")
+    __slots__ = ("came_at", "error", "finish", "result", "work")
 
     def __init__(self, work: Callable[[sqlite3.Connection], T], finish: Callable[[], None]) -> None:
         self.work = work
         self.finish = finish
+        self.came_at = time.monotonic()
         self.result: T
         self.error: BaseException | None = None
 
@@ -213,6 +230,13 @@ _DISK_TROUBLE = {
     sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_NOMEM,
 }
+
+
+def _as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
+    """Trouble that SQLite does not see, to be treated as its own of that code."""
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = code
+    return error
 
 
 def _translated(error: Exception) -> Exception:

@@ -1,8 +1,10 @@
+import fcntl
 import os
 import resource
 import shutil
 import sqlite3
 import threading
+import time
 
 import pytest
 
@@ -161,6 +163,44 @@ def test_two_processes_may_hold_it_and_both_write(tmp_path):
     assert counted(second) == 3
     first.close()
     second.close()
+
+
+def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_more(database, monkeypatch):
+    monkeypatch.setattr("cardbeat.database.BUSY_SECONDS", 0.3)
+    outcomes = []
+
+    def attempt():
+        try:
+            outcomes.append(database.write(count_up))
+        except Unavailable as error:
+            outcomes.append(error)
+
+    threads = [threading.Thread(target=attempt) for _ in range(8)]
+    holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    began = time.monotonic()
+    for thread in threads:
+        thread.start()
+        time.sleep(0.02)
+    for thread in threads:
+        thread.join()
+    # None waits in turn for those before it.
+    assert time.monotonic() - began < 1.5
+    assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
+    with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
+        Database(database.path.parent)
+    fcntl.flock(holder, fcntl.LOCK_UN)
+    database.write(count_up)
+    os.close(holder)
+
+
+def test_a_lock_that_is_let_go_of_in_time_costs_nothing_but_the_wait(database):
+    holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    threading.Timer(0.1, fcntl.flock, (holder, fcntl.LOCK_UN)).start()
+    database.write(count_up)
+    assert counted(database) == 1
+    os.close(holder)
 
 
 def damage(path):
