@@ -66,6 +66,7 @@ class Database:
             undo.callback(self._writer.close)
             with self._only_writer(time.monotonic()):
                 migrate(self._writer)
+            self._file = os.stat(self.path)
             undo.pop_all()
         self._idle_readers: deque[sqlite3.Connection] = deque()
         self._reader_slots = threading.BoundedSemaphore(READERS)
@@ -145,6 +146,7 @@ class Database:
         """One transaction for all jobs; each has its own savepoint."""
         try:
             with _unavailable("write"), self._only_writer(jobs[0].came_at):
+                self._require_file_in_place()
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -168,6 +170,15 @@ class Database:
             job.error = _translated(error)
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
+
+    def _require_file_in_place(self) -> None:
+        """What is written to a file that was removed is gone with the process: nothing of it must be answered 200."""
+        try:
+            in_place = os.path.samestat(os.stat(self.path), self._file)
+        except OSError:
+            in_place = False
+        if not in_place:
+            raise _as_sqlite(f"{self.path} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:

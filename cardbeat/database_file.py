@@ -108,7 +108,9 @@ def schema_version() -> int:
 
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    # A reader that found no file would leave an empty one, which counts as damaged.
+    address = f"{path.absolute().as_uri()}?mode={'rw' if query_only else 'rwc'}"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")

@@ -198,6 +198,17 @@ def test_healthz_turns_503_while_the_database_cannot_be_written(start, tmp_path)
         assert answer.status == 200
 
 
+def test_healthz_turns_503_when_the_database_is_removed_under_the_server(start, tmp_path):
+    server = start("--data", "data")
+    for path in (tmp_path / "data").glob("cardbeat.db*"):
+        path.unlink()
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{server.url}/healthz", timeout=30)
+    assert refused.value.code == 503
+    refused.value.close()
+    assert "data/cardbeat.db was removed" in server.log.read_text()
+
+
 def test_two_servers_do_not_share_a_port_but_may_share_a_folder(start):
     first, second = start("--data", "data"), start("--data", "data")
     for server in (first, second):

@@ -203,6 +203,33 @@ def test_a_lock_that_is_let_go_of_in_time_costs_nothing_but_the_wait(database):
     os.close(holder)
 
 
+def remove(path):
+    for file in path.parent.glob(f"{FILE_NAME}*"):
+        file.unlink()
+
+
+def replace(path):
+    remove(path)
+    Database(path.parent).close()
+
+
+@pytest.mark.parametrize("lose", [remove, replace, lambda path: path.rename(path.with_name("away"))])
+def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(database, caplog, lose):
+    database.write(count_up)
+    lose(database.path)
+    with pytest.raises(Unavailable) as caught:
+        database.write(count_up)
+    assert caught.value.code == "database_unavailable"
+    assert "was removed or replaced while in use" in caplog.text
+
+
+def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
+    remove(database.path)
+    with pytest.raises(Unavailable), database.read():
+        pass
+    assert not database.path.exists()
+
+
 def damage(path):
     with path.open("r+b") as file:
         file.seek(path.stat().st_size // 2)
