@@ -43,13 +43,13 @@ MIB = 1024 * 1024
 MILLION = 1_000_000
 
 DATA = Option("--data", "DIR", file_path, Path("cardbeat-data"), "./cardbeat-data", "folder of all data")
-TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file with a table for each tier")
+TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file that defines tiers")
 
 SERVE_OPTIONS = (
     Option("--host", "ADDRESS", host_name, "127.0.0.1", "127.0.0.1", "address to listen on"),
     Option("--port", "N", integer(0, 65535), 8080, "8080", "port to listen on"),
     DATA,
-    Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "what clients reach the server by"),
+    Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "where clients reach the server"),
     Option("--sweep-seconds", "N", seconds(0.1, 3600), 60, "60", "from one sweep to the next"),
     Option("--registration", "open|closed", one_of("open", "closed"), "open", "open", "who may register"),
     Option("--register-per-minute", "N", integer(1, MILLION), 30, "30", "keys issued for each client address"),
@@ -61,15 +61,15 @@ SERVE_OPTIONS = (
     Option(
         "--trusted-proxy", "NETWORK", networks, [], "none", "whose X-Forwarded-For counts; repeatable", repeatable=True
     ),
-    Option("--report-to", "URL", http_url, None, "none", "request this URL after every finished sweep"),
+    Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
 )
 
 SERVE_EPILOG = """\
-Each option is a variable too: CARDBEAT_PORT for --port. The other commands, each with its --help:
+Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
-  keys list|create|revoke|tier       see, issue and end the keys of a data folder
-  backup FILE                        copy the database, also while it is being served
-  doctor                             check this host, and say what to do about it
+  keys list|create|revoke|tier       see, issue and end keys of a data folder
+  backup FILE                        copy the database, also while serving
+  doctor                             check this host, and say what to do
 """
 
 
@@ -135,7 +135,7 @@ def card(argv: Sequence[str]) -> int:
 
 
 def keys(argv: Sequence[str]) -> int:
-    usage = "keys list | create [--email ADDRESS] [--tier NAME] | revoke ID | tier ID NAME"
+    usage = "keys list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME"
     parser = Parser(f"{usage} [--data DIR] [--tiers FILE]", "The API keys of a data folder, also while it is served.")
     parser.add_argument("action", choices=("list", "create", "revoke", "tier"), metavar="ACTION", help="one of these")
     parser.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")

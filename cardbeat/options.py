@@ -69,8 +69,10 @@ class Parser(argparse.ArgumentParser):
             description=description,
             epilog=epilog,
             allow_abbrev=False,
-            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=100),
+            formatter_class=lambda prog: argparse.RawDescriptionHelpFormatter(prog, max_help_position=30, width=80),
         )
+        # Without a heading all options of `serve` fit a screen of 80x24.
+        self._optionals.title = None
 
     def error(self, message: str) -> NoReturn:
         raise StartupError(f"{message} (see --help)")
