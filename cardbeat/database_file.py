@@ -13,6 +13,7 @@ from cardbeat.resources import read_text
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
+LOCKS = (WRITER_LOCK, "delivery.lock")
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
@@ -60,7 +61,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
     """The database and all that stands or may come to stand beside it, by their real names."""
     # SQLite puts its own files beside what a link refers to, the rest stands in the folder itself.
     own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", WRITER_LOCK, "delivery.lock"))
+    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", *LOCKS))
     return [Path(name) for name in (*own, *beside)]
 
 
@@ -200,7 +201,7 @@ def _migrations() -> list[str]:
 
 
 def check_writable(folder: Path) -> None:
-    """Raise `StartupError` where this user can't write or make the database. Changes nothing to find out."""
+    """Raise `StartupError` where this user can't write or make what stands in a data folder. Changes nothing."""
     try:
         place = folder.absolute()
         while (found := _status(place)) is None and not place.is_symlink():
@@ -211,7 +212,7 @@ def check_writable(folder: Path) -> None:
         raise StartupError(f"can't write in the data folder {folder}: {place} is not a folder")
     if not os.access(place, os.W_OK | os.X_OK):
         raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user")
-    for path in (folder / f"{FILE_NAME}{end}" for end in ("", "-wal", "-shm")):
+    for path in (folder / name for name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)):
         if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
             raise StartupError(f"can't use {path}: it must be readable and writable for this user")
 

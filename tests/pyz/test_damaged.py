@@ -109,7 +109,7 @@ def test_doctor_says_of_a_damaged_file_what_serving_says(run, database, spoil):
     assert "restore a backup" in examined
 
 
-@pytest.mark.parametrize("locked", [".", "cardbeat.db"])
+@pytest.mark.parametrize("locked", [".", "cardbeat.db", "writer.lock", "delivery.lock"])
 def test_doctor_has_what_may_not_be_written_made_writable(run, database, powerless, locked):
     (database.parent / locked).chmod(0o500)
     served, examined = refusals(run, "data", powerless)
