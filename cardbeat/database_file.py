@@ -88,7 +88,7 @@ def integrity_problems(folder: Path) -> list[str]:
     """What SQLite's full check finds wrong, nothing if the file is sound. Reads the whole file."""
     path = folder / FILE_NAME
     check(path)
-    with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
+    with start_up_errors(path), _open_as_it_is(path) as connection:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
 
@@ -98,7 +98,7 @@ def last_moment_stored(folder: Path) -> int:
     path = folder / FILE_NAME
     if not os.path.exists(path):
         return 0
-    with start_up_errors(path), contextlib.closing(connect(path, query_only=True)) as connection:
+    with start_up_errors(path), _open_as_it_is(path) as connection:
         (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
         return int(latest or 0)
 
@@ -160,10 +160,14 @@ def check(path: Path) -> None:
             raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
         if path.stat().st_size == 0:
             raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
-        # Any other connection would write the -wal into the file when it is closed.
-        address = f"{path.absolute().as_uri()}?mode=ro"
-        with contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS)) as connection:
+        with _open_as_it_is(path) as connection:
             _check_content(connection, path)
+
+
+def _open_as_it_is(path: Path) -> contextlib.closing[sqlite3.Connection]:
+    """For a file that may be damaged: any other connection would write the -wal into it when it is closed."""
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    return contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS))
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:

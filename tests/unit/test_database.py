@@ -10,7 +10,7 @@ import pytest
 
 from cardbeat import database_file
 from cardbeat.database import Database
-from cardbeat.database_file import FILE_NAME, back_up, integrity_problems, schema_version
+from cardbeat.database_file import FILE_NAME, back_up, integrity_problems, last_moment_stored, schema_version
 from cardbeat.errors import Refusal, StartupError, Unavailable
 from tests.support import wait_until
 
@@ -273,6 +273,9 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
         with pytest.raises(StartupError, match="damaged"):
             use(tmp_path / "crashed")
         assert [file.read_bytes() for file in files] == before
+    # doctor looks into a damaged file too, as far as it can be read.
+    last_moment_stored(tmp_path / "crashed")
+    assert [file.read_bytes() for file in files] == before
 
 
 def test_a_damaged_file_can_be_moved_away_as_its_refusal_says(tmp_path):
