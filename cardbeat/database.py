@@ -226,7 +226,7 @@ class _Job(Generic[T]):
 def _unavailable(deed: str) -> Iterator[None]:
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except sqlite3.DatabaseError as error:
         log.error("the database can't %s: %s", deed, error)
         raise _translated(error) from error
 

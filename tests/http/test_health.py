@@ -16,6 +16,22 @@ def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     assert router.handle(ASKED).status == 200
 
 
+def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
+    key = app.json("POST", "/register", {"email": "a@b"})["key"]
+    database = app.service.database
+    database.write(lambda connection: None)
+    database._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    while database._idle_readers:
+        database._idle_readers.pop().close()
+    with database.path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * (database.path.stat().st_size - 4096))
+    for target in ("/key", "/checks"):
+        answer = app("GET", target, key=key)
+        assert (answer.status, json.loads(answer.body)["code"]) == (503, "database_unavailable")
+        assert answer.headers["Retry-After"]
+
+
 def test_health_turns_503_while_the_database_cannot_be_written_and_back(app):
     assert app("GET", "/healthz").status == 200
     writer = app.service.database._writer

@@ -35,8 +35,8 @@ class Site:
         self.asked: SimpleQueue[Answer] = SimpleQueue()
         self.router = Router(
             [
-                Route("GET", "/healthz", quick=self.quick),
-                Route("GET", "/held", quick=self.held),
+                Route("GET", "/healthz", self.quick, self.quick),
+                Route("GET", "/held", self.held, self.held),
                 Route("GET", "/asked", later=lambda _, answer: self.asked.put(answer)),
             ]
         )
