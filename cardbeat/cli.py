@@ -91,8 +91,14 @@ def serve(argv: Sequence[str]) -> int:
     parser.add_argument("--version", action="version", version=f"cardbeat {__version__}")
     config = _config(parse_values(parser, SERVE_OPTIONS, argv))
     # Until the service stops by itself, a stop ends the start, leaving nothing half done.
+    stops: list[int] = []
+
+    def leave(number: int, _frame: object) -> None:
+        stops.append(number)
+        sys.exit(0)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda _number, _frame: sys.exit(0))
+        signal.signal(number, leave)
     _require_pillow()
     # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
     server = Server(Router(), config.host, config.port, config.http, config.trusted_proxies)
@@ -106,7 +112,11 @@ def serve(argv: Sequence[str]) -> int:
     access_log = logging.getLogger("cardbeat.access")
     access_log.addHandler(logging.StreamHandler())
     access_log.propagate = False
-    Service(config, server).run()
+    service = Service(config, server)
+    if stops:
+        # It came in a callback, out of which Python lets no exception.
+        server.stop()
+    service.run()
     return 0
 
 

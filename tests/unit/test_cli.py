@@ -129,3 +129,28 @@ def test_a_tier_without_a_name_is_none(run, action):
     ran = run("keys", *action)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "no tier ''" in ran.stderr
+
+
+SIGTERM_IN_A_CALLBACK = """
+import os, signal, sys
+from cardbeat import cli, service
+
+class Service(service.Service):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        Thing()
+
+class Thing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+service.Service = Service
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_stop_during_the_start_is_not_lost_where_no_exception_comes_out(tmp_path):
+    command = [sys.executable, "-c", SIGTERM_IN_A_CALLBACK, "--port", "0", "--data", str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Exception ignored" in done.stderr
