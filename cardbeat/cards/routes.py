@@ -94,7 +94,8 @@ class CardRoutes:
         """Nothing of the URL is judged before its key."""
         pairs = pairs_of(request.query)
         value = key_in(pairs)
-        _explain_escaped_ampersand(value, pairs)
+        if not value:
+            raise _key_missing(pairs)
         key = self._keys.authenticate_value(value, CARDS)
         card = card_of(pairs)
         name = file_name(request.target)
@@ -103,7 +104,7 @@ class CardRoutes:
             drawn, first = self._turns.ask(name, partial(self._admit, name, key), partial(self._make, name, card))
             drawn.add_done_callback(lambda drawn: answer(lambda: _drawn(request, *drawn.result(), first=first)))
         else:
-            self._remember(request.target, name, value or "")
+            self._remember(request.target, name, value)
             answer(lambda: respond(request, stored, "HIT"))
 
     def _admit(self, name: str, key: Key) -> None:
@@ -195,13 +196,9 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
     return span
 
 
-def _explain_escaped_ampersand(value: str | None, pairs: list[tuple[str, str]]) -> None:
+def _key_missing(pairs: list[tuple[str, str]]) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
-    if value is None and any(name == "amp;key" for name, _ in pairs):
-        raise Refusal(
-            401,
-            "key_missing",
-            "The API key is missing: this URL has &amp; where a plain & belongs.",
-            field="key",
-            headers={"WWW-Authenticate": "Bearer"},
-        )
+    sentence = "An API key is needed here; POST /register issues one."
+    if any(name == "amp;key" for name, _ in pairs):
+        sentence = "The API key is missing: this URL has &amp; where a plain & belongs."
+    return Refusal(401, "key_missing", sentence, field="key", headers={"WWW-Authenticate": "Bearer"})

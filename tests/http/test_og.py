@@ -100,7 +100,7 @@ def test_templates_and_themes_are_all_different_images(cards: Cards) -> None:
 
 def test_a_missing_key_is_refused(cards: Cards) -> None:
     response = cards.get("/og?title=x")
-    assert (response.status, body_of(response)["code"]) == (401, "key_missing")
+    assert (response.status, body_of(response)["code"], body_of(response)["field"]) == (401, "key_missing", "key")
     assert response.headers["Cache-Control"] == "no-store"
 
 
