@@ -2,12 +2,16 @@
 
 import json
 import math
+import resource
 import sqlite3
+import threading
 
 import pytest
 
 from cardbeat.errors import Unavailable
+from cardbeat.heartbeat import delivery
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
 from cardbeat.heartbeat.webhook import Outcome, signed_headers
 from tests.heart import HOOK
@@ -26,6 +30,14 @@ def mail(database, clock):
 @pytest.fixture
 def check(mail):
     return mail.heart.create()
+
+
+@pytest.fixture
+def lock_tries(monkeypatch):
+    """What came of each try to take the lock, of whichever process."""
+    taken, tries = delivery._taken, []
+    monkeypatch.setattr(delivery, "_taken", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
+    return tries
 
 
 def last(mail, check):
@@ -283,10 +295,13 @@ def test_a_day_that_a_receiver_asked_for_outlasts_a_quick_restart(mail, check, c
     assert mail.states(check) == ["delivered"]
 
 
-def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check):
+def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, lock_tries):
     mail.alerts.start()
+    wait_until(lambda: lock_tries)
     standby = mail.another()
     standby.start()
+    wait_until(lambda: len(lock_tries) > 1)
+    assert lock_tries[:2] == [True, False]
     mail.record(check)
     mail.settled(1)
     mail.alerts.stop(10)
@@ -304,7 +319,7 @@ def test_an_alert_stored_by_another_process_is_seen(mail, check):
     mail.settled(1)
 
 
-def test_stopping_waits_for_what_runs_and_begins_nothing(mail, check):
+def test_what_still_runs_after_a_stop_keeps_the_lock(mail, check, lock_tries):
     mail.held.set()
     mail.alerts.start()
     mail.record(check, "check.overdue", "check.recovered")
@@ -314,18 +329,29 @@ def test_stopping_waits_for_what_runs_and_begins_nothing(mail, check):
     # Its post may still arrive, so nobody else may send it yet.
     standby = mail.another()
     standby.start()
-    standby.stop(0.1)
+    wait_until(lambda: len(lock_tries) > 1)
+    standby.stop(0)
+    assert not any(lock_tries[1:])
     assert len(mail.posted) == 1
 
 
-def test_stopping_records_what_ends_in_time(mail, check):
+def test_a_stop_records_what_ends_in_time(mail, check):
     mail.held.set()
     mail.alerts.start()
     mail.record(check, "check.overdue", "check.recovered")
     wait_until(lambda: mail.posted)
-    mail.held.clear()
-    mail.alerts.stop(10)
-    assert mail.states(check)[0] == "delivered"
+    end_while_stopping(mail)
+    assert mail.states(check) == ["delivered", "pending"]
+
+
+def test_a_stop_begins_no_post_in_the_place_of_one_that_ends(mail):
+    for check in [mail.heart.create() for _ in range(5)]:
+        mail.record(check)
+    mail.held.set()
+    mail.alerts.start()
+    wait_until(lambda: len(mail.posted) == 3)
+    end_while_stopping(mail)
+    assert len(mail.posted) == 3
 
 
 def test_a_clock_set_back_an_hour_delays_nothing(mail, check):
@@ -362,7 +388,7 @@ def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail,
         tries.append(attempts)
         raise full
 
-    monkeypatch.setattr("cardbeat.heartbeat.delivery.TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
     monkeypatch.setattr(mail.alerts._outbox, "store", failing_store)
     mail.alerts.start()
     mail.record(check, "check.overdue", "check.recovered")
@@ -373,6 +399,22 @@ def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail,
     mail.settled(3)
     assert mail.states(check) == ["delivered", "delivered"]
     assert len(mail.posted) == 3
+
+
+def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, check, monkeypatch):
+    tries = []
+
+    def failing_store(attempts):
+        tries.append(attempts)
+        raise Unavailable("database_unavailable", "The disk is full.")
+
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts._outbox, "store", failing_store)
+    mail.alerts.start()
+    mail.record(check)
+    wait_until(lambda: tries)
+    mail.record(mail.heart.create())
+    wait_until(lambda: len(mail.posted) == 2)
 
 
 @pytest.mark.parametrize("name", ["letter", "pending_after"])
@@ -386,7 +428,7 @@ def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, name, erro
             raise errors.pop()
         return read(seq)
 
-    monkeypatch.setattr("cardbeat.heartbeat.delivery.TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
     monkeypatch.setattr(mail.alerts._outbox, name, failing_read)
     mail.alerts.start()
     mail.record(check)
@@ -398,7 +440,7 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     def no_thread(work):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("cardbeat.heartbeat.delivery._start_small", no_thread)
+    monkeypatch.setattr(delivery, "_start_small", no_thread)
     mail.alerts.start()
     mail.record(check)
     wait_until(lambda: "no more threads" in caplog.text)
@@ -407,6 +449,23 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     mail.pass_time(6)
     mail.settled(1)
     assert mail.states(check) == ["delivered"]
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (resource.RLIM_INFINITY, COURIERS)]
+)
+def test_posts_use_a_quarter_of_few_descriptors(monkeypatch, descriptors, couriers):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, resource.RLIM_INFINITY))
+    assert delivery._courier_limit() == couriers
+
+
+def end_while_stopping(mail):
+    """Let the posts that are held end once a stop has begun; it waits for them."""
+    stop = threading.Thread(target=mail.alerts.stop, args=(10,))
+    stop.start()
+    wait_until(lambda: mail.alerts._delivery._stopping)
+    mail.held.clear()
+    stop.join()
 
 
 def patch_url(mail, check, webhook_url):
