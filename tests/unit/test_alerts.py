@@ -168,6 +168,13 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     assert len(mail.alerts.newest(other.id)) == 1
 
 
+def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
+    check = mail.heart.create()
+    store_outages(mail, check, range(1, KEPT + 21))
+    Outbox(mail.database).store([Attempt(KEPT + 20, "delivered", 204, None, None)])
+    assert seqs(mail, "pending") == list(range(1, KEPT + 20))
+
+
 def test_an_outage_that_was_told_stays_known_whatever_comes_after_it(mail):
     check = mail.heart.create()
     mail.heart.pass_time(61)
@@ -187,6 +194,14 @@ def test_what_waits_for_a_dead_receiver_is_bounded(mail):
     fail_first(mail)
     assert seqs(mail, "failed") == list(range(2, 51))
     assert seqs(mail, "pending") == [1, *range(51, WAITING + 51)]
+
+
+def test_what_was_given_up_is_not_sent_any_more(mail):
+    store_outages(mail, mail.heart.create(), range(WAITING + 2))
+    outbox = Outbox(mail.database)
+    assert outbox.letter(2).id == "msg_1"
+    fail_first(mail)
+    assert outbox.letter(2) is None
 
 
 def test_tests_push_out_no_real_alert_and_are_refused_while_many_wait(mail):
