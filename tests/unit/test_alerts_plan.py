@@ -103,6 +103,15 @@ def test_a_host_gets_a_fourth_for_receivers_that_were_quick():
     assert {taken.check_seq for taken in take_all(lanes)} == {1, 2, 3, 4}
 
 
+def test_no_host_gets_a_fifth():
+    lanes = Lanes()
+    for check_seq in range(5):
+        answered(lanes, line("a", check_seq))
+    for check_seq in range(5):
+        lanes.add(line("a", check_seq))
+    assert len(take_all(lanes)) == 4
+
+
 def test_receivers_that_were_slow_get_two_and_leave_room_for_the_others_of_their_host():
     lanes = Lanes()
     for check_seq in range(3):
@@ -174,6 +183,15 @@ def test_slow_hosts_keep_to_a_lane_of_their_own():
     assert [taken.host for taken in take_all(lanes)] == ["new"]
 
 
+def test_that_lane_has_a_quarter_of_the_couriers():
+    lanes = Lanes(couriers=8)
+    for number in range(8):
+        lanes.add(line(str(number), number))
+        lanes.done(lanes.take(), 10, answered=False)
+        lanes.add(line(str(number), number))
+    assert len(take_all(lanes)) == 2
+
+
 def test_a_slow_host_that_answers_quickly_leaves_that_lane():
     lanes = lanes_with("a")
     lanes.done(lanes.take(), 10, answered=False)
@@ -206,3 +224,11 @@ def test_only_so_many_receivers_are_remembered():
         answered(lanes, line("a", check_seq))
     assert len(lanes._paces) == REMEMBERED
     assert 0 not in lanes._paces
+
+
+def test_only_so_many_slow_hosts_are_remembered():
+    lanes = Lanes()
+    for number in range(REMEMBERED + 1):
+        lanes.add(line(str(number), number))
+        lanes.done(lanes.take(), 10, answered=False)
+    assert len(lanes._hosts) == REMEMBERED
