@@ -5,11 +5,12 @@ import ipaddress
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 
 from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.webhook import Outcome, Sender
+from cardbeat.heartbeat.webhook import ADDRESSES, Outcome, Sender
 from tests.receiver import NO_CONTENT, PEM, Receiver, answer, hang, over_tls, repeat, reset, say
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
@@ -131,6 +132,45 @@ def test_a_silent_address_leaves_time_for_the_next(monkeypatch):
     assert outcome == Outcome(204)
 
 
+@pytest.fixture
+def eight():
+    """A name's addresses, of which each but the last is given only a part of the time for connecting."""
+    return resolver(*["127.0.0.1"] * 8)
+
+
+def test_once_connected_all_the_time_left_is_for_sending(eight):
+    with Receiver() as receiver:
+        sender = Sender(allow_private=True, resolver=eight)
+        with sender.connect("many.example", receiver.port, time.monotonic() + 80) as connection:
+            assert connection.gettimeout() <= 10
+            connection.sendall(b"x")
+            assert connection.gettimeout() > 40
+
+
+def test_once_connected_all_the_time_left_is_for_the_handshake(eight, monkeypatch):
+    tls, given = trust(), []
+    wrap = tls.wrap_socket
+    monkeypatch.setattr(
+        tls, "wrap_socket", lambda plain, **names: given.append(plain.gettimeout()) or wrap(plain, **names)
+    )
+    with Receiver(over_tls(answer())) as receiver:
+        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, tls=tls, seconds=80) == Outcome(204)
+    assert given[0] > 40
+
+
+def test_only_so_many_addresses_of_a_name_are_tried(monkeypatch):
+    tried = []
+
+    def refuse(_connection, address):
+        tried.append(address[0])
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    names = [f"127.0.0.{number}" for number in range(1, 21)]
+    assert post("http://many.example/", resolver=resolver(*names)).error == "The connection was refused."
+    assert tried == names[:ADDRESSES]
+
+
 def test_the_name_is_looked_up_once_and_its_vetted_address_used():
     answers = [[ipaddress.ip_address("127.0.0.1")], [ipaddress.ip_address("169.254.169.254")]]
     with Receiver() as receiver:
@@ -192,6 +232,11 @@ def test_a_huge_answer_is_read_to_64_kib_and_no_further():
         while not sent or sent[-1] != -1:
             threading.Event().wait(0.01)
     assert sum(sent) < 32 * 1024 * 1024
+
+
+def test_no_room_is_made_for_the_answer_that_is_announced():
+    with Receiver(say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\nshort")) as receiver:
+        assert post(receiver.url) == Outcome(200)
 
 
 @pytest.mark.parametrize(
