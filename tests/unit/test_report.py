@@ -64,6 +64,13 @@ def test_a_trickled_answer_does_not_stretch_the_deadline(monitor):
         get_status(url, 0.2)
 
 
+def test_a_status_line_that_does_not_end_is_read_only_so_far(monitor):
+    read = threading.Event()
+    url, _ = monitor(lambda connection: connection.sendall(b"HTTP/1.1 200 " + b"x" * 8192) or read.wait(10))
+    assert get_status(url, 5) == 200
+    read.set()
+
+
 def reported(report):
     """Report once and wait until that is done."""
     report()
