@@ -91,3 +91,27 @@ def test_it_credits_an_outage_before_its_first_sweep(heart, running):
     running(after=swept.release)
     assert swept.acquire(timeout=LONG)
     assert heart.read(check).deadline_at == check.deadline_at + 3 * 3600
+
+
+def test_a_long_sweep_does_not_put_off_those_after_it(heart, monkeypatch):
+    waits, lengths = [], [0, 20, 90]
+    sweep = Sweep(
+        heart.database,
+        heart.clock,
+        heart.alerts,
+        60,
+        after=lambda: heart.pass_time(lengths[len(waits)]),
+        monotonic=heart.monotonic,
+    )
+    monkeypatch.setattr(sweep._stopping, "wait", lambda seconds: waits.append(seconds) or len(waits) == len(lengths))
+    sweep._run()
+    assert waits == [60, 40, 0]
+
+
+def test_a_sweep_that_a_stop_cut_short_is_not_reported(heart):
+    reports = []
+    sweep = Sweep(heart.database, heart.clock, heart.alerts, 60, after=lambda: reports.append(1))
+    sweep.stop()
+    sweep.start()
+    sweep.stop()
+    assert reports == []
