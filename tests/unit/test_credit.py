@@ -239,6 +239,21 @@ def test_a_stop_in_the_middle_of_a_credit_leaves_the_rest_for_the_next_start(hea
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
 
 
+def test_a_stop_before_a_credit_is_finished_begins_no_other(heart, monkeypatch):
+    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    checks = [heart.create(HOUR) for _ in range(5)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    crashed = heart.new_sweep().credit
+    heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
+    heart.clock.advance(3 * HOUR)
+    stopping = threading.Event()
+    stopping.set()
+    heart.new_sweep().credit.settle(stopping)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
+
+
 def test_the_log_says_so_in_one_line(heart, caplog):
     heart.create(HOUR)
     beat(heart)
