@@ -78,11 +78,14 @@ class CardRoutes:
     def _find_good(self, target: str) -> tuple[StoredCard, Response] | None:
         name, value = self._known.get(target, ("", ""))
         card = self._store.get_hot(name) if name else None
-        key = self._keys.find_cached(value) if card else None
+        key = self._keys.find_cached(value, self._renew) if card else None
         if card is None or key is None or key.scope != CARDS:
             return None
         self._good[target] = card, _hit(card)
         return self._good[target]
+
+    def _renew(self, value: str) -> None:
+        self._readers.submit(self._keys.find, value)
 
     def _answer(self, request: Request, answer: Answer) -> None:
         try:

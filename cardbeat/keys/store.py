@@ -5,8 +5,9 @@ import hashlib
 import secrets
 import sqlite3
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from cardbeat.clock import Clock, utc_text
@@ -58,6 +59,14 @@ class IssuedKey:
     webhook_secret: str | None
 
 
+@dataclass(slots=True)
+class _Cached:
+    key: Key
+    looked_up_at: float
+    is_renewed: bool = False
+    """Whether it is being looked up again."""
+
+
 class Keys:
     """The keys of this instance."""
 
@@ -65,7 +74,7 @@ class Keys:
         self._database = database
         self._clock = clock
         self._tiers = tiers
-        self._cache: dict[bytes, tuple[float, Key]] = {}
+        self._cache: dict[bytes, _Cached] = {}
         self._changes = 0
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
@@ -93,12 +102,25 @@ class Keys:
 
     def find(self, value: str) -> Key | None:
         """The key with this value, if it was issued and not revoked. Costs microseconds when asked again."""
-        return self.find_cached(value) or self._load(_hash(value))
+        digest = _hash(value)
+        cached = self._cache.get(digest)
+        if cached is not None and time.monotonic() - cached.looked_up_at < CACHE_SECONDS / 2:
+            return cached.key
+        return self._load(digest)
 
-    def find_cached(self, value: str) -> Key | None:
-        """The same without a look into the database: None also for a key that was not asked for a moment ago."""
+    def find_cached(self, value: str, renew: Callable[[str], object]) -> Key | None:
+        """The same without a look into the database: None also for a key that was not asked for a moment ago.
+
+        `renew` is given the value once it should be looked up again, and returns at once: who asks often never waits.
+        """
         cached = self._cache.get(_hash(value))
-        return cached[1] if cached is not None and cached[0] > time.monotonic() else None
+        seconds = time.monotonic() - cached.looked_up_at if cached else inf
+        if cached is None or seconds >= CACHE_SECONDS:
+            return None
+        if seconds >= CACHE_SECONDS / 2 and not cached.is_renewed:
+            cached.is_renewed = True
+            renew(value)
+        return cached.key
 
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
@@ -158,6 +180,7 @@ class Keys:
 
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
+        looked_up_at = time.monotonic()
         with self._database.read() as connection:
             row = connection.execute("SELECT * FROM keys WHERE hash = ?", (digest,)).fetchone()
         if row is None:
@@ -168,7 +191,7 @@ class Keys:
         if changes == self._changes:
             if len(self._cache) >= _MAX_CACHED:
                 self._cache.clear()
-            self._cache[digest] = (time.monotonic() + CACHE_SECONDS, key)
+            self._cache[digest] = _Cached(key, looked_up_at)
         return key
 
     def _forget(self) -> None:

@@ -10,7 +10,7 @@ import pytest
 from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
-from cardbeat.keys.store import Keys
+from cardbeat.keys.store import CACHE_SECONDS, Keys
 from tests.support import FakeClock
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
@@ -44,6 +44,27 @@ def test_a_key_revoked_while_it_is_read_is_not_kept(
         patch.setattr(database, "read", read_before_the_revocation)
         assert keys.find(issued.value)
     assert keys.find(issued.value) is None
+
+
+def test_a_key_that_is_asked_for_often_is_looked_up_again_in_time_by_one(keys: Keys, monotonic: FakeClock) -> None:
+    value, renewed = keys.issue().value, []
+
+    def ask(count: int) -> list[bool]:
+        return [keys.find_cached(value, renewed.append) is not None for _ in range(count)]
+
+    assert ask(1) == [False]
+    assert keys.find(value)
+    assert ask(3) == [True] * 3
+    assert renewed == []
+    monotonic.advance(CACHE_SECONDS * 0.6)
+    assert ask(3) == [True] * 3
+    assert renewed == [value]
+    assert keys.find(value)
+    monotonic.advance(CACHE_SECONDS * 0.6)
+    assert ask(3) == [True] * 3
+    assert renewed == [value] * 2
+    monotonic.advance(CACHE_SECONDS * 0.6)
+    assert ask(3) == [False] * 3
 
 
 def test_another_tier_counts_at_once(keys: Keys) -> None:
