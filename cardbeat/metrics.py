@@ -23,7 +23,7 @@ from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
 BOUNDS_SECONDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
@@ -64,14 +64,15 @@ class Answers:
         self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
         self._pings = {False: 0, True: 0}
 
-    def observe(self, method: str, pattern: str | None, status: int, seconds: float, response: Response) -> None:
-        key = pattern, method, status, response.headers.get("X-Cache")
-        histogram = self._histograms.get(key)
-        if histogram is None:
-            histogram = self._histograms[key] = Histogram()
-        histogram.observe(seconds)
-        if pattern == PING and status == 200:
-            self._pings[b'"recovered":true' in response.body] += 1
+    def observe(self, answers: Iterable[Answered]) -> None:
+        for request, response, seconds in answers:
+            key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
+            histogram = self._histograms.get(key)
+            if histogram is None:
+                histogram = self._histograms[key] = Histogram()
+            histogram.observe(seconds)
+            if request.pattern == PING and response.status == 200:
+                self._pings[b'"recovered":true' in response.body] += 1
 
     def families(self) -> Iterable[str]:
         requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)

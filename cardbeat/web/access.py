@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cardbeat.clock import utc_text
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Answered, Request, Response
 
 log = logging.getLogger("cardbeat.access")
 
@@ -43,8 +43,8 @@ class AccessLog:
         self._some.set()
         self._thread.join(patience_seconds)
 
-    def note(self, answers: Sequence[tuple[Request, Response, float]]) -> None:
-        """Take in what was answered, each with the seconds it took."""
+    def note(self, answers: Sequence[Answered]) -> None:
+        """Take in what was answered."""
         room = max(0, _QUEUED_LINES - len(self._lines))
         self._lines.extend([access_line(*answer) for answer in answers[:room]])
         self._dropped += max(0, len(answers) - room)

@@ -105,6 +105,10 @@ class Response:
         return cls.json(refusal.status, value, refusal.headers)
 
 
+Answered = tuple[Request, Response, float]
+"""A request with its answer, and the seconds from one to the other."""
+
+
 def _parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")

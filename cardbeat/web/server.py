@@ -21,7 +21,7 @@ from cardbeat.web.connection import Act, Connection, Phase
 from cardbeat.web.forwarded import client_address, is_trusted, parse_address
 from cardbeat.web.listener import connection_limit, listening_socket
 from cardbeat.web.mailbox import Mailbox
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.poller import READ, WRITE, Poller
 from cardbeat.web.reader import Heads, Reader
 from cardbeat.web.router import Router
@@ -31,8 +31,8 @@ from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
 
-Observer = Callable[[str, str | None, int, float, Response], None]
-"""Told of each answer: method, route pattern, status, seconds, response."""
+Observer = Callable[[Sequence[Answered]], None]
+"""Told of answers, those of a turn at once."""
 
 RECEIVE_BYTES: Final = 16 * 1024
 COPIED_BYTES: Final = 16 * 1024
@@ -76,7 +76,7 @@ class Server(ThreadingHTTPServer):
         self._workers = Workers(workers)
         self._mailbox = Mailbox()
         self._access = AccessLog()
-        self._answered: list[tuple[Request, Response, float]] = []
+        self._answered: list[Answered] = []
         self._heads = Heads(limits)
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
@@ -338,8 +338,7 @@ class Server(ThreadingHTTPServer):
         if self._answered:
             self._access.note(self._answered)
             if self.observe:
-                for request, response, seconds in self._answered:
-                    self.observe(request.method, request.pattern, response.status, seconds, response)
+                self.observe(self._answered)
             self._answered.clear()
 
     def _send(
