@@ -159,7 +159,7 @@ class Heads:
 class Reader:
     """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
 
-    __slots__ = ("_buffer", "_checked", "_head", "_heads", "expects_continue", "keep_alive")
+    __slots__ = ("_buffer", "_checked", "_head", "_heads", "expects_continue", "keep_alive", "whole")
 
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
@@ -170,6 +170,8 @@ class Reader:
         """Whether the client lets the connection live on after the newest request."""
         self.expects_continue = False
         """Whether the client waits for `100 Continue` before it sends the body."""
+        self.whole = b""
+        """All bytes of the newest request, if it came alone, without a body and not for the first time; else none."""
 
     @property
     def has_part(self) -> bool:
@@ -205,7 +207,9 @@ class Reader:
         head = self._heads.remembered.get(buffer)
         if head:
             self._buffer = b""
+            self.whole = b"" if head.body_bytes else buffer
         else:
+            self.whole = b""
             # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
             while buffer.startswith(b"\r\n"):
                 buffer = self._buffer = buffer[2:]

@@ -22,7 +22,8 @@ class Route:
 
     `handler` answers in a worker thread, or `later` starts the work elsewhere and returns at once; a route has one of
     them. `quick`, where there is one, is asked first, in the server's own loop: it must never wait on a disk, a lock or
-    the network, and gives None when it can't answer at once.
+    the network, and gives None when it can't answer at once. Requests of the same bytes that came together share one
+    answer of it.
     """
 
     method: str

@@ -78,6 +78,8 @@ class Server(ThreadingHTTPServer):
         self._access = AccessLog()
         self._answered: list[Answered] = []
         self._heads = Heads(limits)
+        self._alike: dict[bytes, tuple[Request, Response]] = {}
+        """What was answered at once in this turn, by the bytes of the request."""
         self._id_prefix = secrets.token_hex(4)
         self._ids = count(1)
         self._date = ""
@@ -134,7 +136,7 @@ class Server(ThreadingHTTPServer):
     def _turn(self, poll_interval: float) -> None:
         waiting = self.connections or self._accept_again_at < inf or self._stop_by < inf
         ready = self._poller.ready(poll_interval if waiting else None)
-        self._now = time.monotonic()
+        self._look_anew(time.monotonic())
         self._date = _http_date(int(time.time()))
         for token in ready:
             if isinstance(token, Connection):
@@ -149,6 +151,11 @@ class Server(ThreadingHTTPServer):
         if self._accept_again_at <= self._now:
             self._set_accepting(True)
         self._note_answers()
+
+    def _look_anew(self, now: float) -> None:
+        """What is read from here on did not come with what was read before, and is judged for itself."""
+        self._now = now
+        self._alike.clear()
 
     def _guarded(self, connection: Connection, act: Act | None = None) -> None:
         """Do `act`, or what the phase says. Whatever goes wrong with one connection ends that one alone."""
@@ -218,7 +225,7 @@ class Server(ThreadingHTTPServer):
         return False
 
     def _welcome(self, client: socket.socket, address: str) -> None:
-        self._now = time.monotonic()
+        self._look_anew(time.monotonic())
         client.setblocking(False)
         peer = address.removeprefix("::ffff:")
         trusted = bool(self._trusted_proxies) and is_trusted(parse_address(peer), self._trusted_proxies)
@@ -238,8 +245,19 @@ class Server(ThreadingHTTPServer):
             return self._await(connection, answered=False)
         if not data:
             return connection.close()
-        connection.reader.feed(data)
+        reader = connection.reader
+        if data in self._alike and not reader.has_part:
+            return self._answer_alike(connection, *self._alike[data])
+        reader.feed(data)
         return self._serve(connection, answered=False)
+
+    def _answer_alike(self, connection: Connection, first: Request, response: Response) -> None:
+        """Answer a request as the one of the same bytes that came with it."""
+        request = Request(first.method, first.target, first.path, first.query, first.headers, pattern=first.pattern)
+        self._name(connection, request)
+        connection.reader.keep_alive = True
+        if self._answer(connection, request, response):
+            self._await(connection, answered=True)
 
     def _serve(self, connection: Connection, *, answered: bool) -> None:
         """Answer the requests that are whole, in turn, as far as that goes without waiting."""
@@ -260,6 +278,8 @@ class Server(ThreadingHTTPServer):
                 return None
             if not self._answer(connection, request, response):
                 return None
+            if reader.whole and request.received_at == self._now:
+                self._alike[reader.whole] = request, response
             answered = True
 
     def _name(self, connection: Connection, request: Request) -> None:
@@ -293,7 +313,7 @@ class Server(ThreadingHTTPServer):
     def _open_mail(self) -> None:
         for call in self._mailbox.take():
             # What a client sends once it has this answer did not come with what was waiting before.
-            self._now = time.monotonic()
+            self._look_anew(time.monotonic())
             call()
 
     def _hand_back(self, request: Request, make: Callable[[], Response], connection: Connection) -> None:
@@ -320,7 +340,7 @@ class Server(ThreadingHTTPServer):
             self._answered.append((request, response, now - request.received_at))
             # In a long turn, what was looked up for its first requests is too old for its last.
             if now - self._now > FRESH_SECONDS:
-                self._now = now
+                self._look_anew(now)
         if sent and keep_alive:
             return True
         self._after(connection, self._next if keep_alive else self._end)
