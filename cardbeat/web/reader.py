@@ -148,7 +148,10 @@ class Heads:
 
     def read(self, head: bytes) -> Head:
         """Raises `Refusal` as `read_head`."""
-        read = self.remembered.get(head) or read_head(head, self.limits)
+        known = self.remembered.get(head)
+        if known:
+            return known
+        read = read_head(head, self.limits)
         if len(head) <= _REMEMBERED_BYTES:
             if len(self.remembered) >= _REMEMBERED_HEADS:
                 self.remembered.clear()

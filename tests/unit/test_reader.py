@@ -158,6 +158,15 @@ def test_only_short_heads_are_remembered_and_not_many() -> None:
     assert len(heads.remembered) == remembered
 
 
+def test_a_head_that_is_known_makes_no_room_for_itself() -> None:
+    heads = Heads(LIMITS)
+    known = [get(b"X-Number: %d" % number) for number in range(128)]
+    assert read_all(known, heads)[1] is None
+    assert len(heads.remembered) == 128
+    assert read_all([known[0] + known[1]], heads)[1] is None
+    assert len(heads.remembered) == 128
+
+
 def test_a_remembered_head_waits_for_its_own_body() -> None:
     heads = Heads(LIMITS)
     head = post(b"Content-Length: 2")
