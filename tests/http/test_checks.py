@@ -199,7 +199,9 @@ def test_if_match_with_another_version_is_refused(app, key, check, if_match):
     assert read(app, check, key) == check
 
 
-def test_a_check_changed_since_it_was_read_is_a_conflict(app, key, check, monkeypatch):
+def be_overtaken(app, key, monkeypatch):
+    """Let somebody rename the next check that is read, right after it was."""
+
     def get_and_be_overtaken(checks, key_id, check_id):
         read = get(checks, key_id, check_id)
         monkeypatch.undo()
@@ -208,6 +210,10 @@ def test_a_check_changed_since_it_was_read_is_a_conflict(app, key, check, monkey
 
     get = Checks.get
     monkeypatch.setattr(Checks, "get", get_and_be_overtaken)
+
+
+def test_a_check_changed_since_it_was_read_is_a_conflict(app, key, check, monkeypatch):
+    be_overtaken(app, key, monkeypatch)
     answer = app("PATCH", f"/checks/{check['id']}", {"period_seconds": 5}, key=key)
     assert (answer.status, json.loads(answer.body)["code"]) == (409, "conflict")
     assert read(app, check, key) == check | {"name": "first", "version": 2}
@@ -230,14 +236,7 @@ def test_only_the_version_that_if_match_names_is_deleted(app, key, check, if_mat
 
 
 def test_a_check_changed_since_if_match_was_compared_is_not_deleted(app, key, check, monkeypatch):
-    def get_and_be_overtaken(checks, key_id, check_id):
-        read = get(checks, key_id, check_id)
-        monkeypatch.undo()
-        assert app("PATCH", f"/checks/{check_id}", {"name": "first"}, key=key).status == 200
-        return read
-
-    get = Checks.get
-    monkeypatch.setattr(Checks, "get", get_and_be_overtaken)
+    be_overtaken(app, key, monkeypatch)
     answer = app("DELETE", f"/checks/{check['id']}", key=key, headers={"if-match": '"1"'})
     assert (answer.status, json.loads(answer.body)["code"]) == (412, "precondition_failed")
     assert read(app, check, key)["name"] == "first"
