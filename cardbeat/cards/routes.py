@@ -14,7 +14,7 @@ from cardbeat.cards.store import Store
 from cardbeat.cards.turns import Turns
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import CARDS, Key, Keys
+from cardbeat.keys.store import CARDS, Key, Keys, key_missing
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Answer, Route
 
@@ -201,7 +201,6 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
 
 def _key_missing(pairs: list[tuple[str, str]]) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
-    sentence = "An API key is needed here; POST /register issues one."
     if any(name == "amp;key" for name, _ in pairs):
-        sentence = "The API key is missing: this URL has &amp; where a plain & belongs."
-    return Refusal(401, "key_missing", sentence, field="key", headers={"WWW-Authenticate": "Bearer"})
+        return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")
+    return key_missing(field="key")

@@ -26,6 +26,7 @@ CACHE_SECONDS = 0.1
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
 
+_KEY_MISSING = "An API key is needed here; POST /register issues one."
 _WRONG_SCOPE = {
     CARDS: "This is a checks key; cards take a cards key, which POST /register issues when it is sent no body.",
     CHECKS: "This is a cards key; checks take a checks key, which POST /register issues for an e-mail address.",
@@ -125,7 +126,7 @@ class Keys:
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
         if not value:
-            raise _unauthorized("key_missing", "An API key is needed here; POST /register issues one.")
+            raise key_missing()
         key = self.find(value)
         if key is None:
             raise _unauthorized("key_unknown", "This API key is not known here, or was revoked.")
@@ -137,7 +138,7 @@ class Keys:
         """The key in the `Authorization: Bearer` header; `scope` None takes any. Raises `Refusal` 401 or 403."""
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer":
-            raise _unauthorized("key_missing", "Send the API key in a header: Authorization: Bearer sk_...")
+            raise key_missing("Send the API key in a header: Authorization: Bearer sk_...")
         return self.authenticate_value(value.strip(), scope)
 
     def rotate(self, key: Key) -> IssuedKey:
@@ -223,5 +224,9 @@ def _hash(value: str) -> bytes:
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
 
 
-def _unauthorized(code: str, sentence: str) -> Refusal:
-    return Refusal(401, code, sentence, headers={"WWW-Authenticate": "Bearer"})
+def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refusal:
+    return _unauthorized("key_missing", sentence, field)
+
+
+def _unauthorized(code: str, sentence: str, field: str | None = None) -> Refusal:
+    return Refusal(401, code, sentence, field=field, headers={"WWW-Authenticate": "Bearer"})

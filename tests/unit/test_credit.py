@@ -121,13 +121,19 @@ def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monke
     assert heart.read(checks[6]).clock_from == heart.clock.now
 
 
-def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart, monkeypatch):
+def crashed_in_a_credit(heart, monkeypatch):
+    """Five checks, and the credit of two hours that a process began for them and did not finish."""
     monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
     checks = [heart.create(HOUR) for _ in range(5)]
     beat(heart)
     heart.clock.advance(2 * HOUR)
     crashed = heart.new_sweep().credit
     heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
+    return checks, crashed
+
+
+def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart, monkeypatch):
+    checks, crashed = crashed_in_a_credit(heart, monkeypatch)
     heart.database.write(crashed._step)
     heart.clock.advance(3 * HOUR)
     beat(heart, heart.new_sweep())
@@ -240,12 +246,7 @@ def test_a_stop_in_the_middle_of_a_credit_leaves_the_rest_for_the_next_start(hea
 
 
 def test_a_stop_before_a_credit_is_finished_begins_no_other(heart, monkeypatch):
-    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
-    checks = [heart.create(HOUR) for _ in range(5)]
-    beat(heart)
-    heart.clock.advance(2 * HOUR)
-    crashed = heart.new_sweep().credit
-    heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
+    checks, _ = crashed_in_a_credit(heart, monkeypatch)
     heart.clock.advance(3 * HOUR)
     stopping = threading.Event()
     stopping.set()
