@@ -49,19 +49,21 @@ class Connection:
         self.reader = reader
         self.phase: Phase | None = None
         """None once it is closed."""
-        self.unsent: memoryview | None = None
-        self.then: Act | None = None
+        self.unsent: bytes | memoryview = b""
+        self.then: Act = Connection.close
         """What follows once everything is sent."""
         self._poller = poller
         self._watched = 0
 
     def enter(self, phase: Phase, now: float) -> None:
-        if self.phase:
-            self.phase.members.pop(self)
-        self.phase = phase
+        if phase is not self.phase:
+            if self.phase:
+                self.phase.members.pop(self)
+            self.phase = phase
+            if phase.events is not None:
+                self.watch(phase.events)
         phase.members[self] = now + phase.seconds
-        if phase.events is not None:
-            self.watch(phase.events)
+        phase.members.move_to_end(self)
 
     def watch(self, events: int) -> None:
         """Let the poller wake this connection for `events`; 0 for nothing at all."""

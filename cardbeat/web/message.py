@@ -105,8 +105,14 @@ class Response:
         return cls.json(refusal.status, value, refusal.headers)
 
 
-Answered = tuple[Request, Response, float]
-"""A request with its answer, and the seconds from one to the other."""
+Given = tuple[str, str, float]
+"""That an answer was given: the id of the request, the client's address, the seconds from one to the other."""
+
+Answered = tuple[Request, Response, list[Given]]
+"""A request with its answer, and every time that was given.
+
+More than once where requests of the same bytes came together; the request is the first of them.
+"""
 
 
 def _parse_json(body: bytes) -> Any:

@@ -1,5 +1,6 @@
 """The HTTP server. One thread owns every connection, so that nothing here needs a lock."""
 
+import contextlib
 import errno
 import logging
 import secrets
@@ -25,7 +26,7 @@ from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.poller import READ, WRITE, Poller
 from cardbeat.web.reader import Heads, Reader
 from cardbeat.web.router import Router
-from cardbeat.web.shelf import Shelved, shelved
+from cardbeat.web.shelf import shelved
 from cardbeat.web.wire import CONTINUE, response_head
 from cardbeat.web.workers import Workers
 
@@ -78,10 +79,9 @@ class Server(ThreadingHTTPServer):
         self._access = AccessLog()
         self._answered: list[Answered] = []
         self._heads = Heads(limits)
-        self._alike: dict[bytes, tuple[Request, Response]] = {}
+        self._alike: dict[bytes, Answered] = {}
         """What was answered at once in this turn, by the bytes of the request."""
-        self._id_prefix = secrets.token_hex(4)
-        self._ids = count(1)
+        self._ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))
         self._date = ""
         self._now = self._checked_at = time.monotonic()
         self._accept_again_at = inf
@@ -245,19 +245,22 @@ class Server(ThreadingHTTPServer):
             return self._await(connection, answered=False)
         if not data:
             return connection.close()
-        reader = connection.reader
-        if data in self._alike and not reader.has_part:
-            return self._answer_alike(connection, *self._alike[data])
-        reader.feed(data)
+        answered = self._alike.get(data)
+        if answered and connection.phase is self._idle:
+            return self._answer_alike(connection, answered)
+        connection.reader.feed(data)
         return self._serve(connection, answered=False)
 
-    def _answer_alike(self, connection: Connection, first: Request, response: Response) -> None:
+    def _answer_alike(self, connection: Connection, answered: Answered) -> None:
         """Answer a request as the one of the same bytes that came with it."""
-        request = Request(first.method, first.target, first.path, first.query, first.headers, pattern=first.pattern)
-        self._name(connection, request)
-        connection.reader.keep_alive = True
-        if self._answer(connection, request, response):
-            self._await(connection, answered=True)
+        request, response, _ = answered
+        request_id = next(self._ids)
+        client = connection.peer if not connection.trusted else self._forwarded(connection, request)
+        head = response_head(response, request_id, self._date, keep_alive=True)
+        if self._give(connection, answered, head, request_id, client, again=True):
+            connection.enter(self._idle, self._now)
+        else:
+            self._after(connection, self._next)
 
     def _serve(self, connection: Connection, *, answered: bool) -> None:
         """Answer the requests that are whole, in turn, as far as that goes without waiting."""
@@ -279,15 +282,16 @@ class Server(ThreadingHTTPServer):
             if not self._answer(connection, request, response):
                 return None
             if reader.whole and request.received_at == self._now:
-                self._alike[reader.whole] = request, response
+                self._alike[reader.whole] = self._answered[-1]
             answered = True
 
     def _name(self, connection: Connection, request: Request) -> None:
         request.received_at = self._now
-        request.id = f"{self._id_prefix}-{next(self._ids):x}"
-        request.client = connection.peer
-        if connection.trusted:
-            request.client = client_address(connection.peer, request.headers, self._trusted_proxies)
+        request.id = next(self._ids)
+        request.client = connection.peer if not connection.trusted else self._forwarded(connection, request)
+
+    def _forwarded(self, connection: Connection, request: Request) -> str:
+        return client_address(connection.peer, request.headers, self._trusted_proxies)
 
     def _await(self, connection: Connection, *, answered: bool) -> None:
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
@@ -323,27 +327,45 @@ class Server(ThreadingHTTPServer):
     def _answer(self, connection: Connection, request: Request, response: Response) -> bool:
         """Send and note an answer. Whether the connection is ready for its next request at once."""
         keep_alive = connection.reader.keep_alive and self._stop_by == inf
-        # What is given again is worth laying out for the kernel.
-        is_wanted = response.lines and len(response.body) >= COPIED_BYTES
+        again = bool(response.lines)
         try:
             head = response_head(response, request.id, self._date, keep_alive)
         except Exception as error:
             response = self.router.refuse(request, error)
             head = response_head(response, request.id, self._date, keep_alive)
-        try:
-            if request.method == "HEAD":
-                sent = self._send(connection, head)
-            else:
-                sent = self._send(connection, head, response.body, shelved(response.body) if is_wanted else None)
-        finally:
-            now = time.monotonic()
-            self._answered.append((request, response, now - request.received_at))
-            # In a long turn, what was looked up for its first requests is too old for its last.
-            if now - self._now > FRESH_SECONDS:
-                self._look_anew(now)
+        self._answered.append((request, response, []))
+        sent = self._give(connection, self._answered[-1], head, request.id, request.client, again=again)
         if sent and keep_alive:
             return True
         self._after(connection, self._next if keep_alive else self._end)
+        return False
+
+    def _give(
+        self, connection: Connection, answered: Answered, head: bytes, request_id: str, client: str, *, again: bool
+    ) -> bool:
+        """Send an answer and note that it was given. Whether the kernel took all of it; the rest is left `unsent`."""
+        request, response, given = answered
+        body = b"" if request.method == "HEAD" else response.body
+        # What is given again is worth laying out for the kernel.
+        shelf = shelved(body) if again and len(body) >= COPIED_BYTES else None
+        try:
+            if shelf:
+                sent = shelf.send(connection.socket, head)
+            elif len(body) >= COPIED_BYTES:
+                sent = connection.socket.sendmsg((head, body))
+            else:
+                sent = connection.socket.send(head + body)
+        except BlockingIOError:
+            sent = 0
+        finally:
+            now = time.monotonic()
+            given.append((request_id, client, now - request.received_at))
+            # In a long turn, what was looked up for its first requests is too old for its last.
+            if now - self._now > FRESH_SECONDS:
+                self._look_anew(now)
+        if sent == len(head) + len(body):
+            return True
+        connection.unsent = memoryview(head + body)[sent:]
         return False
 
     def _refuse(self, connection: Connection, refusal: Refusal) -> None:
@@ -361,36 +383,17 @@ class Server(ThreadingHTTPServer):
                 self.observe(self._answered)
             self._answered.clear()
 
-    def _send(
-        self, connection: Connection, data: bytes | memoryview, body: bytes = b"", shelf: Shelved | None = None
-    ) -> bool:
-        """Send what the kernel takes at once. Whether that was all; the rest stays with the connection."""
-        if 0 < len(body) < COPIED_BYTES:
-            data, body = b"".join((data, body)), b""
-        try:
-            if not body:
-                sent = connection.socket.send(data)
-            elif shelf:
-                sent = shelf.send(connection.socket, data)
-            else:
-                sent = connection.socket.sendmsg((data, body))
-        except BlockingIOError:
-            sent = 0
-        if sent == len(data) + len(body):
-            connection.unsent = None
-        else:
-            connection.unsent = memoryview(b"".join((data, body)) if body else data)[sent:]
-        return connection.unsent is None
-
     def _after(self, connection: Connection, then: Act) -> None:
         """Go on with `then` once everything is sent."""
-        if connection.unsent is None:
+        if not connection.unsent:
             return then(connection)
         connection.then = then
         return connection.enter(self._writing, self._now)
 
     def _write(self, connection: Connection) -> None:
-        if connection.unsent and self._send(connection, connection.unsent) and connection.then:
+        with contextlib.suppress(BlockingIOError):
+            connection.unsent = connection.unsent[connection.socket.send(connection.unsent) :] or b""
+        if not connection.unsent:
             connection.then(connection)
 
     def _next(self, connection: Connection) -> None:

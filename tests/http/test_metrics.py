@@ -6,7 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat.errors import Unavailable
-from cardbeat.metrics import BOUNDS_SECONDS, Histogram, family
+from cardbeat.metrics import BOUNDS_SECONDS, PING, Answers, Histogram, family
+from cardbeat.web.message import Request, Response
 from tests.support import wait_until
 
 CHECK = {"name": "a", "period_seconds": 60, "grace_seconds": 0}
@@ -137,6 +138,18 @@ def test_they_are_there_when_the_database_is_not(app, monkeypatch):
     answer = app("GET", "/metrics")
     assert answer.status == 200
     assert "cardbeat_checks{status=on_time}" not in samples(answer.body.decode())
+
+
+def test_an_answer_counts_for_each_time_it_was_given():
+    answers = Answers()
+    request = Request("GET", "/ping/a", "/ping/a", pattern=PING)
+    given = [(f"a-{number}", "192.0.2.1", 0.25) for number in range(3)]
+    answers.observe([(request, Response(200, b'{"recovered":true}', {"X-Cache": "HIT"}), given)])
+    found = samples("".join(answers.families()))
+    assert found["cardbeat_http_requests_total{route=/ping/{id}}{method=GET}{status=200}"] == 3
+    assert found["cardbeat_http_request_duration_seconds_sum{route=/ping/{id}}"] == 0.75
+    assert found["cardbeat_cards_total{cache=hit}"] == 3
+    assert found["cardbeat_pings_total{recovered=true}"] == 3
 
 
 def test_a_duration_counts_for_every_bound_that_it_keeps():

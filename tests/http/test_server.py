@@ -373,29 +373,14 @@ def test_what_came_together_is_looked_at_anew_when_its_turn_is_long(start: Start
     assert len({request.received_at for request in site.seen}) == 3
 
 
-def test_requests_of_the_same_bytes_share_one_look_if_they_came_together(site: Site) -> None:
-    server = Server(site.router, "127.0.0.1", 0)
-    noted: list[str] = []
-    server.observe = lambda answers: noted.extend(request.id for request, _, _ in answers)
-    server._set_accepting(True)
-    with contextlib.ExitStack() as stack:
-        stack.callback(server.server_close)
-        stack.callback(server._turn, 0)
-        clients = [stack.enter_context(Client(server)) for _ in range(3)]
-        server._turn(0)
-        for number, looks in enumerate((2, 3, 4)):  # the very first is not yet known by its bytes
-            for client in clients:
-                client.send(get())
-            wait_until(lambda: server._turn(0) or len(noted) == 3 * number + 3)  # noqa: B023
-            answers = [client.answer() for client in clients]
-            assert [(status, json.loads(body)) for status, _, body in answers] == [(200, {"client": "127.0.0.1"})] * 3
-            assert [headers["x-request-id"] for _, headers, _ in answers] == noted[-3:]
-            assert len(site.seen) == looks
-        assert len(set(noted)) == 9
-        clients[0].send(get(b"Connection: close") * 2)
-        server._turn(0)
-        assert clients[0].answer()[1]["connection"] == "close"
-        assert clients[0].rest() == b""
+def test_nothing_follows_an_answer_after_which_the_client_wanted_to_close(start: Start) -> None:
+    with Client(start()) as client:
+        for _ in range(2):
+            client.send(get())
+            assert client.answer()[0] == 200
+        client.send(get(b"Connection: close") * 2)
+        assert client.answer()[1]["connection"] == "close"
+        assert client.rest() == b""
 
 
 @pytest.mark.parametrize("target", ["held", "big"])

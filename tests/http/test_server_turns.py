@@ -6,30 +6,40 @@ import fcntl
 import socket
 import termios
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from email.message import Message
+from http.client import parse_headers
+from ipaddress import ip_network
 from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from cardbeat.config import HttpLimits
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Given, Request, Response
 from cardbeat.web.poller import Poller
 from cardbeat.web.router import Answer, Route, Router
-from cardbeat.web.server import Server
+from cardbeat.web.server import FRESH_SECONDS, Server
 from tests.http.malformed import get
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
 OK = Response(200, b"ok")
+BIG = Response(200, bytes(range(256)) * 256)
 
 
 class Site:
-    """`/healthz` answers at once, `/held` holds up the loop, `/asked` is answered by the test."""
+    """`/healthz` answers at once, `/held` holds up the loop, `/asked` is answered by the test.
+
+    `/tardy` takes longer than a look may be shared, `/big` has a larger answer, and `/body` is content if the request's
+    body is another request.
+    """
 
     def __init__(self) -> None:
         self.moments: list[float] = []
+        self.given: list[Given] = []
         self.entered = threading.Event()
         self.let_go = threading.Event()
         self.asked: SimpleQueue[Answer] = SimpleQueue()
@@ -38,12 +48,23 @@ class Site:
                 Route("GET", "/healthz", self.quick, self.quick),
                 Route("GET", "/held", self.held, self.held),
                 Route("GET", "/asked", later=lambda _, answer: self.asked.put(answer)),
+                Route("GET", "/big", quick=self.big, later=lambda _, answer: answer(lambda: BIG)),
+                Route("POST", "/body", lambda request: Response(201 if request.body == get() else 400, b"ok")),
+                Route("GET", "/tardy", self.tardy, self.tardy),
             ]
         )
 
     def quick(self, request: Request) -> Response:
         self.moments.append(request.received_at)
         return OK
+
+    def big(self, request: Request) -> Response:
+        self.moments.append(request.received_at)
+        return BIG
+
+    def tardy(self, request: Request) -> Response:
+        time.sleep(2 * FRESH_SECONDS)
+        return self.quick(request)
 
     def held(self, _: Request) -> Response:
         self.entered.set()
@@ -61,8 +82,9 @@ def start(site: Site) -> Iterator[Callable[..., Server]]:
     """Starts a server, which the end of the test stops."""
     with contextlib.ExitStack() as stack:
 
-        def start(limits: HttpLimits = HttpLimits(stop_seconds=2)) -> Server:  # noqa: B008
-            server = Server(site.router, "127.0.0.1", 0, limits)
+        def start(limits: HttpLimits = HttpLimits(stop_seconds=2), **options: Any) -> Server:  # noqa: B008
+            server = Server(site.router, "127.0.0.1", 0, limits, **options)
+            server.observe = lambda answers: site.given.extend(one for _, _, given in answers for one in given)
             thread = threading.Thread(target=server.serve_forever)
             thread.start()
             stack.callback(thread.join, PATIENCE_SECONDS)
@@ -76,8 +98,12 @@ def start(site: Site) -> Iterator[Callable[..., Server]]:
 class Client:
     """A connection; each answer is read up to its body."""
 
-    def __init__(self, server: Server) -> None:
-        self.socket = socket.create_connection(server.server_address[:2], timeout=PATIENCE_SECONDS)
+    def __init__(self, server: Server, receive_bytes: int = 0) -> None:
+        self.socket = socket.socket()
+        self.socket.settimeout(PATIENCE_SECONDS)
+        if receive_bytes:
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self.socket.connect(server.server_address[:2])
         self.answers = self.socket.makefile("rb")
 
     def __enter__(self) -> "Client":
@@ -95,17 +121,21 @@ class Client:
     def ask(self, path: str = "/healthz") -> None:
         self.send(get(line=f"GET {path} HTTP/1.1".encode()))
 
+    def head(self) -> tuple[int, Message]:
+        """An answer's status and headers."""
+        version, status, _ = self.answers.readline().split(maxsplit=2)
+        assert version == b"HTTP/1.1"
+        return int(status), parse_headers(self.answers)
+
     def status(self) -> int:
-        status = int(self.answers.readline().split()[1])
-        while self.answers.readline().strip():
-            pass
+        status, _ = self.head()
         assert self.answers.read(2) == b"ok"
         return status
 
 
-def connected(server: Server) -> Client:
+def connected(server: Server, receive_bytes: int = 0) -> Client:
     """A client that was answered already."""
-    client = Client(server)
+    client = Client(server, receive_bytes)
     client.ask()
     assert client.status() == 200
     return client
@@ -131,6 +161,119 @@ def test_what_is_read_after_an_answer_from_elsewhere_counts_as_later_than_what_w
             assert [client.status() for client in (one, revoker, two, three)] == [200] * 4
     first, second, third = site.moments
     assert first < second < third
+
+
+@contextlib.contextmanager
+def held_up(server: Server, site: Site) -> Iterator[None]:
+    """What is sent meanwhile comes together."""
+    with connected(server) as holder:
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        site.moments.clear()
+        yield
+        site.let_go.set()
+        assert holder.status() == 200
+
+
+def test_requests_of_the_same_bytes_share_one_look_if_they_came_together(
+    start: Callable[..., Server], site: Site
+) -> None:
+    server = start()
+    with connected(server) as one, connected(server) as two, connected(server) as three:
+        with held_up(server, site):
+            for client in (one, two, three):
+                client.ask()
+        heads = [client.head() for client in (one, two, three)]
+        assert [client.answers.read(2) for client in (one, two, three)] == [b"ok"] * 3
+        assert len(site.moments) == 1
+        assert [(status, headers["Connection"]) for status, headers in heads] == [(200, "keep-alive")] * 3
+        wait_until(lambda: len(site.given) == 8)
+        ids = {request_id for request_id, _, _ in site.given}
+        assert len(ids) == 8
+        assert len({headers["X-Request-Id"] for _, headers in heads} & ids) == 3
+        two.ask()
+        assert two.status() == 200
+        assert len(site.moments) == 2
+
+
+def test_a_shared_answer_has_no_body_for_head(start: Callable[..., Server], site: Site) -> None:
+    request = get(line=b"HEAD /healthz HTTP/1.1")
+    server = start()
+    with connected(server) as one, connected(server) as two:
+        one.send(request)  # what came before is known by its bytes
+        assert one.head()[1]["Content-Length"] == "2"
+        with held_up(server, site):
+            one.send(request)
+            two.send(request)
+        assert [client.head()[1]["Content-Length"] for client in (one, two)] == ["2", "2"]
+        assert len(site.moments) == 1
+        one.ask()
+        two.ask()
+        assert [one.status(), two.status()] == [200, 200]
+
+
+def test_a_shared_answer_arrives_whole_though_the_kernel_takes_only_part_at_once(
+    start: Callable[..., Server], site: Site
+) -> None:
+    server = start()
+    with connected(server) as one, connected(server, receive_bytes=4096) as two:
+        one.ask("/big")
+        one.head()
+        assert one.answers.read(len(BIG.body)) == BIG.body
+        with held_up(server, site):
+            [near] = [near for near in server._idle.members if near.socket.getpeername() == two.socket.getsockname()]
+            near.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+            one.ask("/big")
+            two.ask("/big")
+        wait_until(lambda: near.phase is server._writing)
+        assert len(site.moments) == 1
+        two.ask()
+        for client in (one, two):
+            client.head()
+            assert client.answers.read(len(BIG.body)) == BIG.body
+        assert two.status() == 200
+        assert isinstance(near.unsent, bytes), "the answer's buffer is kept"
+
+
+def test_a_look_that_took_long_is_not_shared(start: Callable[..., Server], site: Site) -> None:
+    server = start()
+    with connected(server) as one, connected(server) as two:
+        one.ask("/tardy")
+        assert one.status() == 200
+        with held_up(server, site):
+            one.ask("/tardy")
+            two.ask("/tardy")
+        assert [one.status(), two.status()] == [200, 200]
+        assert len(site.moments) == 2
+
+
+def test_a_shared_answer_is_noted_for_the_client_that_each_proxy_forwarded(
+    start: Callable[..., Server], site: Site
+) -> None:
+    request = get(b"X-Forwarded-For: 203.0.113.9")
+    server = start(trusted_proxies=[ip_network("127.0.0.0/8")])
+    with connected(server) as one, connected(server) as two:
+        one.send(request)
+        assert one.status() == 200
+        with held_up(server, site):
+            one.send(request)
+            two.send(request)
+        assert [one.status(), two.status()] == [200, 200]
+        assert len(site.moments) == 1
+    wait_until(lambda: [client for _, client, _ in site.given].count("203.0.113.9") == 3)
+
+
+def test_a_body_is_no_request_though_one_of_its_bytes_came_with_it(start: Callable[..., Server], site: Site) -> None:
+    length = b"Content-Length: %d" % len(get())
+    server = start()
+    with connected(server) as one, connected(server) as two:
+        two.send(get(length, b"Expect: 100-continue", line=b"POST /body HTTP/1.1"))
+        assert two.head()[0] == 100
+        with held_up(server, site):
+            one.ask()
+            two.send(get())
+        assert [one.status(), two.status()] == [200, 201]
+        assert len(site.moments) == 1
 
 
 def test_what_has_come_before_a_stop_is_answered(start: Callable[..., Server], site: Site) -> None:
