@@ -198,7 +198,8 @@ class Server(ThreadingHTTPServer):
 
     def _accept(self) -> None:
         for _ in range(ACCEPT_AT_ONCE):
-            if self.connections >= self._max_connections and not self._give_way():
+            full = self.connections >= self._max_connections
+            if full and not any(phase.members for phase in self._waiting):
                 return self._pause_accepting()
             try:
                 client, address = self.socket.accept()
@@ -208,6 +209,9 @@ class Server(ThreadingHTTPServer):
                 if error.errno != errno.EMFILE or not self._give_way():
                     return self._pause_accepting()
             else:
+                # Not before somebody has come.
+                if full:
+                    self._give_way()
                 self._welcome(client, address[0])
         return None
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from ipaddress import ip_network
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -309,7 +310,7 @@ def test_what_follows_a_request_at_work_waits_for_its_answer(start: Start, site:
 
 
 def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: Site) -> None:
-    server = start(max_connections=4)
+    server = start(HttpLimits(stop_seconds=2, idle_seconds=inf, header_seconds=inf), max_connections=4)
     with contextlib.ExitStack() as stack:
 
         def connect(data: bytes) -> Client:
@@ -320,12 +321,26 @@ def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: S
         half_sent = connect(b"GET / HT")
         first, second = connect(get()), connect(get())
         assert (first.answer()[0], second.answer()[0]) == (200, 200)
-        for gone in (first, second, half_sent):
+        first.send(get())
+        assert first.answer()[0] == 200
+        for gone in (second, first, half_sent):
             assert connect(get()).answer()[0] == 200
             if gone is not half_sent:
                 assert gone.rest() == b""
         site.let_go.set()
         assert held.answer()[2] == b"held"
+
+
+def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(start: Start, site: Site) -> None:
+    server = start(max_connections=1)
+    with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
+        assert site.entered.acquire(timeout=HELD_SECONDS)
+        with Client(server, get()) as late:
+            wait_until(lambda: server._accept_again_at < inf)
+            assert server.connections == 1
+            site.let_go.set()
+            assert held.answer()[2] == b"held"
+            assert late.answer()[0] == 200
 
 
 def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) -> None:
