@@ -4,7 +4,6 @@ import re
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from math import nan
 from typing import NoReturn
 
 from cardbeat.cards.render import Renderer
@@ -44,8 +43,6 @@ class CardRoutes:
         self._readers = ThreadPoolExecutor(READERS, "cards")
         self._turns: Turns[tuple[StoredCard, bool]] = Turns(WAITING_RENDERS, WAIT_SECONDS)
         self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        self._moment = nan
-        self._good: dict[str, tuple[StoredCard, Response]] = {}
 
     def routes(self) -> list[Route]:
         return [
@@ -64,25 +61,17 @@ class CardRoutes:
 
     def quick_card(self, request: Request) -> Response | None:
         """A stored card that is in memory, for a key known to be good. Only for the server's own thread."""
-        # What was good for one of the requests that came together is good for all of them.
-        if self._moment != request.received_at:
-            self._moment = request.received_at
-            self._good.clear()
-        good = self._good.get(request.target) or self._find_good(request.target)
-        if good is None:
+        card = self._find_good(request.target)
+        if card is None:
             return None
-        card, whole = good
         is_plain = "if-none-match" not in request.headers and "range" not in request.headers
-        return whole if is_plain else respond(request, card, "HIT")
+        return _hit(card) if is_plain else respond(request, card, "HIT")
 
-    def _find_good(self, target: str) -> tuple[StoredCard, Response] | None:
+    def _find_good(self, target: str) -> StoredCard | None:
         name, value = self._known.get(target, ("", ""))
         card = self._store.get_hot(name) if name else None
         key = self._keys.find_cached(value, self._renew) if card else None
-        if card is None or key is None or key.scope != CARDS:
-            return None
-        self._good[target] = card, _hit(card)
-        return self._good[target]
+        return card if key and key.scope == CARDS else None
 
     def _renew(self, value: str) -> None:
         self._readers.submit(self._keys.find, value)

@@ -220,23 +220,6 @@ def test_a_refused_request_counts_for_nothing(cards: Cards) -> None:
     assert [cards.card(title).status for title in "ab"] == [200, 200]
 
 
-def test_requests_that_came_together_are_judged_together_and_later_ones_anew(cards: Cards) -> None:
-    for _ in range(3):
-        cards.card()
-
-    def at(moment: float) -> Response | None:
-        request = cards.request(cards.url())
-        request.received_at = moment
-        return cards.router.handle_quick(request)
-
-    assert at(1.0)
-    [file] = cards.files()
-    file.unlink()
-    assert at(1.0)
-    assert at(2.0) is None
-    assert at(1.0) is None
-
-
 def test_a_card_asked_for_again_is_one_and_the_same_answer(cards: Cards) -> None:
     """So that the server meets again what it has laid out for the kernel."""
     for _ in range(3):
