@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from ipaddress import ip_network
 from math import inf
@@ -26,11 +26,11 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Answer, Route, Router
 from cardbeat.web.server import FRESH_SECONDS, Server
 from tests.http.malformed import MALFORMED, get, post
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until
 
 BRIEF = HttpLimits(header_seconds=0.4, body_seconds=0.4, idle_seconds=0.4, write_seconds=0.6, linger_seconds=0.4)
 BIG = b"0123456789abcdef" * 1024 * 1024
-HELD_SECONDS = 10
 
 
 class Site:
@@ -66,7 +66,7 @@ class Site:
 
     def held(self, _: Request) -> Response:
         self.entered.release()
-        self.let_go.wait(HELD_SECONDS)
+        self.let_go.wait(PATIENCE_SECONDS)
         return Response(200, b"held")
 
     def held_big(self, request: Request) -> Response:
@@ -95,68 +95,11 @@ def site() -> Iterator[Site]:
     site.let_go.set()
 
 
-Start = Callable[..., Server]
-
-
 @pytest.fixture
 def start(site: Site) -> Iterator[Start]:
-    """Starts servers, and stops them in the end."""
-    with contextlib.ExitStack() as stack:
-
-        def start(limits: HttpLimits = HttpLimits(stop_seconds=2), **options: object) -> Server:  # noqa: B008
-            server = Server(site.router, "127.0.0.1", 0, limits, **options)  # type: ignore[arg-type]
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            stack.callback(thread.join, HELD_SECONDS)
-            stack.callback(server.stop)
-            stack.callback(site.let_go.set)
-            return server
-
+    with starting(site.router) as start:
         yield start
-
-
-class Client:
-    """A socket, and the answers cut out of what comes back on it."""
-
-    def __init__(self, server: Server, data: bytes = b"") -> None:
-        self.socket = socket.create_connection(server.server_address[:2], timeout=HELD_SECONDS)
-        self.buffer = b""
-        self.send(data)
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.socket.close()
-
-    def send(self, data: bytes) -> None:
-        self.socket.sendall(data)
-
-    def answer(self, *, with_body: bool = True) -> tuple[int, dict[str, str], bytes]:
-        """The next answer's status, headers and body."""
-        while b"\r\n\r\n" not in self.buffer:
-            self._receive()
-        head, _, self.buffer = self.buffer.partition(b"\r\n\r\n")
-        line, *fields = head.decode("latin-1").split("\r\n")
-        headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
-        length = int(headers.get("content-length", "0")) if with_body else 0
-        while len(self.buffer) < length:
-            self._receive()
-        body, self.buffer = self.buffer[:length], self.buffer[length:]
-        return int(line.split()[1]), headers, body
-
-    def rest(self) -> bytes:
-        """Everything up to the end of the connection, which must be an orderly one."""
-        with contextlib.suppress(EOFError):
-            while True:
-                self._receive()
-        return self.buffer
-
-    def _receive(self) -> None:
-        data = self.socket.recv(65536)
-        if not data:
-            raise EOFError(self.buffer)
-        self.buffer += data
+        site.let_go.set()
 
 
 @pytest.mark.parametrize("name", MALFORMED)
@@ -285,7 +228,7 @@ def test_quick_routes_answer_while_every_worker_is_held(start: Start, site: Site
     with contextlib.ExitStack() as stack:
         held = [stack.enter_context(Client(server, get(line=b"GET /held HTTP/1.1"))) for _ in range(5)]
         for _ in range(2):
-            assert site.entered.acquire(timeout=HELD_SECONDS)
+            assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         assert stack.enter_context(Client(server, get())).answer()[0] == 200
         site.let_go.set()
         assert [client.answer()[2] for client in held] == [b"held"] * 5
@@ -300,7 +243,7 @@ def test_an_answer_from_another_thread_needs_no_worker(start: Start, target: byt
 
 def test_what_follows_a_request_at_work_waits_for_its_answer(start: Start, site: Site) -> None:
     with Client(start(), get(line=b"GET /held HTTP/1.1")) as client:
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.send(get() * 3)
         client.socket.shutdown(socket.SHUT_WR)
         site.let_go.set()
@@ -317,7 +260,7 @@ def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: S
             return stack.enter_context(Client(server, data))
 
         held = connect(get(line=b"GET /held HTTP/1.1"))
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         half_sent = connect(b"GET / HT")
         first, second = connect(get()), connect(get())
         assert (first.answer()[0], second.answer()[0]) == (200, 200)
@@ -334,7 +277,7 @@ def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: S
 def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(start: Start, site: Site) -> None:
     server = start(max_connections=1)
     with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         with Client(server, get()) as late:
             wait_until(lambda: server._accept_again_at < inf)
             assert server.connections == 1
@@ -351,7 +294,7 @@ def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) 
         Client(server, get(line=b"GET /held HTTP/1.1")) as held,
     ):
         assert idle.answer()[0] == 200
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         server.stop()
         assert idle.rest() == b""
         assert half_sent.rest() in (b"", b"GET / HT")
@@ -364,7 +307,7 @@ def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) 
 
 def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(start: Start, site: Site) -> None:
     with Client(start(), get(b"Connection: close", line=b"GET /held-big HTTP/1.1")) as client:
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.send(b"\r\n")
         site.let_go.set()
         assert client.answer()[2] == BIG
@@ -376,7 +319,7 @@ def test_an_answer_is_noted_though_its_client_has_left(start: Start, site: Site)
     noted: list[object] = []
     server.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
     with Client(server, get(line=b"GET /held HTTP/1.1")) as client:
-        assert site.entered.acquire(timeout=HELD_SECONDS)
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     site.let_go.set()
     wait_until(lambda: noted == [("GET", "/held", 200)])
@@ -413,7 +356,7 @@ def test_a_stop_waits_neither_for_ever_nor_long_for_clients(site: Site, target: 
     ):
         assert last.answer()[0] == 200
         server.stop()
-        thread.join(HELD_SECONDS)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
 
 
@@ -480,7 +423,7 @@ def test_an_ipv6_host_is_served(site: Site) -> None:
             assert json.loads(client.answer()[2]) == {"client": "::1"}
     finally:
         server.stop()
-        thread.join(HELD_SECONDS)
+        thread.join(PATIENCE_SECONDS)
 
 
 ACTIVATED = """
@@ -498,7 +441,7 @@ def test_a_socket_held_by_systemd_is_taken_and_outlives_the_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         descriptor = listener.fileno()
         for _ in range(2):
-            client = socket.create_connection(listener.getsockname(), timeout=HELD_SECONDS)
+            client = socket.create_connection(listener.getsockname(), timeout=PATIENCE_SECONDS)
             client.sendall(get(b"Connection: close"))
             command = [sys.executable, "-c", ACTIVATED, str(descriptor)]
             with client, subprocess.Popen(command, pass_fds=[descriptor]) as process:
@@ -558,8 +501,8 @@ def test_when_descriptors_run_out_the_newest_clients_are_served(max_connections:
         assert process.stdout
         address = ("127.0.0.1", int(process.stdout.readline()))
         for _ in range(100):
-            stack.enter_context(socket.create_connection(address, timeout=HELD_SECONDS))
+            stack.enter_context(socket.create_connection(address, timeout=PATIENCE_SECONDS))
         for _ in range(3):
-            with socket.create_connection(address, timeout=HELD_SECONDS) as client:
+            with socket.create_connection(address, timeout=PATIENCE_SECONDS) as client:
                 client.sendall(get(b"Connection: close"))
                 assert client.makefile("rb").read().endswith(b"ok")

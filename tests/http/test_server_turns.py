@@ -8,9 +8,7 @@ import termios
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from email.message import Message
-from http.client import parse_headers
+from collections.abc import Iterator
 from ipaddress import ip_network
 from queue import SimpleQueue
 from typing import Any
@@ -23,9 +21,9 @@ from cardbeat.web.poller import Poller
 from cardbeat.web.router import Answer, Route, Router
 from cardbeat.web.server import FRESH_SECONDS, Server
 from tests.http.malformed import get
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until
 
-PATIENCE_SECONDS = 10
 OK = Response(200, b"ok")
 BIG = Response(200, bytes(range(256)) * 256)
 
@@ -78,71 +76,44 @@ def site() -> Site:
 
 
 @pytest.fixture
-def start(site: Site) -> Iterator[Callable[..., Server]]:
-    """Starts a server, which the end of the test stops."""
-    with contextlib.ExitStack() as stack:
+def start(site: Site) -> Iterator[Start]:
+    with starting(site.router) as start:
 
-        def start(limits: HttpLimits = HttpLimits(stop_seconds=2), **options: Any) -> Server:  # noqa: B008
-            server = Server(site.router, "127.0.0.1", 0, limits, **options)
+        def observed(*args: Any, **options: Any) -> Server:
+            server = start(*args, **options)
             server.observe = lambda answers: site.given.extend(one for _, _, given in answers for one in given)
-            thread = threading.Thread(target=server.serve_forever)
-            thread.start()
-            stack.callback(thread.join, PATIENCE_SECONDS)
-            stack.callback(server.stop)
-            stack.callback(site.let_go.set)
             return server
 
-        yield start
+        yield observed
+        site.let_go.set()
 
 
-class Client:
-    """A connection; each answer is read up to its body."""
-
-    def __init__(self, server: Server, receive_bytes: int = 0) -> None:
-        self.socket = socket.socket()
-        self.socket.settimeout(PATIENCE_SECONDS)
-        if receive_bytes:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        self.socket.connect(server.server_address[:2])
-        self.answers = self.socket.makefile("rb")
-
-    def __enter__(self) -> "Client":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.answers.close()
-        self.socket.close()
+class Asking(Client):
+    """A client whose requests have come to the server's kernel once they are sent."""
 
     def send(self, data: bytes) -> None:
-        """Send, and wait until the server's kernel has it."""
-        self.socket.sendall(data)
+        super().send(data)
         wait_until(lambda: fcntl.ioctl(self.socket, termios.TIOCOUTQ, bytes(4)) == bytes(4))
 
     def ask(self, path: str = "/healthz") -> None:
         self.send(get(line=f"GET {path} HTTP/1.1".encode()))
 
-    def head(self) -> tuple[int, Message]:
-        """An answer's status and headers."""
-        version, status, _ = self.answers.readline().split(maxsplit=2)
-        assert version == b"HTTP/1.1"
-        return int(status), parse_headers(self.answers)
-
     def status(self) -> int:
-        status, _ = self.head()
-        assert self.answers.read(2) == b"ok"
+        status, _, body = self.answer()
+        assert body == b"ok"
         return status
 
 
-def connected(server: Server, receive_bytes: int = 0) -> Client:
+@contextlib.contextmanager
+def connected(server: Server, receive_bytes: int | None = None) -> Iterator[Asking]:
     """A client that was answered already."""
-    client = Client(server, receive_bytes)
-    client.ask()
-    assert client.status() == 200
-    return client
+    with Asking(server, get(), receive_bytes) as client:
+        assert client.status() == 200
+        yield client
 
 
 def test_what_is_read_after_an_answer_from_elsewhere_counts_as_later_than_what_was_read_before(
-    start: Callable[..., Server], site: Site
+    start: Start, site: Site
 ) -> None:
     """So that a card is judged anew once its key's revocation was answered, though all is done in one turn."""
     server = start()
@@ -155,7 +126,7 @@ def test_what_is_read_after_an_answer_from_elsewhere_counts_as_later_than_what_w
         one.ask()
         answer(lambda: OK)
         two.ask()
-        with Client(server) as three:
+        with Asking(server) as three:
             three.ask()
             site.let_go.set()
             assert [client.status() for client in (one, revoker, two, three)] == [200] * 4
@@ -175,51 +146,47 @@ def held_up(server: Server, site: Site) -> Iterator[None]:
         assert holder.status() == 200
 
 
-def test_requests_of_the_same_bytes_share_one_look_if_they_came_together(
-    start: Callable[..., Server], site: Site
-) -> None:
+def test_requests_of_the_same_bytes_share_one_look_if_they_came_together(start: Start, site: Site) -> None:
     server = start()
     with connected(server) as one, connected(server) as two, connected(server) as three:
         with held_up(server, site):
             for client in (one, two, three):
                 client.ask()
-        heads = [client.head() for client in (one, two, three)]
-        assert [client.answers.read(2) for client in (one, two, three)] == [b"ok"] * 3
+        answers = [client.answer() for client in (one, two, three)]
+        assert [(status, headers["connection"], body) for status, headers, body in answers] == [
+            (200, "keep-alive", b"ok")
+        ] * 3
         assert len(site.moments) == 1
-        assert [(status, headers["Connection"]) for status, headers in heads] == [(200, "keep-alive")] * 3
         wait_until(lambda: len(site.given) == 8)
         ids = {request_id for request_id, _, _ in site.given}
         assert len(ids) == 8
-        assert len({headers["X-Request-Id"] for _, headers in heads} & ids) == 3
+        assert len({headers["x-request-id"] for _, headers, _ in answers} & ids) == 3
         two.ask()
         assert two.status() == 200
         assert len(site.moments) == 2
 
 
-def test_a_shared_answer_has_no_body_for_head(start: Callable[..., Server], site: Site) -> None:
+def test_a_shared_answer_has_no_body_for_head(start: Start, site: Site) -> None:
     request = get(line=b"HEAD /healthz HTTP/1.1")
     server = start()
     with connected(server) as one, connected(server) as two:
         one.send(request)  # what came before is known by its bytes
-        assert one.head()[1]["Content-Length"] == "2"
+        assert one.answer(with_body=False)[1]["content-length"] == "2"
         with held_up(server, site):
             one.send(request)
             two.send(request)
-        assert [client.head()[1]["Content-Length"] for client in (one, two)] == ["2", "2"]
+        assert [client.answer(with_body=False)[1]["content-length"] for client in (one, two)] == ["2", "2"]
         assert len(site.moments) == 1
         one.ask()
         two.ask()
         assert [one.status(), two.status()] == [200, 200]
 
 
-def test_a_shared_answer_arrives_whole_though_the_kernel_takes_only_part_at_once(
-    start: Callable[..., Server], site: Site
-) -> None:
+def test_a_shared_answer_arrives_whole_though_the_kernel_takes_only_part_at_once(start: Start, site: Site) -> None:
     server = start()
     with connected(server) as one, connected(server, receive_bytes=4096) as two:
         one.ask("/big")
-        one.head()
-        assert one.answers.read(len(BIG.body)) == BIG.body
+        assert one.answer()[2] == BIG.body
         with held_up(server, site):
             [near] = [near for near in server._idle.members if near.socket.getpeername() == two.socket.getsockname()]
             near.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -229,13 +196,12 @@ def test_a_shared_answer_arrives_whole_though_the_kernel_takes_only_part_at_once
         assert len(site.moments) == 1
         two.ask()
         for client in (one, two):
-            client.head()
-            assert client.answers.read(len(BIG.body)) == BIG.body
+            assert client.answer()[2] == BIG.body
         assert two.status() == 200
         assert isinstance(near.unsent, bytes), "the answer's buffer is kept"
 
 
-def test_a_look_that_took_long_is_not_shared(start: Callable[..., Server], site: Site) -> None:
+def test_a_look_that_took_long_is_not_shared(start: Start, site: Site) -> None:
     server = start()
     with connected(server) as one, connected(server) as two:
         one.ask("/tardy")
@@ -247,9 +213,7 @@ def test_a_look_that_took_long_is_not_shared(start: Callable[..., Server], site:
         assert len(site.moments) == 2
 
 
-def test_a_shared_answer_is_noted_for_the_client_that_each_proxy_forwarded(
-    start: Callable[..., Server], site: Site
-) -> None:
+def test_a_shared_answer_is_noted_for_the_client_that_each_proxy_forwarded(start: Start, site: Site) -> None:
     request = get(b"X-Forwarded-For: 203.0.113.9")
     server = start(trusted_proxies=[ip_network("127.0.0.0/8")])
     with connected(server) as one, connected(server) as two:
@@ -263,12 +227,12 @@ def test_a_shared_answer_is_noted_for_the_client_that_each_proxy_forwarded(
     wait_until(lambda: [client for _, client, _ in site.given].count("203.0.113.9") == 3)
 
 
-def test_a_body_is_no_request_though_one_of_its_bytes_came_with_it(start: Callable[..., Server], site: Site) -> None:
+def test_a_body_is_no_request_though_one_of_its_bytes_came_with_it(start: Start, site: Site) -> None:
     length = b"Content-Length: %d" % len(get())
     server = start()
     with connected(server) as one, connected(server) as two:
         two.send(get(length, b"Expect: 100-continue", line=b"POST /body HTTP/1.1"))
-        assert two.head()[0] == 100
+        assert two.answer()[0] == 100
         with held_up(server, site):
             one.ask()
             two.send(get())
@@ -276,7 +240,7 @@ def test_a_body_is_no_request_though_one_of_its_bytes_came_with_it(start: Callab
         assert len(site.moments) == 1
 
 
-def test_what_has_come_before_a_stop_is_answered(start: Callable[..., Server], site: Site) -> None:
+def test_what_has_come_before_a_stop_is_answered(start: Start, site: Site) -> None:
     server = start()
     with connected(server) as holder, connected(server) as client:
         holder.ask("/held")
@@ -287,16 +251,16 @@ def test_what_has_come_before_a_stop_is_answered(start: Callable[..., Server], s
         assert (holder.status(), client.status()) == (200, 200)
 
 
-def test_who_stays_after_the_last_answer_is_closed_on(start: Callable[..., Server]) -> None:
+def test_who_stays_after_the_last_answer_is_closed_on(start: Start) -> None:
     server = start(HttpLimits(linger_seconds=0.2))
-    with Client(server) as client:
-        client.send(b"nonsense\r\n\r\n")
-        assert client.answers.read().startswith(b"HTTP/1.1 400 ")
+    with Client(server, b"nonsense\r\n\r\n") as client:
+        assert client.answer()[0] == 400
+        assert client.rest() == b""
         wait_until(lambda: server.connections == 0)
 
 
 def test_what_is_sent_while_a_request_is_at_work_wakes_the_loop_once(
-    start: Callable[..., Server], site: Site, monkeypatch: pytest.MonkeyPatch
+    start: Start, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     woken: Counter[int] = Counter()
     ready = Poller.ready
@@ -321,9 +285,7 @@ def test_what_is_sent_while_a_request_is_at_work_wakes_the_loop_once(
         assert [waiting.status() for _ in range(2)] == [200, 200]
 
 
-def test_nobody_gives_way_where_that_would_make_no_room(
-    start: Callable[..., Server], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nobody_gives_way_where_that_would_make_no_room(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     """Descriptors that the whole system lacks are not ours to free."""
     accept = socket.socket.accept
     troubles = [OSError(errno.ENFILE, "Too many open files in system")]
