@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import fcntl
+import random
 import socket
 import termios
 import threading
@@ -25,6 +26,7 @@ from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until
 
 OK = Response(200, b"ok")
+OTHER = Response(202)
 BIG = Response(200, bytes(range(256)) * 256)
 
 
@@ -48,6 +50,7 @@ class Site:
                 Route("GET", "/asked", later=lambda _, answer: self.asked.put(answer)),
                 Route("GET", "/big", quick=self.big, later=lambda _, answer: answer(lambda: BIG)),
                 Route("POST", "/body", lambda request: Response(201 if request.body == get() else 400, b"ok")),
+                Route("GET", "/other", quick=lambda _: OTHER, handler=lambda _: OTHER),
                 Route("GET", "/tardy", self.tardy, self.tardy),
             ]
         )
@@ -238,6 +241,35 @@ def test_a_body_is_no_request_though_one_of_its_bytes_came_with_it(start: Start,
             two.send(get())
         assert [one.status(), two.status()] == [200, 201]
         assert len(site.moments) == 1
+
+
+BODY = get(b"Content-Length: %d" % len(get()), line=b"POST /body HTTP/1.1") + get()
+STATUSES = {get(): 200, get(line=b"GET /other HTTP/1.1"): 202, get(line=b"GET /nothing HTTP/1.1"): 404, BODY: 201}
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_each_client_has_its_own_answers_however_the_requests_of_all_fall_together(
+    start: Start, site: Site, seed: int
+) -> None:
+    chance = random.Random(seed)
+    server = start()
+    with contextlib.ExitStack() as stack:
+        holder, *clients = [stack.enter_context(connected(server)) for _ in range(5)]
+        asked = [chance.choices(list(STATUSES), k=12) for _ in clients]
+        for requests in zip(*asked, strict=True):
+            cuts = [chance.choice([0, 0, 20, len(request) - len(get())]) for request in requests]
+            for client, request, cut in zip(clients, requests, cuts, strict=True):
+                client.socket.sendall(request[:cut])
+            holder.ask("/held")
+            assert site.entered.wait(PATIENCE_SECONDS)
+            site.entered.clear()
+            for client, request, cut in zip(clients, requests, cuts, strict=True):
+                client.socket.sendall(request[cut:])
+            site.let_go.set()
+            assert holder.status() == 200
+            site.let_go.clear()
+        for client, requests in zip(clients, asked, strict=True):
+            assert [client.answer()[0] for _ in requests] == [STATUSES[request] for request in requests]
 
 
 def test_what_has_come_before_a_stop_is_answered(start: Start, site: Site) -> None:
