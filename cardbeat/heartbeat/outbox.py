@@ -9,7 +9,7 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database
 
 KEPT = 100
-"""Alerts of a check in its history; finished ones beyond them are dropped, but for those of its last outage."""
+"""Alerts of a check in its history; finished ones beyond them are dropped."""
 WAITING = 1000
 """Unfinished alerts of a check, tests aside: a dead receiver must not fill the disk."""
 WAITING_FOR_TESTS = 100
@@ -68,8 +68,6 @@ class Outbox:
     def add(self, connection: sqlite3.Connection, alerts: Sequence[NewAlert]) -> None:
         """Store alerts once: nothing for a second one of an outage and type, or for a check that is gone.
 
-        Nor for the end of an outage of which no overdue alert told, as when the webhook URL was set during it.
-
         One statement, because each gives the interpreter away, and the couriers of a large outage are after it too.
         """
         rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(alerts))
@@ -77,9 +75,7 @@ class Outbox:
             f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
             " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
             " SELECT new.id, check_id, type, new.outage, body, now, now FROM new JOIN checks ON checks.id = check_id"
-            " WHERE new.type <> 'check.recovered' OR EXISTS (SELECT * FROM alerts AS told"
-            " WHERE told.check_id = new.check_id AND told.outage = new.outage AND told.type = 'check.overdue')"
-            " ON CONFLICT (check_id, outage, type) DO NOTHING",
+            " WHERE true ON CONFLICT (check_id, outage, type) DO NOTHING",
             [value for alert in alerts for value in alert],
         )
 
@@ -165,12 +161,10 @@ def _give_up_oldest(connection: sqlite3.Connection, check_id: str, after: int) -
 
 
 def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
-    """All but those of the last outage: that it was told decides whether its end is."""
     connection.execute(
-        "DELETE FROM alerts WHERE check_id = ?1 AND state <> 'pending' AND seq <="
-        " (SELECT seq FROM alerts WHERE check_id = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)"
-        " AND outage IS NOT (SELECT outage FROM checks WHERE id = ?1)",
-        (check_id, KEPT),
+        "DELETE FROM alerts WHERE check_id = ? AND state <> 'pending' AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (check_id, check_id, KEPT),
     )
 
 

@@ -175,19 +175,6 @@ def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
-def test_an_outage_that_was_told_stays_known_whatever_comes_after_it(mail):
-    check = mail.heart.create()
-    mail.heart.pass_time(61)
-    mail.heart.sweep.sweep_once()
-    for _ in range(KEPT + 20):
-        mail.record(check)
-        Outbox(mail.database).store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")])
-    mail.heart.checks.ping(check.id)
-    types = mail.heart.alert_types(check)
-    assert (types[0], types[-1]) == ("check.overdue", "check.recovered")
-    assert types.count("check.test") == KEPT
-
-
 def test_what_waits_for_a_dead_receiver_is_bounded(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(WAITING + 50))
