@@ -18,7 +18,7 @@ from cardbeat.database import Database
 from cardbeat.database_file import back_up, require_database
 from cardbeat.errors import Refusal, StartupError
 from cardbeat.keys.routes import valid_email
-from cardbeat.keys.store import CACHE_SECONDS, Key, Keys
+from cardbeat.keys.store import Key, Keys
 from cardbeat.keys.tiers import load_tiers
 from cardbeat.options import (
     Option,
@@ -215,8 +215,6 @@ _KEY_ACTIONS: dict[str, Callable[[Keys, argparse.Namespace], int]] = {
 def _changed(found: bool, key_id: str) -> int:
     if not found:
         raise _no_such_key(key_id)
-    # When the command has returned, a server that runs meanwhile has seen the change too.
-    time.sleep(CACHE_SECONDS)
     return 0
 
 

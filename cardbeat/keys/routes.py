@@ -1,6 +1,7 @@
 """The endpoints of keys: registration, and a key's own reading, rotation and revocation (CONTRACT 2)."""
 
 import ipaddress
+import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
+_SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 
 
 class KeyRoutes:
@@ -96,7 +98,7 @@ def valid_email(email: object) -> str:
     if len(email) > MAX_EMAIL_LENGTH:
         sentence = f"The e-mail address must have at most {MAX_EMAIL_LENGTH} characters."
         raise Invalid("invalid_field", sentence, field="email")
-    if " " in email or not email.isprintable():
+    if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
     return email

@@ -21,7 +21,7 @@ CARDS = "cards"
 CHECKS = "checks"
 
 CACHE_SECONDS = 0.1
-"""How long another process's change to a key may go unseen. This process's own are seen at once."""
+"""How long a process may go without seeing what another one changed. So long a change takes to be done."""
 
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
@@ -196,8 +196,10 @@ class Keys:
         return key
 
     def _forget(self) -> None:
+        """When this returns, no process on this data folder judges by what it read before the change."""
         self._changes += 1
         self._cache.clear()
+        time.sleep(CACHE_SECONDS)
 
     def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
         return Key(

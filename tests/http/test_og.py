@@ -4,6 +4,7 @@ import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
@@ -64,7 +65,7 @@ def body_of(response: Response) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that stay in memory however slow the test is."""
-    monkeypatch.setattr("cardbeat.keys.store.CACHE_SECONDS", 1000)
+    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: None))
 
 
 @pytest.fixture

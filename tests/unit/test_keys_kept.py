@@ -1,16 +1,17 @@
 """Keys kept in memory: never for longer than they are good."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from sqlite3 import Connection
+from types import SimpleNamespace
 
 import pytest
 
 from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
-from cardbeat.keys.store import CACHE_SECONDS, Keys
+from cardbeat.keys.store import CACHE_SECONDS, Key, Keys
 from tests.support import FakeClock
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
@@ -18,9 +19,9 @@ TIERS = {"free": FREE, "unlimited": UNLIMITED}
 
 @pytest.fixture(autouse=True)
 def monotonic(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
-    """The clock by which keys are kept; it stands still."""
-    monotonic = FakeClock()
-    monkeypatch.setattr("cardbeat.keys.store.time.monotonic", monotonic)
+    """The clock by which keys are kept; only waiting moves it."""
+    monotonic = FakeClock(0)
+    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=monotonic, sleep=monotonic.advance))
     return monotonic
 
 
@@ -74,6 +75,17 @@ def test_another_tier_counts_at_once(keys: Keys) -> None:
     assert keys.find(issued.value).limits == UNLIMITED
 
 
+@pytest.mark.parametrize("change", [Keys.rotate, lambda keys, key: keys.revoke(key.id)])
+def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
+    keys: Keys, database: Database, clock: FakeClock, change: Callable[[Keys, Key], object]
+) -> None:
+    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    assert elsewhere.find(issued.value)
+    change(keys, issued.key)
+    assert elsewhere.find_cached(issued.value, lambda _: None) is None
+    assert elsewhere.find(issued.value) is None
+
+
 def test_only_so_many_keys_are_kept(
     keys: Keys, database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -87,11 +99,10 @@ def test_only_so_many_keys_are_kept(
 
 @pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
-    keys: Keys, tmp_path: Path, monotonic: FakeClock, monkeypatch: pytest.MonkeyPatch, change: list[str]
+    keys: Keys, tmp_path: Path, change: list[str]
 ) -> None:
     issued = keys.issue()
     before = keys.find(issued.value)
-    monkeypatch.setattr("cardbeat.cli.time.sleep", monotonic.advance)
     action, *name = change
     assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0
     assert keys.find(issued.value) != before
