@@ -22,9 +22,9 @@ class HttpLimits:
     write_seconds: float = 30
     """For the client to take one answer."""
     linger_seconds: float = 2
-    """For the client to see an answer that ends the connection, or at a stop to send or take what is under way."""
-    stop_seconds: float = 10
-    """How long a stop waits for what runs."""
+    """For the client to see an answer that ends the connection."""
+    stop_seconds: float = 9
+    """How long a stop waits for what runs, and for requests and answers under way; all must have ended in 10 s."""
 
 
 @dataclass(frozen=True, slots=True)

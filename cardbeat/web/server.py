@@ -175,9 +175,8 @@ class Server(ThreadingHTTPServer):
         self._accept_again_at = inf
 
     def _running(self) -> bool:
-        """After a stop: drop who has asked nothing, soon all who keep us waiting, and tell whether anything is left."""
-        waited = self._now - self._stop_by + self._limits.stop_seconds
-        for phase in (self._idle, self._header) if waited < self._limits.linger_seconds else self._waiting:
+        """After a stop: drop who has asked nothing, and tell whether anything else, with its deadline, is left."""
+        for phase in (self._idle, self._header):
             for connection in phase.overdue(inf):
                 connection.close()
         return self.connections > 0

@@ -341,23 +341,33 @@ def test_nothing_follows_an_answer_after_which_the_client_wanted_to_close(start:
         assert client.rest() == b""
 
 
-@pytest.mark.parametrize("target", ["held", "big"])
-def test_a_stop_waits_neither_for_ever_nor_long_for_clients(site: Site, target: str) -> None:
-    """A handler has `stop_seconds`; who does not read, or has sent half, has `linger_seconds`."""
-    stop_seconds = 0.5 if target == "held" else 1000
-    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=stop_seconds, linger_seconds=0.2))
+@pytest.mark.parametrize("begun", ["GET /held", "GET /big", "POST /register"])
+def test_a_stop_does_not_wait_for_ever(site: Site, begun: str) -> None:
+    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=0.5))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    with (
-        Client(server, get(line=f"GET /{target} HTTP/1.1".encode())),
-        Client(server, post(b"Content-Length: 9")),
-        Client(server, get()[:-1]),
-        Client(server, get()) as last,
-    ):
+    unfinished = get(*[b"Content-Length: 9"] * begun.startswith("POST"), line=f"{begun} HTTP/1.1".encode())
+    with Client(server, unfinished), Client(server, get()[:-1]), Client(server, get()) as last:
         assert last.answer()[0] == 200
         server.stop()
         thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()
+
+
+def test_a_stop_leaves_time_for_a_body_and_an_answer_under_way(start: Start) -> None:
+    server = start(HttpLimits(stop_seconds=PATIENCE_SECONDS, linger_seconds=0))
+    with (
+        Client(server, get(line=b"GET /big HTTP/1.1")) as reading,
+        Client(server, post(b"Content-Length: 4", body=b"bo")) as sending,
+        Client(server, get()[:-1]) as dropped,
+    ):
+        wait_until(lambda: server._writing.members and server._body.members and server._header.members)
+        server.stop()
+        assert dropped.rest() == b""
+        sending.send(b"dy")
+        assert sending.answer()[2] == b"body"
+        assert reading.answer()[2] == BIG
+        assert (sending.rest(), reading.rest()) == (b"", b"")
 
 
 def test_a_stop_before_serving_is_not_lost(site: Site) -> None:
