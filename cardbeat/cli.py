@@ -20,6 +20,7 @@ from cardbeat.errors import Refusal, StartupError
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Key, Keys
 from cardbeat.keys.tiers import load_tiers
+from cardbeat.log import PatientHandler
 from cardbeat.options import (
     Option,
     Parser,
@@ -64,6 +65,9 @@ SERVE_OPTIONS = (
     Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
 )
 
+LAST_WORDS_SECONDS = 0.3
+"""What stderr's reader has at the end to take what is left."""
+
 SERVE_EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
@@ -107,7 +111,10 @@ def serve(argv: Sequence[str]) -> int:
     # Keys' secrets, check ids and cards are for the owner's eyes.
     os.umask(0o077)
     logging.Formatter.converter = time.gmtime
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    stderr = logging.StreamHandler()
+    stderr.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    main_log = PatientHandler(stderr)
+    logging.basicConfig(level=logging.INFO, handlers=[main_log])
     # The access log comes in records of many lines, each with its own time.
     access_log = logging.getLogger("cardbeat.access")
     access_log.addHandler(logging.StreamHandler())
@@ -117,6 +124,9 @@ def serve(argv: Sequence[str]) -> int:
         # It came in a callback, out of which Python lets no exception.
         server.stop()
     service.run()
+    if not main_log.finish(LAST_WORDS_SECONDS):
+        # Python's own end would wait for stderr's reader.
+        os._exit(0)
     return 0
 
 

@@ -37,7 +37,7 @@ class AccessLog:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, patience_seconds: float = 1) -> None:
+    def stop(self, patience_seconds: float = 0.5) -> None:
         """Write what is waiting, if stderr takes it in time."""
         self._stopped.set()
         self._some.set()

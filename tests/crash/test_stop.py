@@ -1,8 +1,14 @@
 """A stop lets posts of alerts finish, and never takes ten seconds."""
 
+import fcntl
+import shutil
 import signal
+import subprocess
+import sys
+import termios
 import time
 
+from tests.artifact import Running, clean_environment, free_port
 from tests.crash.client import ask, checks_key, new_check
 from tests.receiver import NO_CONTENT, Receiver, hang
 from tests.support import wait_until
@@ -30,6 +36,32 @@ def test_a_receiver_that_holds_on_does_not_hold_up_a_stop(start):
 
 def test_a_stop_with_nothing_under_way_is_quick(start):
     assert seconds_to_stop(start()) < 2
+
+
+def test_whoever_holds_up_the_log_holds_up_neither_cards_nor_a_stop(python, pyz, tmp_path):
+    port = free_port()
+    command = [python, pyz, "--port", str(port)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, env=clean_environment()) as process:
+        try:
+            while b" serves http" not in process.stderr.readline():
+                pass
+            server = Running(process, port, tmp_path / "log")
+            key = ask(server, "POST", "/register").json["key"]
+            for _ in range(fcntl.fcntl(process.stderr, fcntl.F_SETPIPE_SZ, 4096) // 50):
+                assert ask(server, "GET", "/robots.txt").status == 200
+            cards = tmp_path / "cardbeat-data" / "cards"
+            shutil.rmtree(cards, ignore_errors=True)
+            cards.touch()
+            wait_until(lambda: waiting_bytes(process.stderr) > 3000)
+            for title in "abc":
+                assert ask(server, "GET", f"/og?title={title}&key={key}").status == 200
+            assert seconds_to_stop(server) < 10
+        finally:
+            process.kill()
+
+
+def waiting_bytes(pipe):
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 def with_a_post_under_way(start, receiver):

@@ -1,0 +1,30 @@
+import logging
+import threading
+
+from cardbeat.log import QUEUED_RECORDS, PatientHandler
+
+
+class Held(logging.Handler):
+    """Writes nothing before it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let_go = threading.Event()
+        self.written: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        assert self.let_go.wait(10)
+        self.written.append(record.getMessage())
+
+
+def test_who_logs_does_not_wait_and_what_waits_is_bounded() -> None:
+    held = Held()
+    handler = PatientHandler(held)
+    for number in range(QUEUED_RECORDS + 50):
+        handler.handle(logging.makeLogRecord({"msg": str(number)}))
+    assert not handler.finish(0)
+    held.let_go.set()
+    assert handler.finish(10)
+    assert QUEUED_RECORDS <= len(held.written) <= QUEUED_RECORDS + 1
+    assert held.written[:3] == ["0", "1", "2"]
+    handler.close()
