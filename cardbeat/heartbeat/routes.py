@@ -41,8 +41,8 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}", self.delete),
             Route("GET", "/checks/{id}/alerts", self.list_alerts),
             Route("POST", "/checks/{id}/test-alert", self.test_alert),
-            Route("GET", "/ping/{id}", later=self.ping),
-            Route("POST", "/ping/{id}", later=self.ping),
+            Route("GET", "/ping/{id}", later=self.ping, ignores_body=True),
+            Route("POST", "/ping/{id}", later=self.ping, ignores_body=True),
         ]
 
     def create(self, request: Request) -> Response:

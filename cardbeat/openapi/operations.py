@@ -211,13 +211,15 @@ OPERATIONS: Final[dict[str, Json]] = {
         {200: json_answer("The ping is on disk.", "Beat")},
         errors=(404, 503),
         description="The id is the credential. HEAD pings too.",
+        ignores_body=True,
     ),
     "POST /ping/{id}": operation(
         "pingByPost",
         "Checks",
-        "Ping, with any body of at most 64 KiB or none",
+        "Ping, with any body or none; it is ignored",
         {200: json_answer("The ping is on disk.", "Beat")},
         errors=(404, 503),
+        ignores_body=True,
     ),
     "GET /robots.txt": operation(
         "robots", "Cards", "Welcome crawlers", {200: text_answer("Everyone is allowed.", "text/plain")}

@@ -23,10 +23,11 @@ def operation(
     security: list[Json] | None = None,
     parameters: tuple[Json, ...] = (),
     body: Json | None = None,
+    ignores_body: bool = False,
 ) -> Json:
     """One operation. `errors` are its own; those that any request can meet are added."""
     responses = {str(status): answer for status, answer in answers.items()}
-    for status in sorted({*errors, *EVERYWHERE}):
+    for status in sorted({*errors, *EVERYWHERE} - {413} if ignores_body else {*errors, *EVERYWHERE}):
         responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
     made = {
         "operationId": id,

@@ -1,7 +1,7 @@
 """The bytes of one connection in, its requests out: strict, and without a socket (CONTRACT 1)."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -34,6 +34,10 @@ _REMEMBERED_BYTES: Final = 1024
 _SINGLE: Final = frozenset({"host", "content-length"})
 
 
+IgnoresBody = Callable[[str, str], bool]
+"""Whether requests of a method to a path may have any body, of which nothing is kept."""
+
+
 @dataclass(frozen=True, slots=True)
 class Head:
     """The request line and the header lines of a request, and what they say of its framing."""
@@ -44,11 +48,13 @@ class Head:
     query: str
     headers: Mapping[str, str]
     body_bytes: int
+    ignored_bytes: int
+    """Of a body that nobody wants."""
     keep_alive: bool
     expects_continue: bool
 
 
-def read_head(head: bytes, limits: HttpLimits) -> Head:
+def read_head(head: bytes, limits: HttpLimits, ignores_body: IgnoresBody) -> Head:
     """Reads a head, up to and with its empty line. Raises `Refusal` where it breaks a rule of the contract."""
     match = _HEAD.match(head)
     if match is None:
@@ -65,12 +71,24 @@ def read_head(head: bytes, limits: HttpLimits) -> Head:
     method = method_bytes.decode("ascii")
     if method not in METHODS:
         raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
-    if body_bytes > limits.body_bytes:
-        raise Refusal(413, "body_too_large", f"Send at most {limits.body_bytes} bytes of body.")
     target = target_bytes.decode("latin-1")
     path, query = split_target(method, target)
-    keep_alive = _keeps_alive(headers.get("connection", ""), minor)
-    return Head(method, target, path, query, MappingProxyType(headers), body_bytes, keep_alive, expects_continue)
+    ignored_bytes = 0
+    if body_bytes and ignores_body(method, path):
+        body_bytes, ignored_bytes = 0, body_bytes
+    if body_bytes > limits.body_bytes:
+        raise Refusal(413, "body_too_large", f"Send at most {limits.body_bytes} bytes of body.")
+    return Head(
+        method,
+        target,
+        path,
+        query,
+        MappingProxyType(headers),
+        body_bytes,
+        ignored_bytes,
+        keep_alive=_keeps_alive(headers.get("connection", ""), minor),
+        expects_continue=expects_continue,
+    )
 
 
 def _read_headers(block: bytes) -> dict[str, str]:
@@ -141,8 +159,9 @@ def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
 class Heads:
     """Reads heads for all connections, and remembers the short ones: clients repeat themselves."""
 
-    def __init__(self, limits: HttpLimits) -> None:
+    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _method, _path: False) -> None:
         self.limits = limits
+        self._ignores_body = ignores_body
         self.remembered: dict[bytes, Head] = {}
         """By their bytes."""
 
@@ -151,7 +170,7 @@ class Heads:
         known = self.remembered.get(head)
         if known:
             return known
-        read = read_head(head, self.limits)
+        read = read_head(head, self.limits, self._ignores_body)
         if len(head) <= _REMEMBERED_BYTES:
             if len(self.remembered) >= _REMEMBERED_HEADS:
                 self.remembered.clear()
@@ -162,13 +181,14 @@ class Heads:
 class Reader:
     """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
 
-    __slots__ = ("_buffer", "_checked", "_head", "_heads", "expects_continue", "keep_alive", "whole")
+    __slots__ = ("_buffer", "_checked", "_head", "_heads", "_ignored_bytes", "expects_continue", "keep_alive", "whole")
 
     def __init__(self, heads: Heads) -> None:
         self._heads = heads
         self._buffer = b""
         self._checked = 0
         self._head: Head | None = None
+        self._ignored_bytes = 0
         self.keep_alive = False
         """Whether the client lets the connection live on after the newest request."""
         self.expects_continue = False
@@ -194,7 +214,7 @@ class Reader:
         if not self._buffer:
             return None
         head = self._head or self._begin()
-        if head is None or len(self._buffer) < head.body_bytes:
+        if head is None or self._drop_ignored() or len(self._buffer) < head.body_bytes:
             return None
         request = Request(head.method, head.target, head.path, head.query, head.headers)
         if head.body_bytes:
@@ -204,13 +224,21 @@ class Reader:
         self.expects_continue = False
         return request
 
+    def _drop_ignored(self) -> int:
+        """Drop what has come of a body that nobody wants; the number of bytes that are still to come."""
+        if self._ignored_bytes:
+            dropped = self._buffer[: self._ignored_bytes]
+            self._buffer = self._buffer[len(dropped) :]
+            self._ignored_bytes -= len(dropped)
+        return self._ignored_bytes
+
     def _begin(self) -> Head | None:
         buffer = self._buffer
         # What has come is most often one head and no more, and one that has come before.
         head = self._heads.remembered.get(buffer)
         if head:
             self._buffer = b""
-            self.whole = b"" if head.body_bytes else buffer
+            self.whole = b"" if head.body_bytes or head.ignored_bytes else buffer
         else:
             self.whole = b""
             # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
@@ -225,6 +253,7 @@ class Reader:
             self._buffer = buffer[end:]
         self._checked = 0
         self._head = head
+        self._ignored_bytes = head.ignored_bytes
         self.keep_alive = head.keep_alive
         self.expects_continue = head.expects_continue
         return head

@@ -31,6 +31,8 @@ class Route:
     handler: Handler | None = None
     quick: Callable[[Request], Response | None] | None = None
     later: Callable[[Request, Answer], None] | None = None
+    ignores_body: bool = False
+    """Whether a request may have any body, however large: it is dropped as it comes."""
 
     def __post_init__(self) -> None:
         if (self.handler is None) == (self.later is None):
@@ -95,6 +97,13 @@ class Router:
             sentence = f"This path does not take {request.method}; it takes {allowed}."
             raise Refusal(405, "method_not_allowed", sentence, headers={"Allow": allowed})
         return route
+
+    def ignores_body(self, method: str, path: str) -> bool:
+        """Whether there is a route of such requests that ignores their body."""
+        try:
+            return self.find(Request(method, path, path)).ignores_body
+        except Refusal:
+            return False
 
     def _match(self, request: Request) -> tuple[str, dict[str, Route]]:
         for pattern, (expression, methods) in self._patterns.items():

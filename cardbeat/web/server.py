@@ -78,7 +78,7 @@ class Server(ThreadingHTTPServer):
         self._mailbox = Mailbox()
         self._access = AccessLog()
         self._answered: list[Answered] = []
-        self._heads = Heads(limits)
+        self._heads = Heads(limits, router.ignores_body)
         self._alike: dict[bytes, Answered] = {}
         """What was answered at once in this turn, by the bytes of the request."""
         self._ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))

@@ -11,14 +11,12 @@ import random
 import sys
 import time
 
-from cardbeat.config import HttpLimits
-from cardbeat.web.reader import Heads
-from tests.http.fuzz import mangled, read_all
+from tests.http.fuzz import mangled, new_heads, read_all
 
 
 def main(seconds: float, seed: int) -> None:
     chance = random.Random(seed)
-    heads = Heads(HttpLimits())
+    heads = new_heads()
     streams = requests = refused = 0
     slowest = 0.0
     end = time.monotonic() + seconds

@@ -14,6 +14,7 @@ _GOOD = (
     get(b"Connection: keep-alive", b"A: \xff\tb", line=b"GET http://x/og?title=%&a=\xc3 HTTP/1.0"),
     post(b"Content-Length: 5", body=b"{...}"),
     post(b"Content-Length: 7", b"Expect: 100-continue", body=b"\r\n\r\n\0GE"),
+    get(b"Content-Length: 9", line=b"POST /ignored HTTP/1.1") + b"GET / HTT",
 )
 _BAD = tuple(data[:2000] for data, _ in MALFORMED.values())
 _SPLINTERS = (
@@ -34,9 +35,14 @@ def mangled(chance: Random) -> bytes:
     return stream
 
 
+def new_heads() -> Heads:
+    """That know of one path whose bodies nobody wants."""
+    return Heads(HttpLimits(), lambda _, path: path == "/ignored")
+
+
 def read_all(pieces: Iterable[bytes], heads: Heads | None = None) -> tuple[list[Request], Refusal | None]:
     """The requests that a reader finds in a stream, and what it refused in the end. `heads` may know some already."""
-    reader = Reader(heads or Heads(HttpLimits()))
+    reader = Reader(heads or new_heads())
     requests = []
     try:
         for piece in pieces:

@@ -44,6 +44,7 @@ class Site:
             [
                 Route("GET", "/healthz", self.quick, self.quick),
                 Route("POST", "/register", self.echo),
+                Route("POST", "/beat/{id}", lambda r: Response(200, r.body or b"nothing was kept"), ignores_body=True),
                 Route("GET", "/held", self.held),
                 Route("GET", "/big", lambda _: Response(200, BIG)),
                 Route("GET", "/checks/{id}", self.quick),
@@ -123,6 +124,15 @@ def test_an_answer_to_a_body_too_large_survives_the_body(start: Start) -> None:
         client.socket.shutdown(socket.SHUT_WR)
         assert client.answer()[0] == 413
         assert client.rest() == b""
+
+
+def test_a_body_that_is_ignored_may_be_large_and_the_next_request_is_read_behind_it(start: Start) -> None:
+    with Client(start()) as client:
+        for _ in range(2):
+            client.send(get(b"Content-Length: 3000000", line=b"POST /beat/7 HTTP/1.1"))
+            client.send(b"x" * 3_000_000 + get())
+            assert client.answer()[2] == b"nothing was kept"
+            assert client.answer()[0] == 200
 
 
 def test_pipelined_requests_are_answered_in_order_once_each(start: Start) -> None:

@@ -24,6 +24,12 @@ RAISED = {"Refusal": None, "Invalid": 400, "Unavailable": 503, "_unauthorized": 
 """Who takes a code as its first constant string, and the status that goes with it; None for the one given."""
 
 
+def test_a_body_is_too_large_where_one_is_read(app):
+    assert {f"{route.method} {route.pattern}" for route in app.service.server.router.routes if route.ignores_body} == {
+        name for name, operation in operations() if "413" not in operation["responses"]
+    }
+
+
 def operations():
     return [
         (f"{method.upper()} {path}", operation)

@@ -5,9 +5,10 @@ import random
 import pytest
 
 from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 from cardbeat.web.reader import Heads, Reader, split_target
-from tests.http.fuzz import mangled, read_all
+from tests.http.fuzz import mangled, new_heads, read_all
 from tests.http.malformed import HOST, MALFORMED, get, post
 
 LIMITS = HttpLimits()
@@ -90,6 +91,29 @@ def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
     assert not reader.has_part
 
 
+@pytest.mark.parametrize("size", [1, 9, 1000, 70_000])
+def test_a_body_that_nobody_wants_may_have_any_size_and_is_dropped_as_it_comes(size: int) -> None:
+    ignoring = Heads(LIMITS, lambda method, path: (method, path) == ("POST", "/register"))
+    ignored = post(b"Content-Length: 70000", body=get() + b"x" * (70_000 - len(get())))
+    other = get(b"Content-Length: 2", line=b"POST / HTTP/1.1") + b"{}"
+    reader, requests = Reader(ignoring), []
+    for _ in range(2):
+        for piece in cut(ignored + other + get(), size):
+            reader.feed(piece)
+            while request := reader.next():
+                requests.append((request.method, request.path, request.body))
+            assert len(reader._buffer) < 200
+    assert requests == [("POST", "/register", b""), ("POST", "/", b"{}"), ("GET", "/healthz", b"")] * 2
+    assert not reader.has_part
+
+
+def test_what_is_ignored_elsewhere_is_refused_where_it_is_too_large() -> None:
+    reader = Reader(Heads(LIMITS, lambda method, path: (method, path) == ("POST", "/register")))
+    reader.feed(get(b"Content-Length: 70000", line=b"POST /registers HTTP/1.1"))
+    with pytest.raises(Refusal, match="at most 65536"):
+        reader.next()
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -132,7 +156,7 @@ def test_a_target_is_split(target: str, path: str, query: str) -> None:
 
 def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> None:
     chance = random.Random(5)
-    heads = Heads(LIMITS)
+    heads = new_heads()
     for _ in range(1500):
         stream = mangled(chance)
         cuts = sorted(chance.choices(range(len(stream) + 1), k=4))
