@@ -1,8 +1,8 @@
-"""Rates per minute, each with a burst of as many."""
+"""Rates per minute: with a burst of as many, or never more in any minute."""
 
 import threading
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable
 
 MAX_NAMES = 50_000
@@ -37,3 +37,31 @@ class RateLimit:
             now = self._monotonic()
             left = max(self._whole_again_at.get(name, now) - now, 0)
         return -(-round(left * per_minute * 1000) // 60_000)
+
+
+class StrictRateLimit:
+    """Lets no name take more than so many in any minute, at whatever moment that begins.
+
+    It holds each moment of the last minute, so it is for what is taken slowly.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._taken: OrderedDict[str, deque[float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, name: str, per_minute: int) -> float:
+        """Take one: 0 if there was one left, else the seconds until there is."""
+        with self._lock:
+            now = self._monotonic()
+            while self._taken and next(iter(self._taken.values()))[-1] <= now - 60:
+                self._taken.popitem(last=False)
+            moments = self._taken.get(name, deque())
+            while moments and moments[0] <= now - 60:
+                moments.popleft()
+            if len(moments) >= per_minute:
+                return moments[0] + 60 - now
+            moments.append(now)
+            self._taken[name] = moments
+            self._taken.move_to_end(name)
+            return 0

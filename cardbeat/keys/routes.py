@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cardbeat.errors import Invalid, Refusal, TooMany
-from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import IssuedKey, Key, Keys
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
@@ -32,7 +32,7 @@ class KeyRoutes:
         self._count_checks = count_checks
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
-        self._registrations = RateLimit()
+        self._registrations = StrictRateLimit()
 
     def routes(self) -> list[Route]:
         return [

@@ -1,4 +1,4 @@
-from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from tests.support import FakeClock
 
 
@@ -46,3 +46,30 @@ def test_names_are_forgotten_oldest_first(monkeypatch):
     assert limit.take("c", 1) > 0
     assert limit.take("b", 1) > 0
     assert limit.take("a", 1) == 0
+
+
+def test_no_minute_holds_more_than_the_strict_rate():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    taken = []
+    for second in range(300):
+        clock.now = second
+        wait = limit.take("a", 5)
+        if wait == 0:
+            taken.append(second)
+        else:
+            assert second + wait == taken[-5] + 60
+    assert taken == [minute + second for minute in range(0, 300, 60) for second in range(5)]
+
+
+def test_strict_rates_of_names_are_apart_and_end_with_their_minute():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    assert [limit.take("a", 2), limit.take("b", 2)] == [0, 0]
+    clock.advance(59)
+    assert [limit.take("a", 2), limit.take("a", 2), limit.take("b", 2)] == [0, 1, 0]
+    clock.advance(1)
+    assert [limit.take("a", 2), limit.take("a", 2)] == [0, 59]
+    clock.advance(60)
+    assert limit.take("c", 2) == 0
+    assert list(limit._taken) == ["c"]
