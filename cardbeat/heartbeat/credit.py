@@ -1,7 +1,8 @@
 """Time in which nobody listened, given back to the checks that were on time (CONTRACT 4).
 
-A sweep notes when it finished, by the wall clock and by the monotonic one. Before the next sweep the two tell
-whether the monitor was down or asleep, or its wall clock was set: then the clocks of the checks on time move with it.
+A sweep notes when it finished, and a stop when it came, by the wall clock and by the monotonic one. Before the next
+sweep the two tell whether the monitor was down or asleep, or its wall clock was set: then the clocks of the checks on
+time move with it.
 """
 
 import logging
@@ -23,8 +24,8 @@ DRIFT_SECONDS = 2
 def lost_seconds(gap_seconds: int, listened_seconds: int | None, sweep_seconds: float) -> int:
     """By how much the clocks of the checks must move, negative for a wall clock that was set back.
 
-    `gap_seconds` passed on the wall clock since the last finished sweep, `listened_seconds` on the monotonic one;
-    None if that can't be known, as after a start.
+    `gap_seconds` passed on the wall clock since the last finished sweep or orderly stop, `listened_seconds` on the
+    monotonic one; None if that can't be known, as after a start.
     """
     outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
     if listened_seconds is None or listened_seconds > outage_seconds:
@@ -64,6 +65,14 @@ class Credit:
         _put(connection, "last_sweep_at", moment.wall)
         _put(connection, "last_sweep_monotonic", moment.monotonic)
 
+    def note_stop(self, connection: sqlite3.Connection, moment: Moment) -> None:
+        """Note in this transaction that somebody listened until then, unless there is something to settle first."""
+        noted = _noted(connection)
+        if not self.monotonic_is_known or "last_sweep_at" not in noted:
+            return
+        if not lost_seconds(*self._passed(noted, moment), self._sweep_seconds):
+            self.note_sweep(connection, moment)
+
     def settle(self, stopping: threading.Event) -> Moment:
         """Finish a credit that a crash or a stop cut short, then give the one due now, if any; the moment of that.
 
@@ -79,19 +88,23 @@ class Credit:
         noted = _noted(connection)
         if "last_sweep_at" not in noted:
             return False
-        now, monotonic = moment
-        listened = monotonic - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
-        seconds = lost_seconds(now - noted["last_sweep_at"], listened, self._sweep_seconds)
+        gap, listened = self._passed(noted, moment)
+        seconds = lost_seconds(gap, listened, self._sweep_seconds)
         if not seconds:
             return False
         _put(connection, "credit_seconds", seconds)
-        _put(connection, "credit_before", now if seconds > 0 else now - (listened or 0) - 1)
+        _put(connection, "credit_before", moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
         _put(connection, "credit_after_seq", 0)
         self.note_sweep(connection, moment)
         log.warning(
             "nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds
         )
         return True
+
+    def _passed(self, noted: dict[str, int], moment: Moment) -> tuple[int, int | None]:
+        """The seconds since the last finished sweep or orderly stop, by each clock, as `lost_seconds` takes them."""
+        listened = moment.monotonic - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
+        return moment.wall - noted["last_sweep_at"], listened
 
     def _finish(self, stopping: threading.Event) -> None:
         while not stopping.is_set() and self._database.write(self._step):

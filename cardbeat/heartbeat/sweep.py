@@ -1,5 +1,6 @@
 """The sweep: turns checks whose deadline has passed overdue, each with its alert (CONTRACT 4)."""
 
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Callable
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import Credit, Moment
@@ -52,6 +54,10 @@ class Sweep:
     def stop(self) -> None:
         """End the thread, at the latest after the step that it is in."""
         self._stopping.set()
+        # Without waiting: the stop of the service must not hang on a database that can't be written.
+        moment = self.credit.moment()
+        with contextlib.suppress(Unavailable):
+            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment), lambda _: None)
         if self._thread.is_alive():
             self._thread.join()
 

@@ -53,6 +53,48 @@ def test_an_outage_is_credited_to_the_checks_that_were_on_time(heart):
     assert heart.read(overdue).deadline_at == overdue.deadline_at
 
 
+def test_time_before_an_orderly_stop_is_no_outage(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.pass_time(50)
+    heart.sweep.stop()
+    heart.pass_time(2 * SWEEP_SECONDS)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at
+
+
+def test_an_outage_after_an_orderly_stop_is_credited_from_there(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.pass_time(50)
+    heart.sweep.stop()
+    heart.pass_time(2 * SWEEP_SECONDS + 1)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + 2 * SWEEP_SECONDS + 1
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_that_was_set_before_an_orderly_stop_is_settled_after_it(heart, jump):
+    check = heart.create(4 * HOUR)
+    beat(heart)
+    heart.pass_time(10)
+    heart.clock.advance(jump)
+    heart.sweep.stop()
+    heart.pass_time(10)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + 20 + jump
+
+
+def test_a_stop_before_the_first_sweep_notes_nothing(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.pass_time(50)
+    heart.new_sweep().stop()
+    heart.pass_time(2 * SWEEP_SECONDS)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + 50 + 2 * SWEEP_SECONDS
+
+
 def test_a_credited_check_still_turns_overdue_in_the_end(heart):
     check = heart.create(HOUR)
     beat(heart)
