@@ -22,6 +22,8 @@ TONES = 3
 COLOURS = 256
 MAX_BYTES = 99_000
 """Of the PNG: with the store's seal it stays under 100 KB (CONTRACT 3)."""
+COARSER = ((4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
+"""Shades of an ink and colours of the emoji, for a picture that is too long with all of them. The last always fits."""
 
 _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
@@ -39,6 +41,7 @@ class Canvas:
         self._colours = list(background.ramp)
         self._inks: dict[tuple[Colour, Colour | None], range] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
+        self._first_emoji_place = COLOURS
         steps = len(background.ramp)
         self._tone_offsets = [min(place * TONES // steps, TONES - 1) * SHADES for place in range(256)]
 
@@ -73,21 +76,32 @@ class Canvas:
         return picture if len(picture) <= MAX_BYTES else self._coarser(rows)
 
     def _coarser(self, rows: bytes) -> bytes:
-        """Only for walls of the densest scripts: they fit with few shades, or at the worst with one."""
-        for shades in (4, 1):
-            packed = zlib.compress(rows.translate(self._merged(SHADES // shades)), 6)
-            picture = png(WIDTH, HEIGHT, _flat(self._colours), packed)
+        """Only for walls of the densest scripts or of emoji, as good as they fit."""
+        for shades, emoji_colours in COARSER:
+            table, colours = self._merged(SHADES // shades, emoji_colours)
+            picture = png(WIDTH, HEIGHT, _flat(colours), zlib.compress(rows.translate(table), 6))
             if len(picture) <= MAX_BYTES:
                 break
         return picture
 
-    def _merged(self, count: int) -> bytes:
-        """Each palette place to the strongest of the `count` shades of an ink that become one."""
+    def _merged(self, count: int, emoji_colours: int) -> tuple[bytes, list[Rgb]]:
+        """Each palette place to the one that stands for it, and the palette's colours.
+
+        It is the strongest of the `count` shades of an ink that become one, and for emoji one of `emoji_colours`.
+        """
         table = list(range(COLOURS))
         for ink in self._inks.values():
             for place in ink:
                 table[place] = place - (place - ink.start) % count + count - 1
-        return bytes(table)
+        first = self._first_emoji_place
+        emoji = self._colours[first:]
+        if len(emoji) <= emoji_colours:
+            return bytes(table), self._colours
+        # Each colour counts once, however many pixels have it, so that the rare ones stay apart.
+        row = Image.frombytes("RGB", (len(emoji), 1), _flat(emoji))
+        reduced = row.quantize(emoji_colours, Image.Quantize.MEDIANCUT)
+        table[first : len(self._colours)] = [first + index for index in reduced.tobytes()]
+        return bytes(table), self._colours[:first] + _palette(reduced, emoji_colours)
 
     def _ink(self, colour: Colour, over: Colour | None) -> range:
         """The palette places of an ink."""
@@ -119,8 +133,8 @@ class Canvas:
             sheet.paste(self._seen(x, y, layer.size), (0, top))
             sheet.paste(layer, (0, top), layer)
         reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        palette = (reduced.getpalette() or [])[: 3 * left]
-        self._colours += zip(palette[::3], palette[1::3], palette[2::3], strict=True)
+        self._first_emoji_place = first
+        self._colours += _palette(reduced, left)
         indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
         for (layer, x, y), top in zip(self._emoji, tops, strict=False):
             part = indices.crop((0, top, layer.width, top + layer.height))
@@ -156,6 +170,11 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
 def _rows(background: Background) -> Image.Image:
     """Most sites draw in one theme: it is unpacked once."""
     return background.rows()
+
+
+def _palette(image: Image.Image, count: int) -> list[Rgb]:
+    parts = (image.getpalette() or [])[: 3 * count]
+    return list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
 
 
 def _flat(colours: Sequence[Rgb]) -> bytes:

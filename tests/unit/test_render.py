@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageStat
 
+from cardbeat.cards import canvas
 from cardbeat.cards.background import background
 from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import RENDERER_VERSION, Drawing, Renderer
@@ -99,11 +100,26 @@ def of_letters(first: int, last: int, spaces: bool = False) -> dict[str, str]:
     return {name: "".join(chance.choices(letters, k=600)) for name in TEXTS}
 
 
+BUSY = (
+    "🪗🎡🍜🚵🪩😹🎉👹⛲🪺🍝🎎👫👭😸🦓🤼😿🌋🦝🥶😻🚳👯🙀🦋🦚🥳👬🧁😺🏟🎊🥁🤣🪅🎆🪹🍣🐯🧞🏄☕🥗🦧🦪🐹"
+    "🎇💸🏂🏇🍱🤡😱🥵😽🥸😰🏕🫣🦀🍵"
+)
+"""The emoji that take the most bytes: many colours, many edges."""
+
+
+def of_emoji(count: int) -> dict[str, str]:
+    chance = random.Random(0)
+    return {name: "".join(chance.choices(BUSY, k=count)) for name in ("title", "description")}
+
+
 HOSTILE = {
     "han": of_letters(0x4E00, 0x5600),
     "hangul": of_letters(0xAC00, 0xB000),
     "yi": of_letters(0xA000, 0xA48C),
     "emoji": of_letters(0x1F600, 0x1F64F),
+    "some varied emoji": of_emoji(80),
+    "many varied emoji": of_emoji(200),
+    "varied emoji beside text": {**of_letters(0x4E00, 0x5600), **of_emoji(200)},
     "bengali": of_letters(0x985, 0x9B9, spaces=True),
     "stacked marks": dict.fromkeys(TEXTS, ("a" + "\u0301\u0323" * 40 + " ") * 40),
     "only marks": dict.fromkeys(TEXTS, "\u0301" * 500),
@@ -120,6 +136,20 @@ HOSTILE = {
 @pytest.mark.parametrize("texts", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_texts_stay_small_and_inside(template: str, texts: dict[str, str]) -> None:
     assert_sound(drawing_of(**texts, template=template).png, template)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_wall_of_emoji_busier_than_ours_would_still_fit(template: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(canvas, "MAX_BYTES", 75_000)
+    assert len(drawing_of(**of_emoji(200), template=template).png) <= 75_000
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_wall_of_emoji_keeps_many_colours(template: str) -> None:
+    plain = picture(drawing_of(title="I", template=template).png).convert("RGB")
+    wall = picture(drawing_of(**of_emoji(80), template=template).png).convert("RGB")
+    new = {colour for _, colour in wall.getcolors(256)} - {colour for _, colour in plain.getcolors(256)}
+    assert len(new) >= 16
 
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()), max_size=80)
