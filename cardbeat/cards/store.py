@@ -18,7 +18,7 @@ from cardbeat.clock import Clock, wall_clock
 log = logging.getLogger(__name__)
 
 MAX_FILE_BYTES = 128 * 1024
-"""A larger file is not one of ours, and is not read to find out."""
+"""A larger card is not stored, so a larger file is not one of ours, and is not read to find out."""
 TRIMMED_PART = 0.9
 """How much of the budget a trim leaves in use, so that not every new card needs one."""
 LEFT_OVER_SECONDS = 60
@@ -100,6 +100,9 @@ class Store:
 
     def put(self, name: str, card: StoredCard) -> None:
         """Store a card, whole or not at all. Trouble with the disk is logged."""
+        if len(card.png) > MAX_FILE_BYTES:
+            log.error("a card of %d bytes is too large to be stored", len(card.png))
+            return
         try:
             self._write(name, card.png)
         except OSError as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cardbeat.cards.seal import StoredCard, file_name, seal, unseal
-from cardbeat.cards.store import Store
+from cardbeat.cards.store import MAX_FILE_BYTES, Store
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
@@ -35,8 +35,8 @@ def clock(clock):
     return clock
 
 
-def stored(store: Store, name: str = NAME) -> StoredCard:
-    card = seal(name, drawing(), 3)
+def stored(store: Store, name: str = NAME, size: int = 1000) -> StoredCard:
+    card = seal(name, drawing(size), 3)
     store.put(name, card)
     return card
 
@@ -53,6 +53,14 @@ def test_a_stored_card_comes_back_as_it_was(store: Store) -> None:
     assert store.get(NAME) == card
     assert store.get(NAME) == card
     assert store.get_hot(NAME) == card
+    assert [path.name for path in store.folder.iterdir()] == [NAME]
+
+
+def test_what_is_stored_is_served_and_nothing_larger_is_stored(store: Store) -> None:
+    around = len(seal(NAME, drawing(0), 3).png)
+    largest = stored(store, NAME, MAX_FILE_BYTES - around)
+    stored(store, OTHER, MAX_FILE_BYTES - around + 1)
+    assert store.get(NAME) == largest
     assert [path.name for path in store.folder.iterdir()] == [NAME]
 
 
