@@ -224,7 +224,8 @@ def _author(page: _Page, middle: int, right: int) -> int:
     """An avatar with the author's initial; beside it their name, and under that the domain. Returns where they end."""
     card, theme = page.card, page.theme
     colour = theme.people[zlib.crc32(card.author.encode("utf-8", "replace")) % len(theme.people)]
-    initial = page.label(_initial(card.author), AVATAR - 24, size=44, weight=700)
+    # What no font has of the initial is counted where it stands in the name.
+    initial = replace(page.label(_initial(card.author), AVATAR - 24, size=44, weight=700), missing=0)
     page.shapes.append(Shape(MARGIN, TOP, AVATAR, AVATAR, colour, AVATAR // 2))
     y = _top_at(initial, middle)
     page.texts.append(Text(initial, MARGIN + 12, y, AVATAR - 24, theme.on_people, colour, align="center"))

@@ -188,6 +188,11 @@ def test_missing_glyphs_are_counted_over_all_texts() -> None:
     assert drawing_of(title="x\ue000", description="\ue001\ue002").missing_glyphs == 3
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_missing_glyph_is_counted_once_however_often_it_stands_on_the_card(template: str) -> None:
+    assert drawing_of(title="x", author="\ue000 Smith", template=template).missing_glyphs == 1
+
+
 def test_the_renderer_version_names_a_folder() -> None:
     assert RENDERER_VERSION.replace("-", "").isalnum()
 
