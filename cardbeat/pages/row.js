@@ -1,6 +1,7 @@
 // One check on the page. Its element lives as long as the check is shown and is changed in place.
 
 import { copies } from "./copy.js";
+import { crontabLine } from "./cron.js";
 import { fromTemplate, part, setText } from "./dom.js";
 import { dateText, durationText, fromNow, parseTime } from "./time.js";
 
@@ -11,7 +12,7 @@ export class Row {
   constructor(on) {
     this.element = fromTemplate("check-row");
     this.part = (name) => part(this.element, name);
-    copies(this.part("copy"), () => this.part("command").textContent);
+    copies(this.part("copy"), () => this.part("crontab").textContent);
     this.part("edit").addEventListener("click", () => on.edit(this));
     this.part("delete").addEventListener("click", () => on.remove(this));
     this.part("test").addEventListener("click", () => on.test(this));
@@ -28,7 +29,7 @@ export class Row {
     setText(this.part("status"), STATUS[check.status] ?? check.status);
     setText(this.part("name"), check.name);
     setText(this.part("schedule"), scheduleText(check));
-    setText(this.part("command"), `curl -fsS -m 10 --retry 5 -o /dev/null ${check.ping_url}`);
+    setText(this.part("crontab"), crontabLine(check));
     setText(this.part("target"), targetText(check));
     this.part("test").disabled = !check.webhook_url;
     this.#nameControls(check.name);

@@ -62,13 +62,17 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
     check = row(page, "Nightly backup")
     expect(check).to_contain_text("Never")
     check.get_by_role("button", name="Copy").click()
-    command = page.evaluate("navigator.clipboard.readText()")
-    assert re.fullmatch(rf"curl -fsS -m 10 --retry 5 -o /dev/null {server.url}/ping/[0-9a-f]+", command)
+    crontab = page.evaluate("navigator.clipboard.readText()")
+    schedule, command = crontab[:10], crontab[10:]
+    assert schedule == "* * * * * "
+    ping = rf"curl -fsS -m 10 --retry 5 -o /dev/null {server.url}/ping/[0-9a-f]+"
+    assert re.fullmatch(rf"/path/to/job && {ping}", command)
+    expect(check).to_contain_text(crontab)
     expect(check).to_contain_text("Overdue")
     expect(page).to_have_title("(1) Checks · cardbeat")
     check.get_by_text("Alerts go to").click()
     expect(check.get_by_role("row")).to_contain_text(["Alert", "Overdue"])
-    subprocess.run(["bash", "-c", command], check=True, timeout=30)
+    subprocess.run(["bash", "-c", command.replace("/path/to/job", "true")], check=True, timeout=30)
     refresh(page)
     expect(check).to_contain_text("1 ping")
     expect(page.get_by_role("status").filter(has_text="Nightly backup has recovered.")).to_be_attached()

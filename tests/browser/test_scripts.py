@@ -1,6 +1,10 @@
 """The scripts' pure parts, called in the browser as the pages call them."""
 
+import re
+
 import pytest
+
+from tests.artifact import ROOT
 
 NOW = "Date.UTC(2026, 0, 31, 12)"
 
@@ -45,6 +49,35 @@ def test_a_duration_is_told_in_words(run, seconds, words):
 @pytest.mark.parametrize(("seconds", "amount"), [(0, [0, 1]), (90, [90, 1]), (3600, [1, 3600]), (172_800, [2, 86_400])])
 def test_an_amount_is_edited_in_its_largest_unit(run, seconds, amount):
     assert list(run("time.js", f"m.inLargestUnit({seconds})").values()) == amount
+
+
+@pytest.mark.parametrize(
+    ("seconds", "schedule"),
+    [
+        (1, "* * * * *"),
+        (90, "* * * * *"),
+        (300, "*/5 * * * *"),
+        (420, "*/6 * * * *"),
+        (2_700, "*/30 * * * *"),
+        (3_600, "30 * * * *"),
+        (18_000, "30 */4 * * *"),
+        (43_200, "30 */12 * * *"),
+        (86_399, "30 */12 * * *"),
+        (86_400, "30 2 * * *"),
+        (604_800, "30 2 * * 0"),
+        (2_678_400, "30 2 1 * *"),
+        (31_536_000, "30 2 1 * *"),
+    ],
+)
+def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, seconds, schedule):
+    line = run("cron.js", f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})")
+    assert line == f"{schedule} /path/to/job && curl -fsS -m 10 --retry 5 -o /dev/null http://x"
+
+
+def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
+    [shown] = re.findall(r"```crontab\n(.*)\n```", (ROOT / "README.md").read_text())
+    line = run("cron.js", "m.crontabLine({period_seconds: 86_400, ping_url: 'http://127.0.0.1:8080/ping/ID'})")
+    assert line.replace("/path/to/job", "/usr/local/bin/backup") == shown
 
 
 def test_deadlines_follow_the_servers_clock(run):

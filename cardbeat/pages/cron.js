@@ -1,0 +1,22 @@
+// The crontab line of a check: its job, and the ping once that has succeeded.
+
+/** Where the job is and when it shall run is the reader's to change. */
+export function crontabLine({ period_seconds: seconds, ping_url: url }) {
+  return `${schedule(seconds)} /path/to/job && curl -fsS -m 10 --retry 5 -o /dev/null ${url}`;
+}
+
+// As often as the check expects it; more often where cron has no such times, every minute at most.
+function schedule(seconds) {
+  const [days, hours, minutes] = [86_400, 3_600, 60].map((size) => Math.floor(seconds / size));
+  if (days >= 31) return "30 2 1 * *";
+  if (days >= 7) return "30 2 * * 0";
+  if (days) return "30 2 * * *";
+  return hours ? `30 ${steps(hours, 24)} * * *` : `${steps(minutes, 60)} * * * *`;
+}
+
+// Steps are counted anew each hour and each day: only those that divide it are all of one length.
+function steps(most, whole) {
+  let step = Math.max(most, 1);
+  while (whole % step) step -= 1;
+  return step === 1 ? "*" : `*/${step}`;
+}
