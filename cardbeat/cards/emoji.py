@@ -1,6 +1,8 @@
 """Colour emoji: a sequence of characters to the one private-use character that draws it."""
 
 from collections.abc import Iterable
+from functools import cached_property
+from itertools import chain
 
 from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 from cardbeat.resources import read_text
@@ -30,6 +32,11 @@ class Emoji:
             return drawn[sequence]
         parts = "".join(c for c in sequence if c not in _SKIN_TONES).split(ZWJ)
         return "".join(drawn.get(part) or drawn.get(part[:1], "") for part in parts)
+
+    @cached_property
+    def characters(self) -> frozenset[str]:
+        """All that some sequence holds."""
+        return frozenset(chain.from_iterable(self._drawn or self._read()))
 
     def sequences(self) -> Iterable[str]:
         """Everything that has a picture, in its qualified form as far as that can be told from the parts."""

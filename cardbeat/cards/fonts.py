@@ -21,6 +21,7 @@ from cardbeat.cards import unshaped
 from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
 from cardbeat.cards.clusters import is_invisible
 from cardbeat.cards.emoji import Emoji
+from cardbeat.cards.repertoire import Repertoire
 from cardbeat.resources import read_bytes, read_text
 
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
@@ -70,8 +71,6 @@ class Glyphs(NamedTuple):
     text: str
     slice: Slice | None = None
     emoji: bool = False
-    missing: int = 0
-    """Characters of it that no font has."""
     follows: bool = False
     """Punctuation and spaces: drawn in the font of what stands beside them where that has them."""
 
@@ -147,6 +146,7 @@ class Fonts:
         self._han = {r: _by_region(every, r) for r in REGIONS.values()}
         self._emoji_slices = [s for s in every if s.emoji]
         self._emoji = Emoji()
+        self._repertoire = Repertoire((s.starts for s in every if not s.emoji), self._emoji)
         self._chosen: dict[tuple[str, str], Glyphs] = {}
         self._advances: dict[tuple[str, str], float] = {}
         self._read_anchors: dict[str, Anchors] = {}
@@ -167,6 +167,10 @@ class Fonts:
                 beside = [c.slice for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.slice and not c.emoji]
                 chosen[i] = glyphs._replace(slice=self._beside(glyphs.text, beside, region) or glyphs.slice)
         return chosen
+
+    def missing(self, text: str) -> int:
+        """How many of a clean text's characters no font has."""
+        return self._repertoire.missing(text)
 
     def face(self, slice_: Slice, weight: int, size_px: int) -> Face:
         """Where letters stand one by one, no shaping, which costs more than drawing them."""
@@ -231,10 +235,9 @@ class Fonts:
             return Glyphs("")
         found = self._slice(visible, region) or self._slice(visible[0], region)
         if found is None:
-            return Glyphs("", missing=len(visible))
-        missing = sum(not found.covers(c) for c in visible)
+            return Glyphs("")
         text = "".join(c for c in grapheme if found.covers(c) or (found.shaped and c in "\u200c\u200d"))
-        return Glyphs(text, found, missing=missing, follows=unicodedata.category(text[0])[0] in "PZ")
+        return Glyphs(text, found, follows=unicodedata.category(text[0])[0] in "PZ")
 
     def _slice(self, text: str, region: str) -> Slice | None:
         """The first slice that has all of a grapheme's characters."""

@@ -108,7 +108,9 @@ class Paragraph:
     """One text with its fonts, levels and breaks found, ready to be set at any size."""
 
     def __init__(self, fonts: Fonts, text: str, *, room: int, weight: int, language: str | None) -> None:
-        graphemes = clusters(clean(text, 4 * room))
+        text = clean(text, len(text))
+        self._missing = fonts.missing(text)
+        graphemes = clusters(text[: 4 * room])
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._faces = cache(lambda slice_, size: fonts.face(slice_, weight, size))
@@ -120,7 +122,6 @@ class Paragraph:
         self._levels = _levels(graphemes, whole, self.rtl)
         self._glyphs = fonts.choose(graphemes, language_of(whole, language))
         self._space = [g in (" ", BREAK_HERE) for g in graphemes]
-        self._missing = sum(glyphs.missing for glyphs in self._glyphs)
         self._factors = self._shaping_factors()
         self._stretch = 1.0
         self._heights_em: dict[int, float] = {}

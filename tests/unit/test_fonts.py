@@ -93,9 +93,22 @@ def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
 
 
 def test_what_no_font_has_is_counted(fonts: Fonts) -> None:
-    chosen = fonts.choose(["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"], "ja")
-    assert [glyphs.missing for glyphs in chosen] == [1, 1, 1, 1, 0]
-    assert [glyphs.text for glyphs in chosen] == ["", "a", "", "", ""]
+    graphemes = ["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"]
+    assert [fonts.missing(grapheme) for grapheme in graphemes] == [1, 1, 1, 1, 0]
+    assert [glyphs.text for glyphs in fonts.choose(graphemes, "ja")] == ["", "a", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("\U000f0000 \U000f0fff", 2),  # the emoji fonts keep their pictures there
+        ("e\u0301\u0302", 0),  # two fonts have one of the marks each
+        ("👍🏽 🏴\U000e0067\U000e007f \u200d", 0),
+        ("plain “text” 漢字", 0),
+    ],
+)
+def test_a_character_that_some_font_has_is_not_missing(fonts: Fonts, text: str, count: int) -> None:
+    assert fonts.missing(text) == count
 
 
 def test_opened_faces_are_bounded() -> None:

@@ -186,6 +186,7 @@ def test_an_avatar_shows_the_authors_first_grapheme() -> None:
 def test_missing_glyphs_are_counted_over_all_texts() -> None:
     assert drawing_of(title="x").missing_glyphs == 0
     assert drawing_of(title="x\ue000", description="\ue001\ue002").missing_glyphs == 3
+    assert drawing_of(title="a" * 1_500 + "\ue000").missing_glyphs == 1
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

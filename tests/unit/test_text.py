@@ -123,6 +123,11 @@ def test_missing_characters_are_counted_and_leave_no_box(fonts: Fonts) -> None:
     assert drawn(block).getbbox() is None
 
 
+def test_missing_characters_are_counted_also_where_the_text_is_cut(fonts: Fonts) -> None:
+    assert fit(fonts, "a" * 3_000 + "\ue000" * 900, **BOX).missing == 900
+    assert fit(fonts, "\u200b" * 3_000 + "\ue000", **BOX).missing == 1
+
+
 def test_the_replacement_character_draws(fonts: Fonts) -> None:
     assert drawn(fit(fonts, "\ufffd", **BOX)).getbbox()
 
