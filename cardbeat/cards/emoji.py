@@ -1,6 +1,6 @@
 """Colour emoji: a sequence of characters to the one private-use character that draws it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 
@@ -8,6 +8,8 @@ from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 from cardbeat.resources import read_text
 
 _FIRST_DRAWN = 0xF0000
+_LONGEST = 9
+"""Characters of a sequence."""
 _SUPPLEMENTARY = "\U0001f000"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _COLOURED = frozenset(
@@ -22,16 +24,26 @@ class Emoji:
     def __init__(self) -> None:
         self._drawn: dict[str, str] = {}
 
-    def find(self, grapheme: str) -> str:
-        """The characters to draw with the emoji font: one, several where no single one is known, or none."""
-        if not _is_emoji(grapheme):
-            return ""
+    def parts(self, grapheme: str) -> Iterator[tuple[str, str]]:
+        """What draws each part of a grapheme, and the part; of what has no picture the first is "".
+
+        As ligatures do, it takes the longest sequence that has a picture, then goes on behind it.
+        """
         drawn = self._drawn or self._read()
         sequence = grapheme.replace(EMOJI_STYLE, "")
-        if sequence in drawn:
-            return drawn[sequence]
-        parts = "".join(c for c in sequence if c not in _SKIN_TONES).split(ZWJ)
-        return "".join(drawn.get(part) or drawn.get(part[:1], "") for part in parts)
+        without = at = 0
+        while at < len(sequence):
+            ends = range(min(at + _LONGEST, len(sequence)), at, -1)
+            end = next((end for end in ends if sequence[at:end] in drawn), None)
+            if end is None:
+                at += 1
+                continue
+            if without < at:
+                yield "", sequence[without:at]
+            yield drawn[sequence[at:end]], sequence[at:end]
+            without = at = end
+        if without < at:
+            yield "", sequence[without:]
 
     @cached_property
     def characters(self) -> frozenset[str]:
@@ -49,7 +61,8 @@ class Emoji:
         return self._drawn
 
 
-def _is_emoji(grapheme: str) -> bool:
+def is_emoji(grapheme: str) -> bool:
+    """Whether a picture is meant, not a sign of the text, where there are both."""
     if TEXT_STYLE in grapheme:
         return False
     first = grapheme[0]

@@ -7,7 +7,7 @@ import unicodedata
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -19,8 +19,8 @@ from PIL import ImageFont, features
 
 from cardbeat.cards import unshaped
 from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
-from cardbeat.cards.clusters import is_invisible
-from cardbeat.cards.emoji import Emoji
+from cardbeat.cards.clusters import clusters, is_invisible
+from cardbeat.cards.emoji import Emoji, is_emoji
 from cardbeat.cards.repertoire import Repertoire
 from cardbeat.resources import read_bytes, read_text
 
@@ -65,14 +65,32 @@ class Slice:
         return f"{self.name}-{min(self.weights, key=lambda w: abs(w - weight))}.woff2"
 
 
-class Glyphs(NamedTuple):
-    """A grapheme as it will be drawn: by `slice`, or not at all where that is None."""
+class Piece(NamedTuple):
+    """What one slice draws of a grapheme."""
 
+    slice: Slice
     text: str
-    slice: Slice | None = None
-    emoji: bool = False
+
+
+class Glyphs(NamedTuple):
+    """A grapheme as it will be drawn: in one piece as a rule, in none where no font has it."""
+
+    pieces: tuple[Piece, ...] = ()
     follows: bool = False
     """Punctuation and spaces: drawn in the font of what stands beside them where that has them."""
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def slice(self) -> Slice | None:
+        """That of the first piece."""
+        return self.pieces[0].slice if self.pieces else None
+
+    @property
+    def emoji(self) -> bool:
+        return bool(self.pieces) and self.pieces[0].slice.emoji
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +183,8 @@ class Fonts:
         for i, glyphs in enumerate(chosen):
             if glyphs.follows:
                 beside = [c.slice for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.slice and not c.emoji]
-                chosen[i] = glyphs._replace(slice=self._beside(glyphs.text, beside, region) or glyphs.slice)
+                if slice_ := self._beside(glyphs.text, beside, region):
+                    chosen[i] = Glyphs((Piece(slice_, glyphs.text),), follows=True)
         return chosen
 
     def missing(self, text: str) -> int:
@@ -227,17 +246,26 @@ class Fonts:
         return glyphs
 
     def _choice(self, grapheme: str, region: str) -> Glyphs:
-        if drawn := self._emoji.find(grapheme):
-            slice_ = next(s for s in self._emoji_slices if s.covers(drawn[0]))
-            return Glyphs(drawn, slice_, emoji=True)
-        visible = "".join(c for c in grapheme if not is_invisible(c))
-        if not visible:
-            return Glyphs("")
-        found = self._slice(visible, region) or self._slice(visible[0], region)
-        if found is None:
-            return Glyphs("")
-        text = "".join(c for c in grapheme if found.covers(c) or (found.shaped and c in "\u200c\u200d"))
-        return Glyphs(text, found, follows=unicodedata.category(text[0])[0] in "PZ")
+        letters = None if is_emoji(grapheme) else self._letters(grapheme, region)
+        pieces = (letters,) if letters else tuple(self._pieces(grapheme, region))
+        return Glyphs(pieces, follows=len(pieces) == 1 and unicodedata.category(pieces[0].text[0])[0] in "PZ")
+
+    def _pieces(self, grapheme: str, region: str) -> Iterator[Piece]:
+        """What a grapheme falls into: pictures, each in its own slice, and letters. No mark stands on a picture."""
+        for drawn, part in self._emoji.parts(grapheme):
+            if drawn:
+                yield Piece(next(s for s in self._emoji_slices if s.covers(drawn)), drawn)
+            elif letters := self._letters("".join(clusters(part)), region):
+                yield letters
+
+    def _letters(self, text: str, region: str) -> Piece | None:
+        visible = "".join(c for c in text if not is_invisible(c))
+        found = self._slice(visible, region) if visible else None
+        if not found and len(visible) > 1:
+            found = self._slice(visible[0], region)
+        if not found:
+            return None
+        return Piece(found, "".join(c for c in text if found.covers(c) or (found.shaped and c in "\u200c\u200d")))
 
     def _slice(self, text: str, region: str) -> Slice | None:
         """The first slice that has all of a grapheme's characters."""

@@ -234,7 +234,7 @@ class Paragraph:
     def _runs(glyphs: Sequence[Glyphs], levels: Sequence[int]) -> list[tuple[Slice, int, list[str]]]:
         """Neighbours that one font draws in one direction, in reading order."""
         pairs = zip(glyphs, levels, strict=True)
-        drawn = [(g.slice, level, g.text) for g, level in pairs if g.slice]
+        drawn = [(slice_, level, text) for glyphs, level in pairs for slice_, text in glyphs.pieces]
         return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
 
     def _line(self, start: int, end: int, size: int, ellipsis: bool = False) -> Line:

@@ -6,6 +6,8 @@ from importlib import resources
 
 import pytest
 
+from cardbeat.cards.clusters import clusters
+from cardbeat.cards.emoji import Emoji
 from cardbeat.cards.fonts import Fonts, language_of
 
 FOLDER = resources.files("cardbeat") / "fonts"
@@ -90,6 +92,39 @@ def test_an_emoji_in_text_style_is_text(fonts: Fonts) -> None:
 
 def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
     assert len(fonts.choose(["🐢\u200d🚀"], "ja")[0].text) == 2
+
+
+@pytest.mark.parametrize(
+    ("sequence", "parts"),
+    [
+        ("🐦‍🔥", "🐦🔥"),
+        ("🙂‍↕️", "🙂 ↕️"),
+        ("🏃🏽‍➡️", "🏃🏽 ➡️"),
+        ("🧑‍🧑‍🧒", "🧑🧑🧒"),
+        ("👨‍👩‍👦‍👶", "👨‍👩‍👦👶"),
+        ("🇽🇽", "🇽 🇽"),
+        ("👩‍\U0001fae9", "👩"),
+        ("😀\ufe0e", "😀"),  # no font has it as text
+        ("a\ufe0f", "a"),
+        ("🐢\u20e0", "🐢"),
+        ("🐢\u200d→", "🐢→"),
+    ],
+)
+def test_an_emoji_sequence_without_a_picture_draws_each_part(fonts: Fonts, sequence: str, parts: str) -> None:
+    each = [glyphs for glyphs in fonts.choose(clusters(parts), "ja") if glyphs.text != " "]
+    (chosen,) = fonts.choose([sequence], "ja")
+    assert chosen.pieces == tuple(piece for glyphs in each for piece in glyphs.pieces)
+    assert all(piece.slice.covers(character) for piece in chosen.pieces for character in piece.text)
+
+
+def test_the_part_of_an_emoji_that_no_font_has_is_counted(fonts: Fonts) -> None:
+    assert fonts.missing("👩‍\U0001fae9") == 1
+    assert fonts.missing("🏃🏽‍➡️ 🇽🇽") == 0
+
+
+def test_no_emoji_sequence_is_longer_than_is_looked_for(fonts: Fonts) -> None:
+    emoji = Emoji()
+    assert all(len(list(emoji.parts(sequence))) == 1 for sequence in fonts.emoji_sequences())
 
 
 def test_what_no_font_has_is_counted(fonts: Fonts) -> None:
