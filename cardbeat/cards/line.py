@@ -80,13 +80,26 @@ class LineBuilder:
             self._add_squares(slice_, face, text)
         else:
             masks = self._drawn(face, text, rtl)
-            if any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks):
-                text = face.arranged([without_marks(t) for t in texts], rtl)
-                masks = self._drawn(face, text, rtl)
+            if self._too_far(masks):
+                text, masks = self._lowered(face, texts, rtl)
             self._masks += masks
             self._x = max([self._x, *(m.right for m in masks)])
             self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
         self._texts.append(text)
+
+    def _too_far(self, masks: Sequence[_Mask]) -> bool:
+        return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
+
+    def _lowered(self, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
+        """Without the marks of the graphemes that reach too far by themselves; of all, if that does not do."""
+        bare = {t: without_marks(t) for t in texts}
+        alone = {t: self._drawn(face, face.arranged([t], rtl), rtl) for t in bare}
+        text = face.arranged([bare[t] if self._too_far(alone[t]) else t for t in texts], rtl)
+        masks = self._drawn(face, text, rtl)
+        if self._too_far(masks):
+            text = face.arranged([bare[t] for t in texts], rtl)
+            masks = self._drawn(face, text, rtl)
+        return text, masks
 
     def _add_squares(self, slice_: Slice, face: Face, text: str) -> None:
         """Han and emoji fill squares, whatever their ink, so that lines of them keep one height."""

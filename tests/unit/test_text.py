@@ -184,6 +184,14 @@ def test_a_huge_text_is_cut_before_it_is_laid_out(fonts: Fonts) -> None:
         assert fit(fonts, text, **BOX).width_px <= 700
 
 
+def test_only_a_grapheme_that_reaches_too_far_loses_its_marks(fonts: Fonts) -> None:
+    title = {"width_px": 1000, "max_lines": 1, "size_px": 60, "min_size_px": 60}
+    plain, tall = "རྒྱུད་བསྒྲུབས་", "ཧྐྵྨླྺྲྻཾ"
+    alone, both, bare = (fit(fonts, text, **title).lines[0] for text in (plain, plain + tall, plain + tall[0]))
+    assert both.text.startswith(alone.text)
+    assert (both.text, both.width_px, both.descent_px) == (bare.text, bare.width_px, bare.descent_px)
+
+
 def test_lines_never_touch_each_other(fonts: Fonts) -> None:
     block = fit(fonts, "ปู่ที่นี่ Ấ̃g བརྒྱུད ปู่ที่นี่ Ấ̃g བརྒྱུད", width_px=300, max_lines=3, size_px=60, min_size_px=40)
     for above, below in zip(block.lines, block.lines[1:], strict=False):
