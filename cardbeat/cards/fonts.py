@@ -21,7 +21,7 @@ from cardbeat.cards import unshaped
 from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
 from cardbeat.cards.clusters import clusters, is_invisible
 from cardbeat.cards.emoji import Emoji, is_emoji
-from cardbeat.cards.repertoire import Repertoire
+from cardbeat.cards.repertoire import Repertoire, small_letter
 from cardbeat.resources import read_bytes, read_text
 
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
@@ -29,6 +29,8 @@ _FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"
 _MEASURE_PX = 1000
 _KEPT = 4_000
 """Characters of which it is remembered how wide they are, and graphemes, what draws them."""
+_SMALL = 0.6
+"""Of superscripts and subscripts: as large as those that the fonts have."""
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 
@@ -47,6 +49,9 @@ class Slice:
     """The width of every character, where it is one for all; else 0."""
     starts: "array[int]"
     """Where covered (even places) and uncovered (odd places) stretches of codepoints begin."""
+    scale: float = 1.0
+    rise_em: float = 0.0
+    """Of superscripts and subscripts: how large in parts of the text's size, and how far above its baseline."""
 
     def covers(self, character: str) -> bool:
         return bisect_right(self.starts, ord(character)) % 2 == 1
@@ -78,19 +83,8 @@ class Glyphs(NamedTuple):
     pieces: tuple[Piece, ...] = ()
     follows: bool = False
     """Punctuation and spaces: drawn in the font of what stands beside them where that has them."""
-
-    @property
-    def text(self) -> str:
-        return "".join(piece.text for piece in self.pieces)
-
-    @property
-    def slice(self) -> Slice | None:
-        """That of the first piece."""
-        return self.pieces[0].slice if self.pieces else None
-
-    @property
-    def emoji(self) -> bool:
-        return bool(self.pieces) and self.pieces[0].slice.emoji
+    leads: Slice | None = None
+    """The font that what follows may take; pictures and small letters leave it its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +97,8 @@ class Face:
 
     anchors: Anchors = NO_ANCHORS
     """Where marks stand, when no engine places them."""
+    rise_px: float = 0
+    """How far above the baseline it is drawn."""
 
     def arranged(self, graphemes: Sequence[str], rtl: bool) -> str:
         """What to hand to Pillow for graphemes in reading order."""
@@ -166,6 +162,7 @@ class Fonts:
         self._emoji = Emoji()
         self._repertoire = Repertoire((s.starts for s in every if not s.emoji), self._emoji)
         self._chosen: dict[tuple[str, str], Glyphs] = {}
+        self._smaller: dict[tuple[Slice, float], Slice] = {}
         self._advances: dict[tuple[str, str], float] = {}
         self._read_anchors: dict[str, Anchors] = {}
         self.faces = Faces(max_bytes)
@@ -182,25 +179,28 @@ class Fonts:
         chosen = [self._glyphs(grapheme, region) for grapheme in graphemes]
         for i, glyphs in enumerate(chosen):
             if glyphs.follows:
-                beside = [c.slice for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.slice and not c.emoji]
-                if slice_ := self._beside(glyphs.text, beside, region):
-                    chosen[i] = Glyphs((Piece(slice_, glyphs.text),), follows=True)
+                ((own, text),) = glyphs.pieces
+                beside = [c.leads for c in (chosen[i - 1 : i] + chosen[i + 1 : i + 2]) if c.leads]
+                slice_ = self._beside(text, beside, region) or own
+                if slice_ is not own:
+                    chosen[i] = Glyphs((Piece(slice_, text),), follows=True, leads=slice_)
         return chosen
 
-    def missing(self, text: str) -> int:
-        """How many of a clean text's characters no font has."""
-        return self._repertoire.missing(text)
+    def drawable(self, text: str) -> tuple[str, int]:
+        """A clean text with others for characters that no font has, and how many are left that no font has."""
+        return self._repertoire.drawable(text)
 
     def face(self, slice_: Slice, weight: int, size_px: int) -> Face:
         """Where letters stand one by one, no shaping, which costs more than drawing them."""
-        face = self.faces.open(slice_.file(weight), size_px, self.shaping and not slice_.square)
+        size, shapes = round(size_px * slice_.scale), self.shaping and not slice_.square
+        face = replace(self.faces.open(slice_.file(weight), size, shapes), rise_px=size_px * slice_.rise_em)
         return replace(face, anchors=self._anchors(slice_)) if slice_.shaped and not self.shaping else face
 
     def width_em(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """A width to plan lines with, quickly: what shaping and kerning change is left out."""
         if slice_.advance_em:
-            return slice_.advance_em * sum(map(len, graphemes))
-        return self._advances_em(slice_, weight, graphemes, rtl)
+            return slice_.scale * slice_.advance_em * sum(map(len, graphemes))
+        return slice_.scale * self._advances_em(slice_, weight, graphemes, rtl)
 
     def shaping_factor(self, slice_: Slice, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """How much wider or narrower shaping makes such a text: one look instead of one a word, which would be slow."""
@@ -248,7 +248,9 @@ class Fonts:
     def _choice(self, grapheme: str, region: str) -> Glyphs:
         letters = None if is_emoji(grapheme) else self._letters(grapheme, region)
         pieces = (letters,) if letters else tuple(self._pieces(grapheme, region))
-        return Glyphs(pieces, follows=len(pieces) == 1 and unicodedata.category(pieces[0].text[0])[0] in "PZ")
+        leads = pieces[0].slice if pieces and not pieces[0].slice.emoji and pieces[0].slice.scale == 1 else None
+        follows = bool(leads) and len(pieces) == 1 and unicodedata.category(pieces[0].text[0])[0] in "PZ"
+        return Glyphs(pieces, follows, leads)
 
     def _pieces(self, grapheme: str, region: str) -> Iterator[Piece]:
         """What a grapheme falls into: pictures, each in its own slice, and letters. No mark stands on a picture."""
@@ -264,8 +266,20 @@ class Fonts:
         if not found and len(visible) > 1:
             found = self._slice(visible[0], region)
         if not found:
-            return None
+            return self._small(visible, region)
         return Piece(found, "".join(c for c in text if found.covers(c) or (found.shaped and c in "\u200c\u200d")))
+
+    def _small(self, text: str, region: str) -> Piece | None:
+        """A superscript or subscript that no font has, drawn with its letter."""
+        small = small_letter(text[0]) if text else None
+        piece = self._letters(small[0] + text[1:], region) if small else None
+        if not (small and piece):
+            return None
+        slice_, rise_em = piece.slice, small[1]
+        key = slice_, rise_em
+        if key not in self._smaller:
+            self._smaller[key] = replace(slice_, scale=_SMALL, rise_em=rise_em)
+        return Piece(self._smaller[key], piece.text)
 
     def _slice(self, text: str, region: str) -> Slice | None:
         """The first slice that has all of a grapheme's characters."""

@@ -118,7 +118,7 @@ class LineBuilder:
             bitmap, (left, top) = face.font.getmask2(
                 part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
             )
-            left, top = floor(x) + left, round(part.y_px) + top
+            left, top = floor(x) + left, round(part.y_px - face.rise_px) + top
             masks.append(_Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1]))
         return masks
 

@@ -1,6 +1,7 @@
 """Text set into a box."""
 
 import random
+import unicodedata
 
 import pytest
 from PIL import Image, features
@@ -126,6 +127,18 @@ def test_missing_characters_are_counted_and_leave_no_box(fonts: Fonts) -> None:
 def test_missing_characters_are_counted_also_where_the_text_is_cut(fonts: Fonts) -> None:
     assert fit(fonts, "a" * 3_000 + "\ue000" * 900, **BOX).missing == 900
     assert fit(fonts, "\u200b" * 3_000 + "\ue000", **BOX).missing == 1
+
+
+@pytest.mark.parametrize(("text", "above", "below"), [("⁵", 0.85, -0.35), ("₅", 0.35, 0.2), ("²", 0.85, -0.35)])
+def test_a_small_letter_stands_above_or_below_its_line(fonts: Fonts, text: str, above: float, below: float) -> None:
+    (line,) = fit(fonts, text, width_px=1000, size_px=100, min_size_px=100).lines
+    assert line.ink
+    assert -line.ink_y <= 100 * above
+    assert line.ink_y + line.ink.height <= 100 * below
+
+
+def test_a_fraction_reads_from_the_left_also_in_hebrew(fonts: Fonts) -> None:
+    assert "1⁄3" in unicodedata.normalize("NFKC", fit(fonts, "שלום ⅓ עולם", **BOX).lines[0].text)
 
 
 def test_the_replacement_character_draws(fonts: Fonts) -> None:
