@@ -38,7 +38,7 @@ def clusters(text: str) -> list[str]:
         if found and _joins(found[-1], character):
             if not _is_stacked(found[-1], character):
                 found[-1] += character
-        elif not _is_mark(character):
+        elif not is_mark(character):
             found.append(character)
     return found
 
@@ -58,11 +58,11 @@ def is_pictograph(character: str) -> bool:
     )
 
 
-def _is_mark(character: str) -> bool:
+def is_mark(character: str) -> bool:
+    """What is drawn only on the letter before it."""
     return (
         unicodedata.category(character)[0] == "M"
         or character in (ZWJ, ZWNJ, TEXT_STYLE, EMOJI_STYLE)
-        or "\U0001f3fb" <= character <= "\U0001f3ff"
         or "\U000e0020" <= character <= "\U000e007f"
         or character in "\u0e33\u0eb3"  # Thai and Lao AM
     )
@@ -72,7 +72,7 @@ def _joins(cluster: str, character: str) -> bool:
     last = cluster[-1]
     if "\U0001f3fb" <= character <= "\U0001f3ff":
         return is_pictograph(cluster[0])
-    if _is_mark(character):
+    if is_mark(character):
         return cluster[0] not in (" ", BREAK_HERE)
     if last == ZWJ:
         return is_pictograph(cluster[0]) and is_pictograph(character)

@@ -2,11 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from cardbeat.cards.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE
+from cardbeat.cards.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
 from cardbeat.errors import Invalid
 
 TEXTS = ("title", "description", "author", "tag", "domain")
@@ -24,6 +24,9 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
 """What draws nothing by itself, though its category says otherwise; the last is the Braille pattern without dots."""
+
+_DOTTED_CIRCLE = "\u25cc"
+"""Stands for a letter under marks that have none, as in tables of characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,7 @@ def card_of(pairs: Pairs) -> Card:
 def card_from(values: Mapping[str, str]) -> Card:
     """A card from its fields by name. Raises `Invalid` for a blank title or an unknown template or theme."""
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
-    if not _visible(texts["title"]):
+    if not texts["title"]:
         raise Invalid("missing_parameter", "Give the card a title that is not blank: title=...", field="title")
     template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
     theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
@@ -89,15 +92,18 @@ def _single(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Drops control characters (CONTRACT 3) and what surrounds the text."""
+    """Drops control characters (CONTRACT 3) and what surrounds the text, which is empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
-    return text if _visible(text) else ""
+    if not any(_visible(text)):
+        return ""
+    return _DOTTED_CIRCLE + text if all(map(is_mark, _visible(text))) else text
 
 
-def _visible(text: str) -> bool:
-    return any(
-        unicodedata.category(character) not in _INVISIBLE and character not in _BLANK
+def _visible(text: str) -> Iterator[str]:
+    return (
+        character
         for character in IGNORED.sub("", text)
+        if unicodedata.category(character) not in _INVISIBLE and character not in _BLANK
     )
 
 

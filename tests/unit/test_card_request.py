@@ -47,6 +47,16 @@ def test_a_missing_or_blank_title_is_refused(query: str) -> None:
     assert (refused.value.status, refused.value.field) == (400, "title")
 
 
+@pytest.mark.parametrize("marks", ["%CC%81", "%E0%A4%BF", "%D9%8E", "%E0%B8%B3", "%E2%80%8B%CC%81+%CC%82"])
+def test_marks_alone_stand_on_a_dotted_circle(marks: str) -> None:
+    assert title_of(marks) == "\u25cc" + title_of("x" + marks)[1:]
+
+
+@pytest.mark.parametrize("text", ["\u0301a", "a\u0301", "\u0301\u3002"])
+def test_marks_beside_other_characters_need_no_circle(text: str) -> None:
+    assert card_from({"title": text}).title == text
+
+
 def test_what_is_left_out_has_its_default() -> None:
     assert card_of(pairs_of("title=x")) == Card("x", "", "", "", "", "default", "dark")
 

@@ -16,7 +16,8 @@ def test_a_grapheme_is_one(grapheme: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3)]
+    ("text", "count"),
+    [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3), ("a🏽b", 3), ("🏽", 1)],
 )
 def test_neighbours_stay_apart(text: str, count: int) -> None:
     assert len(clusters(text)) == count

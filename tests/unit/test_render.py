@@ -177,6 +177,13 @@ def test_colour_emoji_keep_their_colours() -> None:
     assert any(red > 180 and blue < 90 for red, _, blue in new)
 
 
+@pytest.mark.parametrize("title", ["\u0301", "\u093f", "\u064e", "\u0e33", "\u20e3", "🏽"])
+def test_a_title_that_is_no_letter_is_drawn(title: str) -> None:
+    png = drawing_of(title=title).png
+    assert_sound(png)
+    assert picture(png).tobytes() != picture(drawing_of(title="\ue000").png).tobytes()
+
+
 def test_an_avatar_shows_the_authors_first_grapheme() -> None:
     family = picture(drawing_of(title="x", author="👨‍👩‍👧 Smith", template="blog").png)
     letter = picture(drawing_of(title="x", author="Smith", template="blog").png)
