@@ -25,9 +25,12 @@ def operation(
     body: Json | None = None,
     ignores_body: bool = False,
 ) -> Json:
-    """One operation. `errors` are its own; those that any request can meet are added."""
+    """One operation. `errors` are its own; those that any request can meet are added. `ignores_body` as its route."""
     responses = {str(status): answer for status, answer in answers.items()}
-    for status in sorted({*errors, *EVERYWHERE} - {413} if ignores_body else {*errors, *EVERYWHERE}):
+    met = {*errors, *EVERYWHERE}
+    if ignores_body:
+        met.remove(413)
+    for status in sorted(met):
         responses[str(status)] = {"$ref": f"#/components/responses/{status}"}
     made = {
         "operationId": id,

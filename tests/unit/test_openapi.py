@@ -24,12 +24,6 @@ RAISED = {"Refusal": None, "Invalid": 400, "Unavailable": 503, "_unauthorized": 
 """Who takes a code as its first constant string, and the status that goes with it; None for the one given."""
 
 
-def test_a_body_is_too_large_where_one_is_read(app):
-    assert {f"{route.method} {route.pattern}" for route in app.service.server.router.routes if route.ignores_body} == {
-        name for name, operation in operations() if "413" not in operation["responses"]
-    }
-
-
 def operations():
     return [
         (f"{method.upper()} {path}", operation)
@@ -100,6 +94,12 @@ def test_every_answer_and_body_in_json_has_an_example():
         for part in (operation.get("requestBody", {}), *operation["responses"].values()):
             for media_type, content in part.get("content", {}).items():
                 assert media_type != "application/json" or content["examples"], name
+
+
+def test_a_body_is_too_large_where_one_is_read(app):
+    assert {f"{route.method} {route.pattern}" for route in app.service.server.router.routes if route.ignores_body} == {
+        name for name, operation in operations() if "413" not in operation["responses"]
+    }
 
 
 def test_operations_have_ids_and_tags_of_their_own():
