@@ -65,7 +65,7 @@ SERVE_OPTIONS = (
     Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
 )
 
-LAST_WORDS_SECONDS = 0.3
+LAST_WORDS_SECONDS = 0.2
 """What stderr's reader has at the end to take what is left."""
 
 SERVE_EPILOG = """\

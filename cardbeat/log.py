@@ -7,21 +7,29 @@ from typing import Final
 
 QUEUED_RECORDS: Final = 1000
 """Past these, new ones are lost."""
+PATIENCE_SECONDS: Final = 0.25
+"""How long the first to log waits for a reader that does not read; nobody after it waits at all."""
 
 
 class PatientHandler(logging.Handler):
-    """Hands records to another handler in a thread of its own: whoever logs never waits for stderr's reader."""
+    """Hands records to another handler in a thread of its own, so that nobody waits long for stderr's reader.
+
+    As long as that reads, a record is written when the call that logs it returns.
+    """
 
     def __init__(self, target: logging.Handler) -> None:
         super().__init__()
         self._target = target
-        self._records: SimpleQueue[logging.LogRecord | None] = SimpleQueue()
+        self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
+        self._stalled = False
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._records.qsize() < QUEUED_RECORDS:
-            self._records.put(record)
+            written = threading.Event()
+            self._records.put((record, written))
+            self._stalled = self._stalled or not written.wait(PATIENCE_SECONDS)
 
     def finish(self, seconds: float) -> bool:
         """Whether what is left could be written in this time."""
@@ -35,5 +43,8 @@ class PatientHandler(logging.Handler):
         super().close()
 
     def _run(self) -> None:
-        while (record := self._records.get()) is not None:
+        while (next_one := self._records.get()) is not None:
+            record, written = next_one
             self._target.handle(record)
+            self._stalled = False
+            written.set()

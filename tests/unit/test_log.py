@@ -1,6 +1,8 @@
 import logging
 import threading
 
+import pytest
+
 from cardbeat.log import QUEUED_RECORDS, PatientHandler
 
 
@@ -25,6 +27,18 @@ def test_who_logs_does_not_wait_and_what_waits_is_bounded() -> None:
     assert not handler.finish(0)
     held.let_go.set()
     assert handler.finish(10)
+    assert not handler._stalled
     assert QUEUED_RECORDS <= len(held.written) <= QUEUED_RECORDS + 1
     assert held.written[:3] == ["0", "1", "2"]
+    handler.close()
+
+
+def test_what_is_logged_is_written_when_the_call_returns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cardbeat.log.PATIENCE_SECONDS", 10)
+    held = Held()
+    held.let_go.set()
+    handler = PatientHandler(held)
+    for number in range(300):
+        handler.handle(logging.makeLogRecord({"msg": str(number)}))
+        assert len(held.written) == number + 1
     handler.close()
