@@ -24,7 +24,10 @@ class HttpLimits:
     linger_seconds: float = 2
     """For the client to see an answer that ends the connection."""
     stop_seconds: float = 9
-    """How long a stop waits for what runs, and for requests and answers under way; all must have ended in 10 s."""
+    """How long a stop waits for what runs, be it requests, answers or posts of alerts; all must have ended in 10 s.
+
+    Alerts whose posts are left then are sent again after the next start.
+    """
 
 
 @dataclass(frozen=True, slots=True)

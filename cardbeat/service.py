@@ -29,12 +29,6 @@ from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
 
-STOP_SECONDS = 9
-"""From a stop's beginning to where posts of alerts that still run are left, so that all has ended within 10 s.
-
-Their alerts are sent again after the next start.
-"""
-
 
 class Service:
     """All parts of the service, put behind a server that serves nothing yet.
@@ -43,6 +37,7 @@ class Service:
     """
 
     def __init__(self, config: Config, server: Server, clock: Clock = wall_clock) -> None:
+        self._stop_seconds = config.http.stop_seconds
         self._stop_by = inf
         with contextlib.ExitStack() as undo:
             self.server = server
@@ -97,12 +92,12 @@ class Service:
         log.info("stopped")
 
     def _stop(self) -> None:
-        self._stop_by = min(self._stop_by, time.monotonic() + STOP_SECONDS)
+        self._stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.server.stop()
 
     def close(self) -> None:
         """Stop what works in the background, and let go of the port and the database."""
-        stop_by = min(self._stop_by, time.monotonic() + STOP_SECONDS)
+        stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.cards.stop()
         self.sweep.stop()
         self.alerts.stop(max(0, stop_by - time.monotonic()))

@@ -24,9 +24,9 @@ _LATIN_END = 0x0590
 """Greek, Cyrillic and all that comes before Hebrew: scripts whose letters carry at most a few marks."""
 
 
-def clean(text: str, most: int) -> str:
-    """The first `most` characters without what is never drawn, each stretch of white space as one space, in NFC."""
-    text = _SURROGATE.sub("\ufffd", text[:most])
+def clean(text: str) -> str:
+    """A text without what is never drawn, each stretch of white space as one space, in NFC."""
+    text = _SURROGATE.sub("\ufffd", text)
     text = _SPACES.sub(" ", IGNORED.sub("", text)).strip()
     return unicodedata.normalize("NFC", text.translate(_LIGATURES))
 

@@ -276,7 +276,7 @@ def _top_at(block: Block, middle: int) -> int:
 
 def _initial(author: str) -> str:
     """The first grapheme, as a capital where there are capitals."""
-    return "".join(clusters(clean(author, 64))[:1]).upper()
+    return "".join(clusters(clean(author[:64]))[:1]).upper()
 
 
 def _mirrored(layout: Layout) -> Layout:

@@ -108,7 +108,7 @@ class Paragraph:
     """One text with its fonts, levels and breaks found, ready to be set at any size."""
 
     def __init__(self, fonts: Fonts, text: str, *, room: int, weight: int, language: str | None) -> None:
-        text, self._missing = fonts.drawable(clean(text, len(text)))
+        text, self._missing = fonts.drawable(clean(text))
         graphemes = clusters(text[: 4 * room])
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.

@@ -67,10 +67,9 @@ class Credit:
 
     def note_stop(self, connection: sqlite3.Connection, moment: Moment) -> None:
         """Note in this transaction that somebody listened until then, unless there is something to settle first."""
-        noted = _noted(connection)
-        if not self.monotonic_is_known or "last_sweep_at" not in noted:
+        if not self.monotonic_is_known:
             return
-        if not lost_seconds(*self._passed(noted, moment), self._sweep_seconds):
+        if not lost_seconds(*self._passed(_noted(connection), moment), self._sweep_seconds):
             self.note_sweep(connection, moment)
 
     def settle(self, stopping: threading.Event) -> Moment:

@@ -7,7 +7,7 @@ from cardbeat.cards.clusters import clean, clusters
 
 
 def pieces(text: str, least: Break = Break.GOOD) -> list[str]:
-    found = clusters(clean(text, 1_000))
+    found = clusters(clean(text))
     parts: list[str] = []
     for cluster, good in zip(found, breaks(found), strict=True):
         if parts and good < least:

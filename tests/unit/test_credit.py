@@ -53,24 +53,15 @@ def test_an_outage_is_credited_to_the_checks_that_were_on_time(heart):
     assert heart.read(overdue).deadline_at == overdue.deadline_at
 
 
-def test_time_before_an_orderly_stop_is_no_outage(heart):
+@pytest.mark.parametrize(("down", "credited"), [(2 * SWEEP_SECONDS, 0), (2 * SWEEP_SECONDS + 1, 2 * SWEEP_SECONDS + 1)])
+def test_an_outage_after_an_orderly_stop_counts_from_there(heart, down, credited):
     check = heart.create(HOUR)
     beat(heart)
     heart.pass_time(50)
     heart.sweep.stop()
-    heart.pass_time(2 * SWEEP_SECONDS)
+    heart.pass_time(down)
     beat(heart, heart.new_sweep())
-    assert heart.read(check).deadline_at == check.deadline_at
-
-
-def test_an_outage_after_an_orderly_stop_is_credited_from_there(heart):
-    check = heart.create(HOUR)
-    beat(heart)
-    heart.pass_time(50)
-    heart.sweep.stop()
-    heart.pass_time(2 * SWEEP_SECONDS + 1)
-    beat(heart, heart.new_sweep())
-    assert heart.read(check).deadline_at == check.deadline_at + 2 * SWEEP_SECONDS + 1
+    assert heart.read(check).deadline_at == check.deadline_at + credited
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
