@@ -28,6 +28,7 @@ from cardbeat.database_file import (
     start_up_errors,
 )
 from cardbeat.errors import Unavailable
+from cardbeat.later import Later
 
 try:
     import fcntl
@@ -98,27 +99,17 @@ class Database:
         `work` must be quick: it shares its commit with whatever else is queued. What it raises undoes its own
         changes only, and is raised here. Raises `Unavailable` when the database can't be written.
         """
-        finished = threading.Lock()
-        finished.acquire()
-        job = _Job(work, finished.release)
-        self._enqueue(job)
-        finished.acquire()
-        return job.outcome()
+        return self.write_later(work).wait()
 
-    def write_later(self, work: Callable[[sqlite3.Connection], T], done: Callable[[Callable[[], T]], None]) -> None:
-        """As `write`, without waiting: `done` is given what returns or raises as `write` would have.
-
-        The writer's thread calls `done`, so it must be quick and raise nothing. Raises `Unavailable` at a stop.
-        """
-        job: _Job[T] = _Job(work, lambda: done(job.outcome))
-        self._enqueue(job)
-
-    def _enqueue(self, job: "_Job[Any]") -> None:
+    def write_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
+        """As `write`, without waiting; the writer's thread settles the result. Raises `Unavailable` at a stop."""
+        job = _Job(work)
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
             self._queued.notify()
+        return job.committed
 
     def close(self) -> None:
         """Finish what is queued, then close every connection."""
@@ -140,7 +131,7 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                job.finish()
+                job.committed.settle(job.outcome)
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
@@ -205,13 +196,13 @@ class Database:
 
 
 class _Job(Generic[T]):
-    """One write, handed to the writer's thread, which calls `finish` once it is committed or has failed."""
+    """One write, handed to the writer's thread, which settles `committed` once it is on disk or has failed."""
 
-    __slots__ = ("came_at", "error", "finish", "result", "work")
+    __slots__ = ("came_at", "committed", "error", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T], finish: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self.work = work
-        self.finish = finish
+        self.committed: Later[T] = Later()
         self.came_at = time.monotonic()
         self.result: T
         self.error: BaseException | None = None

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.web.router import Route
 
 
 class HealthRoutes:
@@ -19,15 +20,14 @@ class HealthRoutes:
         self._sweep_is_healthy = sweep_is_healthy
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/healthz", later=self.read)]
+        return [Route("GET", "/healthz", self.read, in_loop=True)]
 
-    def read(self, _request: Request, answer: Answer) -> None:
+    def read(self, _request: Request) -> Later[Response]:
         """It waits for the disk alone, and no thread for it: a server whose threads are all at work is healthy too."""
         # Only a write tells whether one is possible.
-        self._database.write_later(self._note_health_check, lambda outcome: answer(lambda: self._told(outcome)))
+        return self._database.write_later(self._note_health_check).map(self._answer)
 
-    def _told(self, outcome: Callable[[], None]) -> Response:
-        outcome()
+    def _answer(self, _written: None) -> Response:
         if not self._sweep_is_healthy():
             raise Unavailable("sweep_stalled", "The sweep has not finished for three intervals; see the log.")
         return Response.json(200, {"status": "ok"})

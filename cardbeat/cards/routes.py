@@ -4,7 +4,6 @@ import re
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache, partial
-from typing import NoReturn
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
@@ -14,8 +13,9 @@ from cardbeat.cards.turns import Turns
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, key_missing
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.web.router import Route
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
@@ -46,13 +46,18 @@ class CardRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/og", quick=self.quick_card, later=self.card),
-            Route("GET", "/robots.txt", lambda _: _ROBOTS, quick=lambda _: _ROBOTS),
+            Route("GET", "/og", self.card, in_loop=True),
+            Route("GET", "/robots.txt", lambda _: _ROBOTS, in_loop=True),
         ]
 
-    def card(self, request: Request, answer: Answer) -> None:
+    def card(self, request: Request) -> Response | Later[Response]:
         """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
+        hit = self.quick_card(request)
+        if hit is not None:
+            return hit
+        answer: Later[Response] = Later()
         self._readers.submit(self._answer, request, answer)
+        return answer
 
     def stop(self) -> None:
         """Draw nothing more."""
@@ -76,13 +81,19 @@ class CardRoutes:
     def _renew(self, value: str) -> None:
         self._readers.submit(self._keys.find, value)
 
-    def _answer(self, request: Request, answer: Answer) -> None:
+    def _answer(self, request: Request, answer: Later[Response]) -> None:
+        found: Later[Response | Later[Response]] = Later()
+        found.run(partial(self._find, request))
         try:
-            self._find(request, answer)
-        except Exception as error:
-            answer(partial(_fail, error))
+            response = found.result()
+        except Exception:
+            response = None
+        if isinstance(response, Later):
+            response.then(lambda drawn: answer.settle(drawn.result))
+        else:
+            found.then(lambda _: answer.settle(found.result))  # type: ignore[arg-type]
 
-    def _find(self, request: Request, answer: Answer) -> None:
+    def _find(self, request: Request) -> Response | Later[Response]:
         """Nothing of the URL is judged before its key."""
         pairs = pairs_of(request.query)
         value = key_in(pairs)
@@ -94,10 +105,9 @@ class CardRoutes:
         stored = self._store.get(name)
         if stored is None:
             drawn, first = self._turns.ask(name, partial(self._admit, name, key), partial(self._make, name, card))
-            drawn.add_done_callback(lambda drawn: answer(lambda: _drawn(request, *drawn.result(), first=first)))
-        else:
-            self._remember(request.target, name, value)
-            answer(lambda: respond(request, stored, "HIT"))
+            return drawn.map(lambda drawing: _drawn(request, *drawing, first=first))
+        self._remember(request.target, name, value)
+        return respond(request, stored, "HIT")
 
     def _admit(self, name: str, key: Key) -> None:
         # It may have been stored since this request looked, and what is stored is never refused.
@@ -126,10 +136,6 @@ class CardRoutes:
             self._known[target] = (name, value)
         while len(self._known) > KNOWN_TARGETS:
             self._known.popitem(last=False)
-
-
-def _fail(error: Exception) -> NoReturn:
-    raise error
 
 
 def _drawn(request: Request, card: StoredCard, rendered: bool, *, first: bool) -> Response:

@@ -3,10 +3,12 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Generic, TypeVar
 
 from cardbeat.errors import Unavailable
+from cardbeat.later import Later
 
 T = TypeVar("T")
 
@@ -23,10 +25,10 @@ class Turns(Generic[T]):
         self._waiting = waiting
         self._wait_seconds = wait_seconds
         self._thread = ThreadPoolExecutor(1, "painter")
-        self._asked: dict[str, Future[T]] = {}
+        self._asked: dict[str, Later[T]] = {}
         self._lock = threading.Lock()
 
-    def ask(self, name: str, admit: Callable[[], None], work: Callable[[], T]) -> tuple[Future[T], bool]:
+    def ask(self, name: str, admit: Callable[[], None], work: Callable[[], T]) -> tuple[Later[T], bool]:
         """What will be the result of `work`, and whether it was this call that began it.
 
         If it is new, `admit` is called first, while no other work can end; what it raises is raised here. Raises
@@ -39,7 +41,8 @@ class Turns(Generic[T]):
                 raise _busy()
             admit()
             give_up_at = time.monotonic() + self._wait_seconds
-            flight = self._asked[name] = self._thread.submit(self._do, name, work, give_up_at)
+            flight = self._asked[name] = Later()
+            self._thread.submit(flight.run, partial(self._do, name, work, give_up_at))
             return flight, True
 
     def stop(self) -> None:

@@ -3,7 +3,6 @@
 import dataclasses
 import secrets
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardbeat.clock import Clock
@@ -12,6 +11,7 @@ from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check, Settings
 from cardbeat.keys.store import Key
+from cardbeat.later import Later
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,13 +85,11 @@ class Checks:
 
     def ping(self, check_id: str) -> Beat:
         """Record a heartbeat. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
-        return self._told(self._database.write(lambda connection: self._beat(connection, check_id)))
+        return self.ping_later(check_id).wait()
 
-    def ping_later(self, check_id: str, done: Callable[[Callable[[], Beat]], None]) -> None:
-        """As `ping`, without waiting: `done` is given what returns or raises as `ping` would have."""
-        self._database.write_later(
-            lambda connection: self._beat(connection, check_id), lambda outcome: done(lambda: self._told(outcome()))
-        )
+    def ping_later(self, check_id: str) -> Later[Beat]:
+        """As `ping`, without waiting."""
+        return self._database.write_later(lambda connection: self._beat(connection, check_id)).map(self._told)
 
     def _told(self, beat: Beat) -> Beat:
         if beat.recovered:

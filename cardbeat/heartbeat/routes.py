@@ -12,8 +12,9 @@ from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Beat, Checks, other_version
 from cardbeat.heartbeat.webhook import refused_url
 from cardbeat.keys.store import CHECKS, Key, Keys
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.web.router import Route
 
 PAGE_CHECKS = 100
 LARGEST_PAGE_CHECKS = 1000
@@ -41,8 +42,8 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}", self.delete),
             Route("GET", "/checks/{id}/alerts", self.list_alerts),
             Route("POST", "/checks/{id}/test-alert", self.test_alert),
-            Route("GET", "/ping/{id}", later=self.ping, ignores_body=True),
-            Route("POST", "/ping/{id}", later=self.ping, ignores_body=True),
+            Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
+            Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
         ]
 
     def create(self, request: Request) -> Response:
@@ -86,9 +87,9 @@ class CheckRoutes:
         request.expect_no_body()
         return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
 
-    def ping(self, request: Request, answer: Answer) -> None:
+    def ping(self, request: Request) -> Later[Response]:
         """Pings wait for the disk and for nothing else, so none of them needs a thread meanwhile."""
-        self._checks.ping_later(request.params["id"], lambda beat: answer(lambda: _beaten(beat())))
+        return self._checks.ping_later(request.params["id"]).map(_beaten)
 
     def _key(self, request: Request) -> Key:
         return self._keys.authenticate(request, CHECKS)

@@ -57,7 +57,7 @@ class Sweep:
         # Without waiting: the stop of the service must not hang on a database that can't be written.
         moment = self.credit.moment()
         with contextlib.suppress(Unavailable):
-            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment), lambda _: None)
+            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
         if self._thread.is_alive():
             self._thread.join()
 

@@ -64,7 +64,7 @@ class OpenApiRoutes:
         return Response.json(200, document(self._base_url)).body
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/openapi.json", self.read, quick=self.read)]
+        return [Route("GET", "/openapi.json", self.read, in_loop=True)]
 
     def read(self, _request: Request) -> Response:
         return Response(200, self._body, {"Content-Type": "application/json"})

@@ -49,9 +49,9 @@ class PageRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/", self.builder, quick=self.builder),
-            Route("GET", "/dashboard", self.dashboard, quick=self.dashboard),
-            Route("GET", "/pages/{name}", self.file, quick=self.file),
+            Route("GET", "/", self.builder, in_loop=True),
+            Route("GET", "/dashboard", self.dashboard, in_loop=True),
+            Route("GET", "/pages/{name}", self.file, in_loop=True),
         ]
 
     def builder(self, request: Request) -> Response:

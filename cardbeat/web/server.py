@@ -17,6 +17,7 @@ from typing import Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import Refusal
+from cardbeat.later import Later
 from cardbeat.web.access import AccessLog
 from cardbeat.web.connection import Act, Connection, Phase
 from cardbeat.web.forwarded import client_address, is_trusted, parse_address
@@ -276,12 +277,12 @@ class Server(ThreadingHTTPServer):
             if request is None:
                 return self._await(connection, answered=answered)
             self._name(connection, request)
-            response = self.router.handle_quick(request)
-            if response is None:
+            answer = self._begin(request)
+            if isinstance(answer, Later):
                 connection.enter(self._working, self._now)
-                if not self.router.handle_later(request, partial(self._leave, connection, request)):
-                    self._workers.submit(partial(self._work, connection, request))
+                answer.then(partial(self._leave, connection, request))
                 return None
+            response = answer
             if not self._answer(connection, request, response):
                 return None
             if reader.whole and request.received_at == self._now:
@@ -309,13 +310,18 @@ class Server(ThreadingHTTPServer):
             connection.socket.send(CONTINUE)
         return None
 
-    def _work(self, connection: Connection, request: Request) -> None:
-        """In a worker thread: make the answer, and give it back to the thread that owns the connection."""
-        response = self.router.handle(request)
-        self._leave(connection, request, lambda: response)
+    def _begin(self, request: Request) -> Response | Later[Response]:
+        try:
+            route = self.router.find(request)
+            if route.in_loop:
+                return route.handler(request)
+        except Exception as error:
+            return self.router.refuse(request, error)
+        return self._workers.submit(partial(self.router.handle, request))
 
-    def _leave(self, connection: Connection, request: Request, make: Callable[[], Response]) -> None:
-        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, make)))
+    def _leave(self, connection: Connection, request: Request, answer: Later[Response]) -> None:
+        """Give an answer back to the thread that owns the connection."""
+        self._mailbox.leave(partial(self._guarded, connection, partial(self._hand_back, request, answer)))
 
     def _open_mail(self) -> None:
         for call in self._mailbox.take():
@@ -323,8 +329,12 @@ class Server(ThreadingHTTPServer):
             self._look_anew(time.monotonic())
             call()
 
-    def _hand_back(self, request: Request, make: Callable[[], Response], connection: Connection) -> None:
-        if self._answer(connection, request, make()):
+    def _hand_back(self, request: Request, answer: Later[Response], connection: Connection) -> None:
+        try:
+            response = answer.result()
+        except Exception as error:
+            response = self.router.refuse(request, error)
+        if self._answer(connection, request, response):
             self._serve(connection, answered=True)
 
     def _answer(self, connection: Connection, request: Request, response: Response) -> bool:
