@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -36,10 +37,12 @@ class Later(Generic[T]):
         try:
             result = work()
         except Exception as error:
-            failure = error
-            self.settle(lambda: _raise(failure))
+            self.fail(error)
         else:
             self.settle(lambda: result)
+
+    def fail(self, error: Exception) -> None:
+        self.settle(partial(_raise, error))
 
     def then(self, callback: Callable[["Later[T]"], None]) -> None:
         """Call back, with this object, once it is settled."""

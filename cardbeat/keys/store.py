@@ -87,7 +87,7 @@ class Keys:
             "scope": CARDS if email is None else CHECKS,
             "tier": tier,
             "email": email,
-            "hash": _hash(value),
+            "hash": hash_of(value),
             "prefix": value[:_PREFIX_LENGTH],
             "webhook_secret": secret,
             "created_at": int(self._clock()),
@@ -103,24 +103,26 @@ class Keys:
 
     def find(self, value: str) -> Key | None:
         """The key with this value, if it was issued and not revoked. Costs microseconds when asked again."""
-        digest = _hash(value)
+        return self.find_by_hash(hash_of(value))
+
+    def find_by_hash(self, digest: bytes) -> Key | None:
         cached = self._cache.get(digest)
         if cached is not None and time.monotonic() - cached.looked_up_at < CACHE_SECONDS / 2:
             return cached.key
         return self._load(digest)
 
-    def find_cached(self, value: str, renew: Callable[[str], object]) -> Key | None:
+    def find_cached(self, digest: bytes, renew: Callable[[bytes], object]) -> Key | None:
         """The same without a look into the database: None also for a key that was not asked for a moment ago.
 
-        `renew` is given the value once it should be looked up again, and returns at once: who asks often never waits.
+        `renew` is given the hash once it should be looked up again, and returns at once: who asks often never waits.
         """
-        cached = self._cache.get(_hash(value))
+        cached = self._cache.get(digest)
         seconds = time.monotonic() - cached.looked_up_at if cached else inf
         if cached is None or seconds >= CACHE_SECONDS:
             return None
         if seconds >= CACHE_SECONDS / 2 and not cached.is_renewed:
             cached.is_renewed = True
-            renew(value)
+            renew(digest)
         return cached.key
 
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
@@ -148,7 +150,7 @@ class Keys:
         def update(connection: sqlite3.Connection) -> sqlite3.Row | None:
             row: sqlite3.Row | None = connection.execute(
                 "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
-                (_hash(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
+                (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
             ).fetchone()
             return row
 
@@ -222,7 +224,8 @@ def _new_webhook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
-def _hash(value: str) -> bytes:
+def hash_of(value: str) -> bytes:
+    """What is stored of a key's value: its SHA-256."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
 
 

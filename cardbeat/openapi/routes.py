@@ -9,7 +9,7 @@ from cardbeat.openapi.errors import KINDS, error_body
 from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
 from cardbeat.openapi.parts import Json, answer
 from cardbeat.openapi.schemas import SCHEMAS, ref
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Request, Response, json_bytes
 from cardbeat.web.router import Route
 
 INFO: Final = {
@@ -61,7 +61,7 @@ class OpenApiRoutes:
 
     @cached_property
     def _body(self) -> bytes:
-        return Response.json(200, document(self._base_url)).body
+        return json_bytes(document(self._base_url))
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/openapi.json", self.read, in_loop=True)]

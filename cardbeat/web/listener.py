@@ -5,7 +5,7 @@ import errno
 import os
 import resource
 import socket
-from typing import Final
+from typing import Any, Final
 
 from cardbeat.errors import StartupError
 
@@ -16,19 +16,13 @@ RESERVED_DESCRIPTORS: Final = 128
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """The socket that systemd holds for us, or one bound to the address. Raises `StartupError` if there is none."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS", "0") != "0":
-        listener = _passed()
-    else:
-        listener = _bound(host, port)
-    listener.setblocking(False)
-    # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+def passed_socket() -> socket.socket | None:
+    """The listening socket that systemd holds for us, if it does (sd_listen_fds(3)).
 
-
-def _passed() -> socket.socket:
+    Raises `StartupError` for one that listens on no port.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
+        return None
     try:
         passed = socket.socket(fileno=SYSTEMD_FIRST_DESCRIPTOR)
         listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -39,24 +33,17 @@ def _passed() -> socket.socket:
     return passed
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """The family and the address to bind to. Raises `StartupError` for a host that is not known."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
         raise StartupError(f"the host {host!r} is not known; give an address of this machine with --host") from None
-    with contextlib.ExitStack() as undo:
-        try:
-            listener = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise StartupError(_bind_failure(error, host, port)) from None
-        undo.pop_all()
-    return listener
+    return family, address
 
 
-def _bind_failure(error: OSError, host: str, port: int) -> str:
+def bind_failure(error: OSError, host: str, port: int) -> str:
+    """Why there is no listening, with the host and port as the operator gave them."""
     reasons = {
         errno.EADDRINUSE: f"port {port} on {host} is in use by another program; choose another with --port",
         errno.EADDRNOTAVAIL: f"{host} is not an address of this machine; choose another with --host",

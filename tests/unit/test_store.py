@@ -41,6 +41,11 @@ def stored(store: Store, name: str = NAME, size: int = 1000) -> StoredCard:
     return card
 
 
+def got(store: Store, name: str = NAME) -> StoredCard | None:
+    found = store.get(name)
+    return found and found[0]
+
+
 def eventually(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 10
     while not condition() and time.monotonic() < deadline:
@@ -50,9 +55,8 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 def test_a_stored_card_comes_back_as_it_was(store: Store) -> None:
     card = stored(store)
-    assert store.get(NAME) == card
-    assert store.get(NAME) == card
-    assert store.get_hot(NAME) == card
+    assert got(store) == card
+    assert got(store) == card
     assert [path.name for path in store.folder.iterdir()] == [NAME]
 
 
@@ -60,7 +64,7 @@ def test_what_is_stored_is_served_and_nothing_larger_is_stored(store: Store) -> 
     around = len(seal(NAME, drawing(0), 3).png)
     largest = stored(store, NAME, MAX_FILE_BYTES - around)
     stored(store, OTHER, MAX_FILE_BYTES - around + 1)
-    assert store.get(NAME) == largest
+    assert got(store) == largest
     assert [path.name for path in store.folder.iterdir()] == [NAME]
 
 
@@ -123,20 +127,47 @@ def damage_gone(path: Path, _: bytes) -> None:
 DAMAGE = [value for name, value in dict(globals()).items() if name.startswith("damage_")]
 
 
-@pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
-    store: Store, damage: Callable[[Path, bytes], None], warm: bool
+    store: Store, damage: Callable[[Path, bytes], None]
 ) -> None:
-    stored(store)
+    card = seal(NAME, drawing(), 3)
+    signature = store.put(NAME, card)
     other = stored(store, OTHER)
-    if warm:
-        store.get(NAME)
+    assert signature
+    descriptor = store.open(NAME, signature)
+    assert descriptor
+    os.close(descriptor)
     damage(store.folder / NAME, other.png)
-    assert store.get_hot(NAME) is None
+    assert store.open(NAME, signature) is None
     assert store.get(NAME) is None
     again = stored(store)
-    assert store.get(NAME) == again
+    assert got(store) == again
+
+
+def test_the_signature_of_a_stored_card_is_that_of_its_file(store: Store) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    status = (store.folder / NAME).stat()
+    assert signature == (status.st_ino, status.st_size, status.st_mtime_ns)
+    assert store.get(NAME)[1] == signature
+
+
+def test_writing_down_what_was_used_changes_no_signature(store: Store, clock) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    store.write_uses()
+    descriptor = store.open(NAME, signature)
+    assert descriptor
+    os.close(descriptor)
+
+
+def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    damage_zeros(store.folder / NAME, b"")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert store.open(NAME, signature) is None
+        assert store.get(NAME) is None
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_every_torn_length_is_noticed() -> None:
@@ -244,14 +275,3 @@ def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.
 def test_files_are_for_their_owner_only(store: Store) -> None:
     stored(store)
     assert stat.S_IMODE((store.folder / NAME).stat().st_mode) == 0o600
-
-
-def test_memory_holds_a_bounded_number_of_cards(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = 90_000
-    names = [file_name(str(n)) for n in range(120)]
-    for name in names:
-        store.put(name, seal(name, drawing(size), 0))
-        store.get(name)
-    hot = [name for name in names if store.get_hot(name)]
-    assert eventually(lambda: store.get(names[-1]) == store.get_hot(names[-1]))
-    assert len(hot) * size <= 8 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""Whose turn it is to be drawn: each card once, one after another."""
+"""Drawing of cards: each once for all who ask for it meanwhile (single flight), one after another."""
 
 import threading
 import time
@@ -13,8 +13,8 @@ from cardbeat.later import Later
 T = TypeVar("T")
 
 
-class Turns(Generic[T]):
-    """Work done in a thread of its own, once for all who ask for it meanwhile; nobody else's thread waits for it.
+class SingleFlight(Generic[T]):
+    """Work by name, in a thread of its own.
 
     One thread, because two that compute would wait for one another at the interpreter's lock and be slower than one,
     and each thread that has drawn keeps some megabytes of memory for itself. At most `waiting` pieces wait, each for
@@ -25,8 +25,9 @@ class Turns(Generic[T]):
         self._waiting = waiting
         self._wait_seconds = wait_seconds
         self._thread = ThreadPoolExecutor(1, "painter")
-        self._asked: dict[str, Later[T]] = {}
+        # Under the lock: askers add, the thread removes.
         self._lock = threading.Lock()
+        self._flights: dict[str, Later[T]] = {}
 
     def ask(self, name: str, admit: Callable[[], None], work: Callable[[], T]) -> tuple[Later[T], bool]:
         """What will be the result of `work`, and whether it was this call that began it.
@@ -35,13 +36,13 @@ class Turns(Generic[T]):
         `Unavailable` when too many wait, as does the result when it has waited too long.
         """
         with self._lock:
-            if flight := self._asked.get(name):
+            if flight := self._flights.get(name):
                 return flight, False
-            if len(self._asked) > self._waiting:
+            if len(self._flights) > self._waiting:
                 raise _busy()
             admit()
             give_up_at = time.monotonic() + self._wait_seconds
-            flight = self._asked[name] = Later()
+            flight = self._flights[name] = Later()
             self._thread.submit(flight.run, partial(self._do, name, work, give_up_at))
             return flight, True
 
@@ -56,7 +57,7 @@ class Turns(Generic[T]):
             return work()
         finally:
             with self._lock:
-                del self._asked[name]
+                del self._flights[name]
 
 
 def _busy() -> Unavailable:
