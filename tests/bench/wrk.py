@@ -3,6 +3,7 @@
 Needs `apt-get install wrk`. wrk keeps its connections; after a share of the requests it closes one and opens another.
 """
 
+import argparse
 import json
 import resource
 import subprocess
@@ -10,6 +11,12 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.bench.running import Figures, Server, Trees, add_rounds, medians
+
+RATES = ("a second", "a CPU second")
+Side = tuple[str, str]
+"""What is asked for, and whose server is asked."""
 
 SCRIPT = """
 local targets, headers = {}, %(headers)s
@@ -48,35 +55,67 @@ class Load:
 
     targets: list[str]
     clients: list[str]
-    connections: int = 32
+    connections: int
     closing: float = 0.0
 
 
-@dataclass(frozen=True)
-class Result:
-    requests: int
-    seconds: float
-    p50_ms: float
-    p99_ms: float
-    not_2xx: int
-    socket_errors: int
-    wrk_cpu: float
-    """wrk's own share of its CPU: near 1 it was wrk that set the pace."""
-
-    @property
-    def per_second(self) -> float:
-        return self.requests / self.seconds
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--seconds", metavar="N", type=float, default=5, help="for each server and round [5]")
+    add_rounds(parser, 3)
+    parser.add_argument("--pinned", action="store_true", help="every server on the first CPU alone")
 
 
-def run(port: int, load: Load, seconds: float, seed: int = 1) -> Result:
-    """Ask the server at this port for a while, on one thread."""
+def measure(server: Server, load: Load, seconds: float, seed: int) -> Figures:
+    """Ask a server for a while, on one thread. Another seed asks in another order.
+
+    `wrk` is the share of its CPU that wrk used: near 1 it was wrk that set the pace. On a shared machine the requests
+    for each second of the server's CPU are fairer than those for each second.
+    """
+    server_cpu, wrk_cpu, began = server.cpu_seconds(), _children_cpu(), time.monotonic()
+    done = _run(server.port, load, seconds, seed)
+    return {
+        "a second": done["requests"] / done["seconds"],
+        "a CPU second": done["requests"] / max(server.cpu_seconds() - server_cpu, 0.01),
+        "p50 ms": done["p50_ms"],
+        "p99 ms": done["p99_ms"],
+        "wrk": (_children_cpu() - wrk_cpu) / (time.monotonic() - began),
+        "not 2xx": done["not_2xx"],
+        "socket errors": done["socket_errors"],
+    }
+
+
+def interleaved(loads: dict[Side, tuple[Server, Load]], seconds: float, rounds: int) -> dict[Side, Figures]:
+    """Measure all sides in turn, `rounds` times there and back: the medians, and the sums of what failed."""
+    found: dict[Side, list[Figures]] = {side: [] for side in loads}
+    for number in range(rounds):
+        for side in loads if number % 2 == 0 else reversed(loads):
+            found[side].append(measure(*loads[side], seconds, number + 1))
+    return {side: _over_rounds(figures) for side, figures in found.items()}
+
+
+def _over_rounds(rounds: list[Figures]) -> Figures:
+    failed = {name: sum(figures[name] for figures in rounds) for name in ("not 2xx", "socket errors")}
+    return medians(rounds) | failed
+
+
+def show(title: str, found: dict[str, Figures], trees: Trees) -> None:
+    """A line for each side, and what each of our trees is to all that follow it."""
+    print(f"\n{title:12}", *(f"{what:>13}" for what in next(iter(found.values()))))
+    for name, figures in found.items():
+        print(f"{name:>12}", *(f"{number:13,.{2 if number < 100 else 0}f}" for number in figures.values()))
+    names = list(found)
+    for tree in trees:
+        for other in names[names.index(tree) + 1 :]:
+            ratios = (f"{found[tree][what] / found[other][what]:.2f} {what}" for what in RATES)
+            print(f"{tree}/{other}: {', '.join(ratios)}", flush=True)
+
+
+def _run(port: int, load: Load, seconds: float, seed: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as name:
         script = _script(Path(name), load, seed)
         wrk = ["wrk", "-t1", f"-c{load.connections}", f"-d{seconds:g}s", "-s", str(script), f"http://127.0.0.1:{port}"]
-        began, used = time.monotonic(), _children_cpu()
-        output = subprocess.run(["taskset", "-c", "1", *wrk], capture_output=True, text=True, check=True).stdout
-        share = (_children_cpu() - used) / (time.monotonic() - began)
-    return Result(**json.loads(output.rstrip().rpartition("\n")[2]), wrk_cpu=share)
+        output = subprocess.run(["taskset", "-c", "1", *wrk], stdout=subprocess.PIPE, text=True, check=True).stdout
+    return json.loads(output.rstrip().rpartition("\n")[2])
 
 
 def _script(folder: Path, load: Load, seed: int) -> Path:
