@@ -3,13 +3,14 @@
     python -m tests.bench.peers uvicorn|waitress|nginx FOLDER PORT
 
 Needs `pip install "uvicorn[standard]" starlette waitress` and `apt-get install nginx-light`. Each is started as its
-documents say; uvicorn and waitress have all files in memory; nginx keeps all of them open and sends them by
-`sendfile`. uvicorn and nginx write an access log, waitress has none.
+documents say; uvicorn and waitress have all files in memory; nginx keeps as many of them open as the hard limit of
+descriptors allows, and sends them by `sendfile`. uvicorn and nginx write an access log, waitress has none.
 """
 
 import argparse
 import contextlib
 import getpass
+import resource
 import shutil
 import signal
 import subprocess
@@ -23,7 +24,7 @@ from tests.bench.running import ROOT, Server, free_port, parser_of, wait_for
 NGINX = """
 user {user}; daemon off; worker_processes 1; worker_rlimit_nofile {descriptors};
 pid {scratch}/pid; error_log {scratch}/error.log;
-events {{ worker_connections 1024; }}
+events {{ worker_connections 512; }}
 http {{
     access_log {scratch}/access.log; keepalive_requests 100000000; sendfile on; tcp_nopush on;
     open_file_cache max={files} inactive=1h; open_file_cache_valid 1h;
@@ -36,6 +37,8 @@ http {{
     }}
 }}
 """
+OTHER_DESCRIPTORS = 1100
+"""Connections, and the files that are open at the moment."""
 TYPES = {".png": "image/png", ".txt": "text/plain"}
 
 
@@ -70,12 +73,14 @@ def waitress(folder: Path, port: int) -> None:
 
 
 def nginx(folder: Path, port: int) -> None:
-    files = len(list(folder.iterdir()))
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    descriptors = hard_limit if hard_limit != resource.RLIM_INFINITY else 1_000_000
+    files = min(len(list(folder.iterdir())), descriptors - OTHER_DESCRIPTORS)
     with tempfile.TemporaryDirectory() as scratch:
         configuration = Path(scratch) / "nginx.conf"
         # Started by root it would read the files as somebody else.
         values = {"user": getpass.getuser(), "scratch": scratch, "folder": folder, "port": port}
-        configuration.write_text(NGINX.format(**values, files=files + 1000, descriptors=files + 3000))
+        configuration.write_text(NGINX.format(**values, files=files, descriptors=descriptors))
         with subprocess.Popen(["nginx", "-c", str(configuration)]) as process, contextlib.suppress(KeyboardInterrupt):
             try:
                 process.wait()

@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -28,6 +29,10 @@ Trees = dict[str, Path]
 """The checkouts of a run by the name their figures are shown under: "now", and "before" if there is a second one."""
 Figures = dict[str, float]
 """What one measurement found: a name with its unit -> a number."""
+FAILURES = ("not 2xx", "socket errors", "failures")
+"""Figures of which the sum over all rounds is shown, not the median."""
+Side = TypeVar("Side")
+"""What is measured, in the caller's own terms."""
 
 
 def parser_of(description: str | None, *, trees: bool = True) -> argparse.ArgumentParser:
@@ -41,8 +46,14 @@ def parser_of(description: str | None, *, trees: bool = True) -> argparse.Argume
     return parser
 
 
-def add_rounds(parser: argparse.ArgumentParser, rounds: int) -> None:
-    parser.add_argument("--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{rounds}]")
+def add_rounds(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:
+    """`--rounds`, of which `rounds_of` knows the default if none is given here."""
+    shown = rounds or "1, 3 with --beside"
+    parser.add_argument("--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{shown}]")
+
+
+def rounds_of(arguments: argparse.Namespace) -> int:
+    return arguments.rounds or (3 if arguments.beside else 1)
 
 
 def checkout(name: str) -> Path:
@@ -56,17 +67,29 @@ def trees_of(arguments: argparse.Namespace) -> Trees:
     return {"now": arguments.tree} | ({"before": arguments.beside} if arguments.beside else {})
 
 
-def compare(trees: Trees, rounds: int, measure: Callable[[Path], Figures]) -> None:
-    """Measure the trees in turn, `rounds` times, and print the medians and the ratio of now to before."""
-    found: dict[str, list[Figures]] = {name: [] for name in trees}
-    for _ in range(rounds):
-        for name, tree in trees.items():
-            found[name].append(measure(tree))
-    show_figures({name: medians(all_figures) for name, all_figures in found.items()})
+def interleaved(measures: dict[Side, Callable[[int], Figures]], rounds: int) -> dict[Side, Figures]:
+    """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed.
+
+    A measure is called with the number of the round, from 0.
+    """
+    found: dict[Side, list[Figures]] = {side: [] for side in measures}
+    for number in range(rounds):
+        for side in measures if number % 2 == 0 else reversed(measures):
+            found[side].append(measures[side](number))
+    return {side: over_rounds(figures) for side, figures in found.items()}
 
 
-def medians(all_figures: list[Figures]) -> Figures:
-    return {name: statistics.median(figures[name] for figures in all_figures) for name in all_figures[0]}
+def over_rounds(rounds: list[Figures]) -> Figures:
+    return {
+        name: (sum if name in FAILURES else statistics.median)([figures[name] for figures in rounds])
+        for name in rounds[0]
+    }
+
+
+def compare(arguments: argparse.Namespace, measure: Callable[[Path], Figures]) -> None:
+    """Measure the trees in turn, and print the figures and the ratio of now to before."""
+    measures = {name: lambda _, tree=tree: measure(tree) for name, tree in trees_of(arguments).items()}
+    show_figures(interleaved(measures, rounds_of(arguments)))
 
 
 def show_figures(found: dict[str, Figures]) -> None:

@@ -12,12 +12,13 @@ import argparse
 import contextlib
 import tempfile
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 from tests.bench import wrk
 from tests.bench.clients import header_blocks
 from tests.bench.peers import PEERS, serving_peer
-from tests.bench.running import Server, parser_of, serving, trees_of
+from tests.bench.running import Server, interleaved, parser_of, serving, trees_of
 
 TARGET = "/robots.txt"
 CONNECTIONS = 16
@@ -28,14 +29,18 @@ WORKLOADS = {"kept": 0.0, "closed": 1.0}
 def main(arguments: argparse.Namespace) -> None:
     with contextlib.ExitStack() as stack:
         servers = start_all(stack, arguments)
-        loads = {
-            (name, side): (server, wrk.Load([f"GET {TARGET}"], header_blocks(), CONNECTIONS, closing))
+        sides = {
+            (name, side): partial(wrk.measure, server, load_of(closing), arguments.seconds)
             for name, closing in WORKLOADS.items()
             for side, server in servers.items()
         }
-        found = wrk.interleaved(loads, arguments.seconds, arguments.rounds)
+        found = interleaved(sides, arguments.rounds)
     for name in WORKLOADS:
         wrk.show(name, {side: figures for (of, side), figures in found.items() if of == name}, trees_of(arguments))
+
+
+def load_of(closing: float) -> wrk.Load:
+    return wrk.Load([f"GET {TARGET}"], header_blocks(), CONNECTIONS, closing)
 
 
 def start_all(stack: contextlib.ExitStack, arguments: argparse.Namespace) -> dict[str, Server]:

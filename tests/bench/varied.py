@@ -22,13 +22,14 @@ import contextlib
 import itertools
 import statistics
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from tests.bench import wrk
 from tests.bench.clients import header_blocks
 from tests.bench.peers import PEERS, copy_for_peers, serving_peer
-from tests.bench.running import Server, parser_of, serving, trees_of
+from tests.bench.running import Server, interleaved, parser_of, serving, trees_of
 from tests.bench.stock import STORE_MB, stock
 
 CARDS = [120, 1000, 20_000]
@@ -40,12 +41,12 @@ def main(arguments: argparse.Namespace) -> None:
     trees = trees_of(arguments)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        loads = {
-            (title(cards), name): load
+        sides = {
+            (title(cards), name): partial(wrk.measure, server, load, arguments.seconds)
             for cards in arguments.cards
-            for name, load in start_all(stack, folder / str(cards), arguments, cards).items()
+            for name, (server, load) in start_all(stack, folder / str(cards), arguments, cards).items()
         }
-        found = wrk.interleaved(loads, arguments.seconds, arguments.rounds)
+        found = interleaved(sides, arguments.rounds)
     for cards in arguments.cards:
         wrk.show(title(cards), {name: figures for (of, name), figures in found.items() if of == title(cards)}, trees)
     for name in trees:

@@ -10,13 +10,12 @@ import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 
-from tests.bench.running import Figures, Server, Trees, add_rounds, medians
+from tests.bench.running import Figures, Server, Trees, add_rounds
 
 RATES = ("a second", "a CPU second")
-Side = tuple[str, str]
-"""What is asked for, and whose server is asked."""
 
 SCRIPT = """
 local targets, headers = {}, %(headers)s
@@ -38,9 +37,10 @@ end
 
 done = function(summary, latency)
     local errors = summary.errors
-    io.write(string.format(
-        '\\n{"requests": %%d, "seconds": %%f, "p50_ms": %%f, "p99_ms": %%f, "not_2xx": %%d, "socket_errors": %%d}\\n',
-        summary.requests, summary.duration / 1e6, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3,
+    local line = '\\n{"requests": %%d, "seconds": %%f, "p50_ms": %%f, "p99_ms": %%f, "longest_ms": %%f, ' ..
+        '"not_2xx": %%d, "socket_errors": %%d}\\n'
+    io.write(string.format(line, summary.requests, summary.duration / 1e6,
+        latency:percentile(50) / 1e3, latency:percentile(99) / 1e3, latency.max / 1e3,
         errors.status, errors.connect + errors.read + errors.write + errors.timeout))
 end
 """
@@ -56,7 +56,7 @@ class Load:
     targets: list[str]
     clients: list[str]
     connections: int
-    closing: float = 0.0
+    closing: float = 0
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -78,31 +78,19 @@ def measure(server: Server, load: Load, seconds: float, seed: int) -> Figures:
         "a CPU second": done["requests"] / max(server.cpu_seconds() - server_cpu, 0.01),
         "p50 ms": done["p50_ms"],
         "p99 ms": done["p99_ms"],
+        "longest ms": done["longest_ms"],
         "wrk": (_children_cpu() - wrk_cpu) / (time.monotonic() - began),
         "not 2xx": done["not_2xx"],
         "socket errors": done["socket_errors"],
     }
 
 
-def interleaved(loads: dict[Side, tuple[Server, Load]], seconds: float, rounds: int) -> dict[Side, Figures]:
-    """Measure all sides in turn, `rounds` times there and back: the medians, and the sums of what failed."""
-    found: dict[Side, list[Figures]] = {side: [] for side in loads}
-    for number in range(rounds):
-        for side in loads if number % 2 == 0 else reversed(loads):
-            found[side].append(measure(*loads[side], seconds, number + 1))
-    return {side: _over_rounds(figures) for side, figures in found.items()}
-
-
-def _over_rounds(rounds: list[Figures]) -> Figures:
-    failed = {name: sum(figures[name] for figures in rounds) for name in ("not 2xx", "socket errors")}
-    return medians(rounds) | failed
-
-
 def show(title: str, found: dict[str, Figures], trees: Trees) -> None:
     """A line for each side, and what each of our trees is to all that follow it."""
     print(f"\n{title:12}", *(f"{what:>13}" for what in next(iter(found.values()))))
     for name, figures in found.items():
-        print(f"{name:>12}", *(f"{number:13,.{2 if number < 100 else 0}f}" for number in figures.values()))
+        numbers = (figures.get(what, nan) for what in next(iter(found.values())))
+        print(f"{name:>12}", *(f"{number:13,.{2 if number < 100 else 0}f}" for number in numbers))
     names = list(found)
     for tree in trees:
         for other in names[names.index(tree) + 1 :]:
