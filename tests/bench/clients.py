@@ -4,6 +4,7 @@ Half of them come through a proxy, which names the visitor's address and gives e
 """
 
 import random
+from typing import BinaryIO
 
 CHROME = (
     "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{0}.0.0.0 Safari/537.36"
@@ -154,6 +155,16 @@ def header_blocks(seed: int = 1) -> list[str]:
     """The header lines of `VARIANTS` clients of every kind, each block ending with CRLF."""
     chance = random.Random(seed)
     return [_lines(kind(chance)) for kind in KINDS for _ in range(VARIANTS)]
+
+
+def read_answer(answers: BinaryIO) -> tuple[int, dict[str, str], bytes]:
+    """The next answer of a kept connection: status, headers by lower-case name, and a body of known length."""
+    status = int(answers.readline().split()[1])
+    headers = {}
+    while (line := answers.readline().decode("latin-1")) not in ("\r\n", ""):
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return status, headers, answers.read(int(headers["content-length"]))
 
 
 def _lines(headers: dict[str, str]) -> str:

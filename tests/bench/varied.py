@@ -24,10 +24,9 @@ import statistics
 import tempfile
 from functools import partial
 from pathlib import Path
-from typing import BinaryIO
 
 from tests.bench import wrk
-from tests.bench.clients import header_blocks
+from tests.bench.clients import header_blocks, read_answer
 from tests.bench.peers import PEERS, copy_for_peers, serving_peer
 from tests.bench.running import Server, interleaved, parser_of, serving, trees_of
 from tests.bench.stock import STORE_MB, stock
@@ -91,16 +90,6 @@ def warmed_up(
             if status != 200 or body != file.read_bytes() or (x_cache and headers["x-cache"] != x_cache):
                 raise SystemExit(f"{target} is not answered with the stored card: {status} {headers}")
     return server, wrk.Load([f"GET {target}" for target in targets], clients, CONNECTIONS, CLOSING)
-
-
-def read_answer(answers: BinaryIO) -> tuple[int, dict[str, str], bytes]:
-    """The next answer of a kept connection: status, headers by lower-case name, and a body of known length."""
-    status = int(answers.readline().split()[1])
-    headers = {}
-    while (line := answers.readline().decode("latin-1")) not in ("\r\n", ""):
-        name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
-    return status, headers, answers.read(int(headers["content-length"]))
 
 
 if __name__ == "__main__":
