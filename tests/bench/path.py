@@ -3,10 +3,10 @@
     python -m tests.bench.path [--tree DIR] [--beside DIR] [--calls]
 
 For a ping, a PATCH, a stored card (HIT) and a drawn card (MISS), sent alone over a kept connection to a quiet server
-that has answered others like it: how many functions of `cardbeat/` are called, in how many files, how often the next
+that has answered many like it: how many functions of `cardbeat/` are called, in how many files, how often the next
 call lies in another file or runs in another thread than the one before, and how many calls there were until the
-client had its answer. Medians of five requests, each for another check or card with other headers. A comprehension is
-not a call. --calls lists each call of one request.
+client had its answer. Medians of five requests, each for another of 30 checks or cards with other headers. A
+comprehension is not a call. --calls lists each call of one request.
 
 Only the start as `python -m cardbeat` is relied on; a profile function in every thread of that process counts.
 """
@@ -29,7 +29,10 @@ from tests.bench.running import Figures, Server, create_key, parser_of, serving,
 from tests.bench.stock import targets_of
 
 REPETITIONS = 5
-SETTLE_SECONDS = 0.1
+THINGS = 30
+BEFORE_SECONDS = 0.02
+"""So soon the server has nothing more to do for the request before, and has forgotten nothing."""
+AFTER_SECONDS = 0.1
 RUNNER = """
 import json, runpy, socket, sys, threading, time
 
@@ -72,7 +75,7 @@ class Trace(NamedTuple):
 
 
 Request = Callable[[int], bytes]
-"""The request of a repetition by its number, from 0; those of negative numbers are like it."""
+"""One request of a kind, by its number from 0: for another check or card than the one before, with other headers."""
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -98,19 +101,23 @@ def traces_of(tree: Path) -> dict[str, list[Trace]]:
                     raise SystemExit(f"{data!r} is answered with {status} {body!r}")
                 return answered
 
-            return {
-                name: [trace(take, ask, request, n) for n in range(REPETITIONS)] for name, request in requests.items()
-            }
+            found = {}
+            for name, request in requests.items():
+                numbers = itertools.count()
+                for number in itertools.islice(numbers, 2 * THINGS):
+                    ask(request(number))
+                found[name] = [trace(take, ask, request, numbers) for _ in range(REPETITIONS)]
+            return found
 
 
 def requests_of(tree: Path, server: Server) -> dict[str, Request]:
-    """Each check and each stored card is asked for by every fifth number."""
+    """Of pings and changes, and of stored cards, there are `THINGS` to ask for."""
     cards_key = create_key(tree, server.data, "--tier", "unlimited")
     checks_key = create_checks_key(tree, server.data)
     blocks = header_blocks()
-    ids = [create_check(server, checks_key) for _ in range(REPETITIONS)]
-    cards = targets_of([cards_key], 100)
-    stored, new = cards[:REPETITIONS], cards[REPETITIONS:]
+    ids = [create_check(server, checks_key) for _ in range(THINGS)]
+    cards = targets_of([cards_key], 10 * THINGS)
+    stored, new = cards[:THINGS], cards[THINGS:]
 
     def lines(number: int) -> str:
         # 64 of each kind stand together: the next one is of the next kind.
@@ -121,15 +128,13 @@ def requests_of(tree: Path, server: Server) -> dict[str, Request]:
 
     def patch(number: int) -> bytes:
         body = json.dumps({"name": f"job {number}"})
-        head = (
-            f"PATCH /checks/{ids[number % REPETITIONS]} HTTP/1.1\r\n{lines(number)}Authorization: Bearer {checks_key}"
-        )
+        head = f"PATCH /checks/{ids[number % THINGS]} HTTP/1.1\r\n{lines(number)}Authorization: Bearer {checks_key}"
         return f"{head}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
     return {
-        "ping": lambda number: get(f"/ping/{ids[number % REPETITIONS]}", number),
+        "ping": lambda number: get(f"/ping/{ids[number % THINGS]}", number),
         "PATCH": patch,
-        "HIT": lambda number: get(stored[number % REPETITIONS], number),
+        "HIT": lambda number: get(stored[number % THINGS], number),
         "MISS": lambda number: get(new[number], number),
     }
 
@@ -157,19 +162,17 @@ def traced(tree: Path) -> Iterator[tuple[Server, Callable[[], list[Call]]]]:
         yield server, take
 
 
-def trace(take: Callable[[], list[Call]], ask: Callable[[bytes], int], request: Request, number: int) -> Trace:
-    """The request of this number, right after others like it, because what is remembered of a key is soon forgotten."""
-    for other in range(-2 * REPETITIONS * (number + 1), -2 * REPETITIONS * number):
-        ask(request(other))
-    settled(take)
-    answered = ask(request(number))
-    return Trace(settled(take), answered)
-
-
-def settled(take: Callable[[], list[Call]]) -> list[Call]:
-    """All calls until nothing more can come of the last request; the server's own timers may be among them."""
-    time.sleep(SETTLE_SECONDS)
-    return take()
+def trace(
+    take: Callable[[], list[Call]], ask: Callable[[bytes], int], request: Request, numbers: Iterator[int]
+) -> Trace:
+    """One request right after others like it, because what is remembered of a key is soon forgotten."""
+    for number in itertools.islice(numbers, 10):
+        ask(request(number))
+    time.sleep(BEFORE_SECONDS)
+    take()
+    answered = ask(request(next(numbers)))
+    time.sleep(AFTER_SECONDS)
+    return Trace(take(), answered)
 
 
 def figures_of(traces: dict[str, list[Trace]]) -> Figures:

@@ -35,11 +35,12 @@ Side = TypeVar("Side")
 """What is measured, in the caller's own terms."""
 
 
-def parser_of(description: str | None, *, trees: bool = True) -> argparse.ArgumentParser:
+def parser_of(description: str | None, *, trees: bool = True, beside: bool = True) -> argparse.ArgumentParser:
     """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     if trees:
         parser.add_argument("--tree", metavar="DIR", type=checkout, default=ROOT, help="checkout to measure [this one]")
+    if trees and beside:
         parser.add_argument(
             "--beside", metavar="DIR", type=checkout, help="a second checkout, such as the commit before"
         )

@@ -6,6 +6,7 @@ FOLDER is that of the stored cards; the drawn ones that the others are made from
 TARGETS is a JSON list of request targets; prints a JSON list of their file names.
 """
 
+import argparse
 import json
 import sys
 import zlib
@@ -34,4 +35,6 @@ def with_comment(png: bytes, text: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    print(json.dumps(seal_all(Path(sys.argv[1]), json.load(sys.stdin))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    print(json.dumps(seal_all(parser.parse_args().folder, json.load(sys.stdin))))
