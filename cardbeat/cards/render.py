@@ -9,13 +9,15 @@ from PIL import Image, features
 
 from cardbeat.cards.background import Background, background
 from cardbeat.cards.canvas import Canvas, rounded
-from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.line import Line
 from cardbeat.cards.request import Card
 from cardbeat.cards.templates import Text, lay_out
 from cardbeat.cards.themes import Theme
 from cardbeat.resources import read_bytes
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.line import Line
 
+DRAWING_FOLDERS = ("cards", "fonts", "typeset")
+"""Of the package: what a drawing is made with."""
 DRAW_NOTHING = {"routes.py", "seal.py", "store.py", "turns.py", "build.py"}
 """The files that may change without a card looking different."""
 
@@ -56,9 +58,9 @@ class Renderer:
 
 
 def renderer_version() -> str:
-    """Changes with whatever changes a drawing: the code of this folder, the fonts, and how Pillow shapes text."""
+    """Changes with whatever changes a drawing: the code of these folders, the fonts, and how Pillow shapes text."""
     package = resources.files("cardbeat")
-    names = sorted((folder, file.name) for folder in ("cards", "fonts") for file in (package / folder).iterdir())
+    names = sorted((folder, file.name) for folder in DRAWING_FOLDERS for file in (package / folder).iterdir())
     digest = hashlib.sha256()
     for folder, name in names:
         if name.endswith((".py", ".json", ".bin", ".txt")) and name not in DRAW_NOTHING:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from cardbeat.cards.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
 from cardbeat.errors import Invalid
+from cardbeat.typeset.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")

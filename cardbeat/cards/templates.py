@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
 
-from cardbeat.cards.clusters import clean, clusters
-from cardbeat.cards.fonts import Fonts, language_of
 from cardbeat.cards.request import Card
-from cardbeat.cards.text import Block, fit
 from cardbeat.cards.themes import THEMES, Colour, Theme
+from cardbeat.typeset.clusters import clean, clusters
+from cardbeat.typeset.fonts import Fonts, language_of
+from cardbeat.typeset.text import Block, fit
 
 WIDTH = 1200
 HEIGHT = 630

@@ -14,9 +14,9 @@ import sys
 import time
 from pathlib import Path
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import card_from
+from cardbeat.typeset.fonts import Fonts
 
 ROUNDS = 40
 CARD = {

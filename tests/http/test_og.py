@@ -9,7 +9,6 @@ from urllib.parse import quote
 
 import pytest
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import MAX_KNOWN_TARGET, CardRoutes
 from cardbeat.cards.store import Store
@@ -17,6 +16,7 @@ from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cardbeat.cards.background import Rgb, background, rgb
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
 from cardbeat.cards.templates import BOTTOM, HEIGHT, MARGIN, TOP, WIDTH, Layout, Text, lay_out
 from cardbeat.cards.themes import THEMES
 from cardbeat.errors import Invalid
+from cardbeat.typeset.fonts import Fonts
 
 FONTS = Fonts()
 SERIF = FONTS.with_serif()

@@ -4,8 +4,8 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from cardbeat.cards.clusters import is_invisible
-from cardbeat.cards.emoji import Emoji
+from cardbeat.typeset.clusters import is_invisible
+from cardbeat.typeset.emoji import Emoji
 
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")

@@ -6,9 +6,9 @@ from importlib import resources
 
 import pytest
 
-from cardbeat.cards.clusters import clusters
-from cardbeat.cards.emoji import Emoji
-from cardbeat.cards.fonts import Fonts, Glyphs, Slice, language_of
+from cardbeat.typeset.clusters import clusters
+from cardbeat.typeset.emoji import Emoji
+from cardbeat.typeset.fonts import Fonts, Glyphs, Slice, language_of
 
 FOLDER = resources.files("cardbeat") / "fonts"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.cards import bidi
+from cardbeat.typeset import bidi
 
 
 def shown(text: str) -> str:

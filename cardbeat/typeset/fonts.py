@@ -17,12 +17,12 @@ from weakref import WeakValueDictionary
 
 from PIL import ImageFont, features
 
-from cardbeat.cards import unshaped
-from cardbeat.cards.anchors import NO_ANCHORS, Anchors, Part, placed
-from cardbeat.cards.clusters import clusters, is_invisible
-from cardbeat.cards.emoji import Emoji, is_emoji
-from cardbeat.cards.repertoire import Repertoire, small_letter
 from cardbeat.resources import read_bytes, read_text
+from cardbeat.typeset import unshaped
+from cardbeat.typeset.anchors import NO_ANCHORS, Anchors, Part, placed
+from cardbeat.typeset.clusters import clusters, is_invisible
+from cardbeat.typeset.emoji import Emoji, is_emoji
+from cardbeat.typeset.repertoire import Repertoire, small_letter
 
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 _FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"

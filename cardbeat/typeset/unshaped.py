@@ -3,9 +3,9 @@
 import unicodedata
 from collections.abc import Sequence
 
-from cardbeat.cards.arabic import joined
-from cardbeat.cards.bidi import MIRRORED
-from cardbeat.cards.clusters import ZWJ, ZWNJ, clusters
+from cardbeat.typeset.arabic import joined
+from cardbeat.typeset.bidi import MIRRORED
+from cardbeat.typeset.clusters import ZWJ, ZWNJ, clusters
 
 _BEFORE_BASE = frozenset(
     "\u093f\u09bf\u09c7\u09c8\u0a3f\u0abf\u0b47\u0bc6\u0bc7\u0bc8\u0d46\u0d47\u0d48\u0dd9\u0ddb\u1031\u1084\u17c1\u17c2\u17c3"

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import chain
 
-from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 from cardbeat.resources import read_text
+from cardbeat.typeset.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 
 _FIRST_DRAWN = 0xF0000
 _LONGEST = 9

@@ -2,8 +2,8 @@
 
 import unicodedata
 
-from cardbeat.cards.arabic import joined
-from cardbeat.cards.unshaped import arranged
+from cardbeat.typeset.arabic import joined
+from cardbeat.typeset.unshaped import arranged
 
 
 def forms(text: str) -> list[str]:

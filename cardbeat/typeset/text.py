@@ -10,11 +10,11 @@ from functools import cache
 from itertools import accumulate, count, groupby, pairwise
 from math import ceil
 
-from cardbeat.cards import bidi
-from cardbeat.cards.breaks import Break, breaks
-from cardbeat.cards.clusters import BREAK_HERE, clean, clusters
-from cardbeat.cards.fonts import Fonts, Glyphs, Slice, language_of
-from cardbeat.cards.line import Line, LineBuilder
+from cardbeat.typeset import bidi
+from cardbeat.typeset.breaks import Break, breaks
+from cardbeat.typeset.clusters import BREAK_HERE, clean, clusters
+from cardbeat.typeset.fonts import Fonts, Glyphs, Slice, language_of
+from cardbeat.typeset.line import Line, LineBuilder
 
 ELLIPSIS = "…"
 _SIZE_STEP_PX = 2

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Sequence
 from enum import IntEnum
 
-from cardbeat.cards.clusters import BREAK_HERE, WORD_JOINER
+from cardbeat.typeset.clusters import BREAK_HERE, WORD_JOINER
 
 
 class Break(IntEnum):

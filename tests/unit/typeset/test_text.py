@@ -6,9 +6,9 @@ import unicodedata
 import pytest
 from PIL import Image, features
 
-from cardbeat.cards.clusters import clusters
-from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.text import Block, fit
+from cardbeat.typeset.clusters import clusters
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.text import Block, fit
 
 SCRIPTS = {
     "latin": "The quick brown fox", "vietnamese": "Tiếng Việt đẹp", "greek": "Ελληνικά Ἀρχή", "cyrillic": "Русский Ғҙҡ",

@@ -7,8 +7,8 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.cards.clusters import without_marks
-from cardbeat.cards.fonts import Face, Slice
+from cardbeat.typeset.clusters import without_marks
+from cardbeat.typeset.fonts import Face, Slice
 
 _HAN_ASCENT_EM, _HAN_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
