@@ -14,7 +14,7 @@ from cardbeat.cards.templates import Text, lay_out
 from cardbeat.cards.themes import Theme
 from cardbeat.resources import read_bytes
 from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.line import Line
+from cardbeat.typeset.line import TextLine
 
 DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Of the package: what a drawing is made with."""
@@ -81,7 +81,7 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
             canvas.add_emoji(layer, x, baseline - line.ascent_px)
 
 
-def _indent(text: Text, line: Line) -> int:
+def _indent(text: Text, line: TextLine) -> int:
     spare = text.width - line.width_px
     return {"left": 0, "center": spare // 2, "right": spare}[text.align]
 

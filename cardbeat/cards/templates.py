@@ -13,7 +13,8 @@ from math import ceil
 from cardbeat.cards.request import Card
 from cardbeat.cards.themes import THEMES, Colour, Theme
 from cardbeat.typeset.clusters import clean, clusters
-from cardbeat.typeset.fonts import Fonts, language_of
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.han import language_of
 from cardbeat.typeset.text import Block, fit
 
 WIDTH = 1200
