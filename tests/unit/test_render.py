@@ -17,10 +17,10 @@ from PIL import Image, ImageChops, ImageStat
 
 from cardbeat.cards import canvas
 from cardbeat.cards.background import background
+from cardbeat.cards.layout import HEIGHT, MARGIN, WIDTH
 from cardbeat.cards.render import DRAWING_FOLDERS, RENDERER_VERSION, Drawing, Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
-from cardbeat.cards.templates import HEIGHT, MARGIN, WIDTH
-from cardbeat.cards.themes import THEMES as LOOKS
+from cardbeat.cards.themes import THEME_OF
 from cardbeat.errors import Invalid
 from cardbeat.typeset.fonts import Fonts
 
@@ -69,7 +69,7 @@ def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> 
     image = picture(png)
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
     bare = {
-        background(LOOKS[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
+        background(THEME_OF[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
         for mirrored in (False, True)
     }
     indices = Image.frombytes("L", image.size, image.tobytes())
