@@ -141,9 +141,9 @@ def card(argv: Sequence[str]) -> int:
     given = vars(parser.parse_args(list(argv)))
     output: Path = given.pop("output")
     _require_pillow()
-    from cardbeat.cards.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
     from cardbeat.cards.render import Renderer  # noqa: PLC0415
     from cardbeat.cards.request import card_from  # noqa: PLC0415
+    from cardbeat.typeset.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     with _refusals_as_startup_errors():
         drawing = Renderer(Fonts()).render(card_from(given))

@@ -15,7 +15,6 @@ from typing import Final
 import PIL
 
 from cardbeat import __version__
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Drawing, Renderer
 from cardbeat.cards.request import Card
 from cardbeat.cards.store import Store
@@ -23,6 +22,7 @@ from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 

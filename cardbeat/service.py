@@ -7,7 +7,6 @@ import time
 from math import inf
 
 from cardbeat import __version__
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
@@ -25,6 +24,7 @@ from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)

@@ -19,9 +19,9 @@ from pathlib import Path
 import PIL
 from PIL import Image
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, Card, card_from
+from cardbeat.typeset.fonts import Fonts
 from tests.bench.running import parser_of
 
 CHANCE = random.Random(1200_630)

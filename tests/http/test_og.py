@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import pytest
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
@@ -18,6 +17,7 @@ from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import taken

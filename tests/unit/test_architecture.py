@@ -16,6 +16,7 @@ LAYERS = [
     {"database_file", "web"},
     {"database"},
     {"keys"},
+    {"typeset"},
     {"cards", "heartbeat"},
     {"health", "metrics", "openapi", "pages", "doctor"},
     {"service", "options"},

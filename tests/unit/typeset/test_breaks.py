@@ -2,8 +2,8 @@
 
 import pytest
 
-from cardbeat.cards.breaks import Break, breaks
-from cardbeat.cards.clusters import clean, clusters
+from cardbeat.typeset.breaks import Break, breaks
+from cardbeat.typeset.clusters import clean, clusters
 
 
 def pieces(text: str, least: Break = Break.GOOD) -> list[str]:

@@ -2,8 +2,7 @@
 
 import unicodedata
 
-from cardbeat.cards.arabic import joined
-from cardbeat.cards.unshaped import arranged
+from cardbeat.typeset.arabic import joined
 
 
 def forms(text: str) -> list[str]:
@@ -34,12 +33,3 @@ def test_a_non_joiner_parts_letters_and_a_joiner_joins() -> None:
 def test_persian_and_urdu_letters_join() -> None:
     assert forms("گپچ") == ["INITIAL", "MEDIAL", "FINAL"]
     assert forms("ٹیکے") == ["INITIAL", "MEDIAL", "MEDIAL", "FINAL"]
-
-
-def test_letters_are_drawn_from_right_to_left_with_brackets_turned() -> None:
-    assert arranged(["א", "(", "ב"], rtl=True) == "ב)א"
-
-
-def test_indic_vowel_signs_stand_before_their_consonant() -> None:
-    assert arranged(["कि"], rtl=False) == "\u093fक"
-    assert arranged(["কো"], rtl=False) == "\u09c7ক\u09be"

@@ -1,4 +1,4 @@
-"""Joined Arabic letters where no shaping engine is at hand, from the presentation forms of Unicode."""
+"""Joins Arabic letters without a shaping engine, by the presentation forms of Unicode (U+FB50 to U+FEFC)."""
 
 import unicodedata
 from functools import cache
@@ -11,7 +11,7 @@ _FIRST, _LAST = 0xFB50, 0xFEFC
 
 
 def joined(text: str) -> str:
-    """The text in logical order, each letter in the form its neighbours ask for, lam with alef as one."""
+    """The text, in logical order, with each letter in its contextual form, and lam with alef as their ligature."""
     forms, result = _forms(), []
     letters = [c for c in text if not _is_transparent(c)]
     joins_next = _joining(letters, forms)
@@ -29,16 +29,17 @@ def joined(text: str) -> str:
 def _joining(letters: list[str], forms: dict[tuple[str, bool, bool], str]) -> list[bool]:
     """For each letter whether it joins the next."""
 
-    def gives(character: str) -> bool:
+    def joins_after(character: str) -> bool:
         return character in (_TATWEEL, ZWJ) or (character, False, True) in forms
 
-    def takes(character: str) -> bool:
+    def joins_before(character: str) -> bool:
         return character in (_TATWEEL, ZWJ) or (character, True, False) in forms
 
-    return [gives(a) and takes(b) for a, b in pairwise(letters)] + [False]
+    return [joins_after(a) and joins_before(b) for a, b in pairwise(letters)] + [False]
 
 
 def _is_transparent(character: str) -> bool:
+    """Joining type T: a mark, across which letters join."""
     return unicodedata.category(character) in ("Mn", "Me")
 
 
@@ -51,7 +52,7 @@ def _with_ligatures(text: str) -> str:
 
 @cache
 def _forms() -> dict[tuple[str, bool, bool], str]:
-    """(letter, joined to the one before, joined to the one after) to its form."""
+    """(letter, joined to the one before, joined to the one after) to its presentation form."""
     names = {
         "<isolated>": (False, False),
         "<final>": (True, False),
@@ -68,7 +69,7 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
 
 @cache
 def _ligatures() -> dict[str, str]:
-    """Lam and alef, in the forms they have by now, to the one glyph every reader expects."""
+    """The presentation forms of lam and alef beside each other, to the ligature that Arabic requires."""
     forms, ligatures = _forms(), {}
     for codepoint in range(0xFEF5, _LAST + 1):
         kind, _, alef = unicodedata.decomposition(chr(codepoint)).split()

@@ -2,14 +2,14 @@
 
 import pytest
 
-from cardbeat.cards import bidi
+from cardbeat.typeset import bidi
 
 
 def shown(text: str) -> str:
     """Text as the eye meets it from left to right, in the direction of its first strong character."""
     levels = bidi.levels(text, bidi.is_rtl(text))
     mirrored = [bidi.MIRRORED.get(c, c) if level % 2 else c for c, level in zip(text, levels, strict=True)]
-    return "".join(bidi.visual(mirrored, levels))
+    return "".join(bidi.in_visual_order(mirrored, levels))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_first_strong_character_decides_the_direction(text: str, rtl: bool) 
 
 
 def test_nested_levels_are_turned_from_the_inside_out() -> None:
-    assert bidi.visual("abcdef", [0, 1, 2, 2, 1, 0]) == list("aecdbf")
+    assert bidi.in_visual_order("abcdef", [0, 1, 2, 2, 1, 0]) == list("aecdbf")
 
 
 def test_deep_brackets_are_given_up_rather_than_searched() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.cards.clusters import clean, clusters
+from cardbeat.typeset.clusters import clean, clusters
 
 
 @pytest.mark.parametrize(

@@ -1,29 +1,33 @@
-"""Which characters any of the fonts has, and what says the same where none has one."""
+"""Which characters the fonts have, and what to write instead of some that they do not."""
 
 import unicodedata
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from cardbeat.cards.clusters import is_invisible
-from cardbeat.cards.emoji import Emoji
+from cardbeat.typeset.clusters import is_invisible
+from cardbeat.typeset.emoji import EmojiSequences
 
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}
+"""By the kind of decomposition that UnicodeData.txt gives."""
 _RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _SPACED = {"‾": "¯"}
-"""Signs that Unicode takes apart into a space and a mark, which would be drawn as nothing."""
+"""Instead of a sign whose decomposition is a space and a mark, of which only the space would be drawn."""
 
 
 class Repertoire:
-    """Asked for whole texts, also where only a part is drawn: one look-up a character, however many fonts there are."""
+    """All fonts together, for whole texts, of which perhaps a part is drawn: one look-up a character."""
 
-    def __init__(self, stretches: Iterable[Sequence[int]], emoji: Emoji) -> None:
-        """`stretches` says for each font where covered (even places) and uncovered (odd places) codepoints begin."""
-        self._stretches = tuple(stretches)
+    def __init__(self, boundaries: Iterable[Sequence[int]], emoji: EmojiSequences) -> None:
+        """`boundaries` are those of each font, as in `FontSubset`."""
+        self._boundaries = tuple(boundaries)
         self._emoji = emoji
 
     def drawable(self, text: str) -> tuple[str, int]:
-        """A clean text with others for characters that no font has, and how many are left that no font has."""
+        """What to draw for a clean text, and how many of its characters can't be drawn.
+
+        A character that no font has gives way to others that say the same, where there are some that a font has.
+        """
         lacking = set() if text.isascii() else {character for character in set(text) if not self.has(character)}
         if not lacking:
             return text, 0
@@ -31,14 +35,14 @@ class Repertoire:
         return text.translate(others), sum(character in lacking and ord(character) not in others for character in text)
 
     def has(self, character: str) -> bool:
-        """Also where it is drawn as nothing, as it should be."""
+        """Whether a character is drawn as it should be, which is as nothing for some."""
         codepoint, covered = ord(character), self._covered
         if codepoint < len(covered) and covered[codepoint]:
             return True
         return is_invisible(character) or character in self._emoji.characters
 
     def _other(self, character: str) -> str:
-        """Characters to write it with, none where it is missing; a small letter stays what it is."""
+        """What to write a character with that no font has, or "". A small letter stays: it is drawn with its letter."""
         plain = _SPACED.get(character) or unicodedata.normalize("NFKC", character)
         if plain == character or not all(map(self.has, plain)):
             return ""
@@ -49,16 +53,16 @@ class Repertoire:
 
     @cached_property
     def _covered(self) -> bytearray:
-        """A byte a codepoint; made when the first text needs it."""
-        covered = bytearray(max(starts[-1] for starts in self._stretches))
-        for starts in self._stretches:
-            for start, end in zip(starts[::2], starts[1::2], strict=True):
+        """One byte a codepoint. Threads that ask first at the same moment may each make it: all make the same."""
+        covered = bytearray(max(boundaries[-1] for boundaries in self._boundaries))
+        for boundaries in self._boundaries:
+            for start, end in zip(boundaries[::2], boundaries[1::2], strict=True):
                 covered[start:end] = b"\1" * (end - start)
         return covered
 
 
 def small_letter(character: str) -> tuple[str, float] | None:
-    """The letter of a superscript or subscript, and how far above its line it stands, in em."""
+    """The letter of a superscript or subscript, and how far above the baseline it stands, in em."""
     rise_em = _RISES_EM.get(unicodedata.decomposition(character).partition(" ")[0])
     letter = unicodedata.normalize("NFKC", character)
     return (letter, rise_em) if rise_em and len(letter) == 1 else None

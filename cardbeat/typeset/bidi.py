@@ -1,5 +1,7 @@
-"""The order of letters on a line (UAX #9). Explicit embeddings and isolates are taken out before; what they would
-order, ordinary text does not need."""
+"""The visual order of letters on a line (UAX #9, whose rules are named by their numbers).
+
+Explicit embeddings, overrides and isolates are not implemented: `clusters.clean` takes their controls out.
+"""
 
 import unicodedata
 from collections.abc import Sequence
@@ -12,15 +14,16 @@ _BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫�
 _PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
 MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
 _OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
-_FROM_THE_RIGHT = {"R", "AL", "AN"}
+_RTL_KINDS = {"R", "AL", "AN"}
 _NEUTRAL = {"B", "S", "WS", "ON", "BN"}
-_PAIRS_AT_MOST = 63
+_MAX_PENDING_BRACKETS = 63
+"""The limit that BD16 sets."""
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
-"""What may stand inside a number of a kind."""
+"""W4: which separators belong to the numbers on both sides of them."""
 
 
 def is_rtl(text: str) -> bool:
-    """Whether the first strong character runs from the right (P2, P3)."""
+    """Whether the first strong character is right-to-left (P2, P3)."""
     for character in text:
         kind = unicodedata.bidirectional(character)
         if kind in ("L", "R", "AL"):
@@ -29,10 +32,10 @@ def is_rtl(text: str) -> bool:
 
 
 def levels(text: str, rtl: bool) -> list[int]:
-    """The embedding level of each character: odd runs from the right."""
+    """The embedding level of each character in a paragraph of that direction: odd is right-to-left."""
     base = int(rtl)
     kinds = [unicodedata.bidirectional(c) or "L" for c in text]
-    if not rtl and _FROM_THE_RIGHT.isdisjoint(kinds):
+    if not rtl and _RTL_KINDS.isdisjoint(kinds):
         return [0] * len(text)
     _resolve_weak(kinds, "R" if rtl else "L")
     _resolve_brackets(text, kinds, base)
@@ -40,8 +43,8 @@ def levels(text: str, rtl: bool) -> list[int]:
     return [_level(kind, base) for kind in kinds]
 
 
-def visual(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
-    """Items of one line from left to right (L2)."""
+def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
+    """Items of one line, given in logical order, from left to right (L2)."""
     order = list(range(len(items)))
     for level in range(max(item_levels, default=0), 0, -1):
         start = 0
@@ -54,7 +57,7 @@ def visual(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
 
 
 def _resolve_weak(kinds: list[str], start: str) -> None:
-    """W1 to W7: marks follow their letter, numbers and their signs find their kind."""
+    """W1 to W7: resolves marks, numbers and the signs in numbers, in place. `start` is the paragraph's direction."""
     _resolve_marks(kinds, start)
     for i in range(1, len(kinds) - 1):
         if kinds[i - 1] == kinds[i + 1] and (kinds[i - 1], kinds[i]) in _SEPARATORS:
@@ -72,6 +75,7 @@ def _resolve_weak(kinds: list[str], start: str) -> None:
 
 
 def _resolve_marks(kinds: list[str], start: str) -> None:
+    """W1 and W2: a mark is of its letter's kind; a European number after Arabic letters is an Arabic one."""
     previous, strong = start, start
     for i, kind in enumerate(kinds):
         if kind in ("NSM", "BN"):
@@ -93,7 +97,7 @@ def _spread_terminators(kinds: list[str]) -> None:
 
 
 def _resolve_brackets(text: str, kinds: list[str], base: int) -> None:
-    """N0: a pair of brackets goes with the text it holds."""
+    """N0: a pair of brackets takes a direction of the text it holds."""
     for start, end in _pairs(text, kinds):
         own = "R" if base else "L"
         inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
@@ -105,13 +109,14 @@ def _resolve_brackets(text: str, kinds: list[str], base: int) -> None:
 
 
 def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
+    """BD16: where the pairs of brackets open and close, in the order of opening."""
     stack: list[tuple[str, int]] = []
     pairs = []
     for i, character in enumerate(text):
         if kinds[i] != "ON" or character not in MIRRORED:
             continue
         if character in _OPENING:
-            if len(stack) == _PAIRS_AT_MOST:
+            if len(stack) == _MAX_PENDING_BRACKETS:
                 break
             stack.append((MIRRORED[character], i))
         else:
@@ -123,7 +128,7 @@ def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
 
 
 def _resolve_neutral(kinds: list[str], base: int) -> None:
-    """N1 and N2: neutrals between the same direction take it, others take the paragraph's."""
+    """N1 and N2: neutrals between text of one direction take it, others take the paragraph's."""
     own = "R" if base else "L"
     before, start = own, 0
     for neutral, group in groupby(list(kinds), key=_NEUTRAL.__contains__):
@@ -137,11 +142,12 @@ def _resolve_neutral(kinds: list[str], base: int) -> None:
 
 
 def _strong(kind: str) -> str | None:
-    """For neutrals a number counts as text from the right."""
+    """The direction a neutral sees: numbers count as right-to-left (N1)."""
     return "R" if kind in ("R", "AL", "EN", "AN") else "L" if kind == "L" else None
 
 
 def _level(kind: str, base: int) -> int:
+    """I1 and I2."""
     if base:
         return 1 if kind == "R" else 2
     return {"R": 1, "EN": 2, "AN": 2}.get(kind, 0)

@@ -1,33 +1,35 @@
-"""Colour emoji: a sequence of characters to the one private-use character that draws it."""
+"""Colour emoji: which private-use character of the emoji fonts draws a sequence of characters (UTS #51)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import chain
 
-from cardbeat.cards.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 from cardbeat.resources import read_text
+from cardbeat.typeset.clusters import EMOJI_STYLE, TEXT_STYLE, ZWJ
 
 _FIRST_DRAWN = 0xF0000
+"""The private-use character of the first line of `emoji.txt`; the others follow it."""
 _LONGEST = 9
-"""Characters of a sequence."""
-_SUPPLEMENTARY = "\U0001f000"
+"""Characters in the longest sequence, without U+FE0F."""
+_FIRST_PICTOGRAPH = "\U0001f000"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
-_COLOURED = frozenset(
+_EMOJI_PRESENTATION = frozenset(
     "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕"
 )
-"""What is an emoji without being asked, below U+10000."""
+"""Emoji_Presentation below U+10000: emoji without U+FE0F after them."""
 
 
-class Emoji:
-    """The sequences that the emoji font draws; read when the first one is met."""
+class EmojiSequences:
+    """The sequences that the emoji fonts draw, read when the first one is looked for."""
 
     def __init__(self) -> None:
         self._drawn: dict[str, str] = {}
+        """Sequence to private-use character. Any thread writes it, whole and without a lock: all write the same."""
 
     def parts(self, grapheme: str) -> Iterator[tuple[str, str]]:
-        """What draws each part of a grapheme, and the part; of what has no picture the first is "".
+        """Parts of a grapheme, each with the private-use character that draws it before it, or "" for text.
 
-        As ligatures do, it takes the longest sequence that has a picture, then goes on behind it.
+        The longest sequence that is drawn comes first, then the same again behind it, as ligatures are found.
         """
         drawn = self._drawn or self._read()
         sequence = grapheme.replace(EMOJI_STYLE, "")
@@ -47,12 +49,8 @@ class Emoji:
 
     @cached_property
     def characters(self) -> frozenset[str]:
-        """All that some sequence holds."""
+        """Every character that is in some sequence. Threads that ask first at once may each make it: all the same."""
         return frozenset(chain.from_iterable(self._drawn or self._read()))
-
-    def sequences(self) -> Iterable[str]:
-        """Everything that has a picture, in its qualified form as far as that can be told from the parts."""
-        return (s if len(s) > 1 or s in _COLOURED or s >= _SUPPLEMENTARY else s + EMOJI_STYLE for s in self._read())
 
     def _read(self) -> dict[str, str]:
         lines = read_text("fonts/emoji.txt").split()
@@ -62,12 +60,12 @@ class Emoji:
 
 
 def is_emoji(grapheme: str) -> bool:
-    """Whether a picture is meant, not a sign of the text, where there are both."""
+    """Whether an emoji is meant where there is a sign of the text too."""
     if TEXT_STYLE in grapheme:
         return False
     first = grapheme[0]
     return (
-        _SUPPLEMENTARY <= first <= "\U0001ffff"
-        or first in _COLOURED
+        _FIRST_PICTOGRAPH <= first <= "\U0001ffff"
+        or first in _EMOJI_PRESENTATION
         or (len(grapheme) > 1 and (EMOJI_STYLE in grapheme or ZWJ in grapheme or grapheme[1] in _SKIN_TONES))
     )
