@@ -67,15 +67,15 @@ def load_later(clients, checks, ids):
     def ping(number):
         started = time.perf_counter()
 
-        def done(outcome):
-            outcome()
+        def done(pinged):
+            pinged.result()
             durations.append(time.perf_counter() - started)
             if time.perf_counter() < ends:
                 ping(number + 1)
             else:
                 over.release()
 
-        checks.ping_later(ids[number * 17 % CHECKS], done)
+        checks.ping_later(ids[number * 17 % CHECKS]).then(done)
 
     for number in range(clients):
         ping(number)

@@ -96,22 +96,22 @@ def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
         database.write(lambda connection: 1 / 0)
 
 
-def test_a_write_for_later_tells_its_outcome_when_it_is_on_disk(database):
-    outcomes, done = [], threading.Semaphore(0)
+def test_a_write_for_later_is_settled_when_it_is_on_disk(database):
+    counts, settled = [], threading.Event()
 
-    def note(outcome):
-        try:
-            outcomes.append((outcome(), counted(database)))
-        except ZeroDivisionError as error:
-            outcomes.append(error)
-        done.release()
+    def count(_written):
+        counts.append(counted(database))
+        settled.set()
 
-    database.write_later(count_up, note)
-    assert done.acquire(timeout=10)
-    database.write_later(lambda connection: 1 / 0, note)
-    assert done.acquire(timeout=10)
-    assert outcomes[0] == (None, 1)
-    assert isinstance(outcomes[1], ZeroDivisionError)
+    database.write_later(count_up).then(count)
+    assert settled.wait(10)
+    assert counts == [1]
+
+
+def test_a_write_for_later_raises_to_who_takes_its_result(database):
+    failed = database.write_later(lambda connection: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.wait()
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -139,7 +139,7 @@ def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_pa
     with pytest.raises(Unavailable):
         database.write(count_up)
     with pytest.raises(Unavailable):
-        database.write_later(count_up, print)
+        database.write_later(count_up)
     assert not (tmp_path / f"{FILE_NAME}-wal").exists()
 
 
