@@ -13,7 +13,8 @@ from cardbeat.resources import read_text
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
-LOCKS = (WRITER_LOCK, "delivery.lock")
+DELIVERY_LOCK = "delivery.lock"
+LOCKS = (WRITER_LOCK, DELIVERY_LOCK)
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""

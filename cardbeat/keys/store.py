@@ -129,7 +129,7 @@ class Keys:
             raise key_missing()
         key = self.find(value)
         if key is None:
-            raise _unauthorized("key_unknown", "This API key is not known here, or was revoked.")
+            raise key_unknown("This API key is not known here, or was revoked.")
         if scope is not None and key.scope != scope:
             raise Refusal(403, "wrong_scope", _WRONG_SCOPE[scope])
         return key
@@ -155,7 +155,7 @@ class Keys:
         row = self._database.write(update)
         self._forget()
         if row is None:
-            raise _unauthorized("key_unknown", "This API key was rotated or revoked a moment ago.")
+            raise key_unknown("This API key was rotated or revoked a moment ago.")
         return IssuedKey(self._key(row), value, None)
 
     def revoke(self, key_id: str) -> bool:
@@ -230,5 +230,10 @@ def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refus
     return _unauthorized("key_missing", sentence, field)
 
 
+def key_unknown(sentence: str) -> Refusal:
+    return _unauthorized("key_unknown", sentence)
+
+
 def _unauthorized(code: str, sentence: str, field: str | None = None) -> Refusal:
+    """401 with the challenge that RFC 9110, 11.6.1 demands of it."""
     return Refusal(401, code, sentence, field=field, headers={"WWW-Authenticate": "Bearer"})

@@ -3,7 +3,7 @@
 from typing import Final
 
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
-from cardbeat.heartbeat.outbox import WAITING_FOR_TESTS
+from cardbeat.heartbeat.alerts import WAITING_FOR_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (

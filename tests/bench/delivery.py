@@ -21,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from cardbeat.database import Database
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
+from tests.heart import new_delivery
 
 HOSTS = 500
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
@@ -39,9 +40,10 @@ def run(hosts: int, alerts: int, hanging: int) -> float:
     """Seconds from the alerts' commit until every alert to a host that answers is recorded as delivered."""
     with receiver(hosts, hanging) as port, tempfile.TemporaryDirectory() as folder:
         database = Database(Path(folder))
-        deliverer = Alerts(database, time.time, "http://localhost", True)
+        stored = Alerts(database, "http://localhost")
+        deliverer = new_delivery(database, stored, time.time)
         expected = alerts * (hosts - hanging) // hosts
-        fill(database, deliverer, [f"http://{address(number)}:{port}/" for number in range(hosts)], alerts)
+        fill(database, stored, [f"http://{address(number)}:{port}/" for number in range(hosts)], alerts)
         began = time.monotonic()
         deliverer.start()
         while deliverer.totals()["delivered"] < expected and time.monotonic() < began + 60:
@@ -54,7 +56,7 @@ def run(hosts: int, alerts: int, hanging: int) -> float:
     return seconds
 
 
-def fill(database: Database, deliverer: Alerts, urls: list[str], alerts: int) -> None:
+def fill(database: Database, stored: Alerts, urls: list[str], alerts: int) -> None:
     """One check for each alert, spread evenly over the hosts."""
 
     def insert(connection) -> None:
@@ -69,7 +71,7 @@ def fill(database: Database, deliverer: Alerts, urls: list[str], alerts: int) ->
                 " created_at, updated_at) VALUES (?, 'k', 'Nightly backup', 60, 60, ?, 1, 1, 1) RETURNING *",
                 (f"check-{number}", urls[number % len(urls)]),
             ).fetchone()
-            deliverer.record(connection, "check.overdue", Check.from_row(row), 1)
+            stored.record(connection, "check.overdue", [Check.from_row(row)], 1)
 
     database.write(insert)
 

@@ -18,6 +18,7 @@ from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.keys.store import Keys
+from tests.heart import BASE_URL, new_delivery
 from tests.support import FakeClock
 
 SMALL = 1000
@@ -41,11 +42,12 @@ class Bench:
     def __init__(self, folder):
         self.clock = FakeClock()
         self.database = JobTimes(folder)
-        self.alerts = Alerts(self.database, self.clock, "https://beats.example", False)
+        alerts = Alerts(self.database, BASE_URL)
+        delivery = new_delivery(self.database, alerts, self.clock)
         self.keys = Keys(self.database, self.clock, {"free": UNLIMITED})
         self.key = self.keys.issue("ops@example.com").key
-        self.checks = Checks(self.database, self.clock, self.alerts)
-        self.sweep = Sweep(self.database, self.clock, self.alerts, 60)
+        self.checks = Checks(self.database, self.clock, alerts, delivery)
+        self.sweep = Sweep(self.database, self.clock, alerts, delivery.wake, 60)
         self.created = 0
 
     def fill(self, count):

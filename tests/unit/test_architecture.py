@@ -16,7 +16,7 @@ LAYERS = [
     {"errors", "clock", "config", "resources", "patience", "output", "log"},
     {"later"},
     {"database_file", "web"},
-    {"database"},
+    {"database", "monitor"},
     {"keys"},
     {"cards", "heartbeat"},
     {"health", "metrics", "openapi", "pages", "doctor"},
@@ -54,8 +54,11 @@ SOCKETS_ALLOWED = {
 """The only modules that may import one of `NETWORK`."""
 
 PURE = {
+    "heartbeat/alert.py",
     "heartbeat/check.py",
     "heartbeat/lanes.py",
+    "heartbeat/retries.py",
+    "heartbeat/schedule.py",
     "heartbeat/target.py",
 }
 """Modules that decide and do nothing: neither they nor what they import has to do with networks or threads."""
