@@ -1,4 +1,4 @@
-"""Host names to addresses, with a deadline that a silent name server cannot stretch."""
+"""Host names to addresses, with a deadline: `getaddrinfo` has none, so each lookup gets a thread to be left behind."""
 
 import ipaddress
 import socket
@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from cardbeat.heartbeat.target import IpAddress
 
 LOOKUPS = 1000
-"""Names looked up at once at the most. A silent name server holds one of them for each of its names."""
+"""Lookups at once at the most. Each name of a silent name server occupies one until the system gives up."""
 
 
 def system_addresses(host: str) -> list[IpAddress]:
@@ -20,15 +20,22 @@ def system_addresses(host: str) -> list[IpAddress]:
 
 
 class Resolver:
-    """`lookup` blocks for as long as it likes, so each name has at most one thread that waits for it."""
+    """Looks up names for any number of threads, with one lookup of a name at a time (single flight).
+
+    `lookup` may block for as long as it likes.
+    """
 
     def __init__(self, lookup: Callable[[str], list[IpAddress]] = system_addresses) -> None:
         self._lookup = lookup
         self._lock = threading.Lock()
+        # By host; read and written under the lock only.
         self._running: dict[str, Future[list[IpAddress]]] = {}
 
     def addresses(self, host: str, seconds: float) -> list[IpAddress]:
-        """Raises `TimeoutError` after `seconds`, or `OSError` for a name without an address."""
+        """The addresses of a name, in order of preference.
+
+        Raises `TimeoutError` after `seconds`, or at once while too many lookups run; `OSError` for a name without any.
+        """
         with self._lock:
             future = self._running.get(host)
             if future is None:

@@ -29,7 +29,10 @@ _NOT_PUBLIC = "The host's name leads to a private or reserved address, which is 
 
 
 class Sender:
-    """Posts webhooks from any number of threads. `tls` is the context to use instead of the system's trust."""
+    """Posts webhooks from any number of threads; nothing in it changes after the first use of `tls`.
+
+    `tls`, where given, is used instead of a context with the system's trusted certificates.
+    """
 
     def __init__(
         self,
@@ -48,13 +51,16 @@ class Sender:
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """Made with the first https URL: reading the system's certificates takes tens of milliseconds."""
+        """Made with the first https URL, because reading the system's certificates takes tens of milliseconds.
+
+        Threads that ask at the same moment may each make one, which is as good as the other.
+        """
         context = self._trust or ssl.create_default_context()
         context.sslsocket_class = _TlsSocket
         return context
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """One attempt, at most `seconds` long whatever the other side does. Raises nothing."""
+        """One attempt, at most `seconds` long whatever the other side does. Every failure is in the outcome."""
         try:
             target = parse(url)
             refusal = refusal_of(target, self._allow_private)
@@ -78,7 +84,7 @@ class Sender:
         return _connected(last, port, deadline, _left(deadline))
 
     def _vetted(self, host: str, deadline: float) -> list[IpAddress]:
-        """Every address of a host. Raises `BadTarget` if a single one must not be requested: it may be next."""
+        """The addresses of a host to try. Raises `BadTarget` if a single one of all must not be requested."""
         try:
             addresses = [ipaddress.ip_address(host)]
         except ValueError:
@@ -103,7 +109,7 @@ class _Handler(urllib.request.AbstractHTTPHandler):
 
 
 class _Response(http.client.HTTPResponse):
-    """The final answer: what is said before it (102, 103) is passed over, as http.client itself does with 100 alone."""
+    """The final answer: informational ones (102, 103) before it are skipped; http.client itself skips only 100."""
 
     def begin(self) -> None:
         super().begin()
@@ -114,7 +120,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(http.client.HTTPConnection):
-    """Its `timeout` is a deadline for all that happens from `connect` on."""
+    """Its `timeout` is for all that happens from `connect` on, taken together."""
 
     response_class = _Response
 
@@ -138,7 +144,7 @@ class _TlsConnection(_Connection):
 
 
 class _Socket(socket.socket):
-    """A socket that a trickle can't hold past its deadline, nor a flood past 64 KiB."""
+    """A socket whose reads and writes end by one deadline, and whose reads end after 64 KiB in all."""
 
     deadline: float
     room = ANSWER_BYTES
@@ -182,7 +188,7 @@ def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
 
 
 def _left(deadline: float) -> float:
-    """Seconds until `deadline`. Raises `TimeoutError` when there are none, for 0 would mean not to wait at all."""
+    """Seconds until `deadline`. Raises `TimeoutError` when none are left: a timeout of 0 would not wait at all."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -196,7 +202,7 @@ def _outcome(response: http.client.HTTPResponse) -> Outcome:
     except TimeoutError as error:
         return Outcome(status, _sentence(error), retry_after)
     except (OSError, http.client.HTTPException, ValueError):
-        # The body says nothing that the status hasn't said.
+        # The status has come, and the body is not used.
         pass
     if 200 <= status < 300:
         return Outcome(status)
