@@ -24,7 +24,7 @@ SWEEP_BATCH = 250
 class Sweep:
     """Sweeps at its start and every `sweep_seconds`, in a thread of its own.
 
-    `wake` is called when alerts are recorded and committed, `after` after each finished sweep.
+    `wake` is called when alerts are recorded and committed, `after` after each sweep but one that a stop cut short.
     `last_duration_seconds` is that of the last finished sweep, None before there was one.
     """
 
