@@ -1,4 +1,4 @@
-"""The SQLite file: one writer that groups commits, a pool of readers. No business in it.
+"""The SQLite file: one writer with group commit, and a pool of connections to read with. It knows no table.
 
 SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same moment, so
 one connection writes, all others are `query_only`, and a lock file keeps a second process's writer apart.
@@ -39,12 +39,12 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-READERS = 8
+READ_CONNECTIONS = 8
 GROUP_SIZE = 500
-"""Jobs in one commit at the most: bounds the wait of the first of them."""
+"""Jobs in one commit at the most: bounds how long the first of them waits."""
 RETRY_AFTER_SECONDS = 5
 LOCK_POLL_SECONDS = 0.0005
-"""Often enough to catch the moments between the commits of a second process that is busy too."""
+"""Short enough to find the lock free between two commits of another process that writes all the time."""
 
 
 class Database:
@@ -69,11 +69,14 @@ class Database:
                 migrate(self._writer)
             self._file = os.stat(self.path)
             undo.pop_all()
+        # For any thread that holds one of the slots; a connection is with one thread at a time.
+        self._reader_slots = threading.BoundedSemaphore(READ_CONNECTIONS)
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        self._reader_slots = threading.BoundedSemaphore(READERS)
-        self._queue: deque[_Job[Any]] = deque()
+        # Read and written by callers and the writer's thread, under this condition's lock only.
         self._queued = threading.Condition()
+        self._queue: deque[_Job[Any]] = deque()
         self._closing = False
+        # From here on `self._writer` is used by this thread alone.
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         self._thread.start()
 
@@ -163,7 +166,7 @@ class Database:
         self._writer.execute("RELEASE job")
 
     def _require_file_in_place(self) -> None:
-        """What is written to a file that was removed is gone with the process: nothing of it must be answered 200."""
+        """Raise SQLite's error unless the file is in its place: writes to a removed one would end with the process."""
         try:
             in_place = os.path.samestat(os.stat(self.path), self._file)
         except OSError:
@@ -173,12 +176,12 @@ class Database:
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
-        """Keep other processes from writing. `came_at` is when the first to wait for it came."""
+        """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
         if fcntl is None:
             yield
             return
         while not self._lock_taken():
-            # Whoever holds it may be suspended, and for good.
+            # The process that holds it may be suspended for ever.
             if time.monotonic() > came_at + BUSY_SECONDS:
                 raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
             time.sleep(LOCK_POLL_SECONDS)

@@ -7,7 +7,7 @@ class Refusal(Exception):
     """An answer other than the one asked for: one sentence for a person, a code for a program.
 
     `sentence` says what to do and never names a path, a statement or a secret. `field` names the one
-    member, parameter or header at fault. The router turns it into the JSON error body (CONTRACT 1).
+    member, parameter or header at fault. The router turns it into the JSON error body.
     """
 
     def __init__(

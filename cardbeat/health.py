@@ -1,8 +1,9 @@
-"""`GET /healthz`: whether the service can do its work (CONTRACT 5)."""
+"""`GET /healthz`: whether the service can do its work, which is to write and to sweep."""
 
 import sqlite3
 from collections.abc import Callable
 
+from cardbeat import monitor
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
@@ -23,7 +24,7 @@ class HealthRoutes:
         return [Route("GET", "/healthz", self.read, in_loop=True)]
 
     def read(self, _request: Request) -> Later[Response]:
-        """It waits for the disk alone, and no thread for it: a server whose threads are all at work is healthy too."""
+        """Settled when a write is on disk. No thread waits for it: a server whose threads are all busy is healthy."""
         # Only a write tells whether one is possible.
         return self._database.write_later(self._note_health_check).map(self._answer)
 
@@ -33,8 +34,4 @@ class HealthRoutes:
         return Response.json(200, {"status": "ok"})
 
     def _note_health_check(self, connection: sqlite3.Connection) -> None:
-        connection.execute(
-            "INSERT INTO monitor (name, value) VALUES ('last_health_check_at', ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (int(self._clock()),),
-        )
+        monitor.note(connection, "last_health_check_at", int(self._clock()))

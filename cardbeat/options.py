@@ -1,4 +1,4 @@
-"""Options as flags and as CARDBEAT_* variables, flags first; each value checked with one clear line (CONTRACT 5)."""
+"""Options as flags and as CARDBEAT_* variables, flags first; each value is checked, and refused in one clear line."""
 
 import argparse
 import ipaddress

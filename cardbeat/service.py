@@ -12,12 +12,16 @@ from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.config import Config
 from cardbeat.database import Database
+from cardbeat.database_file import DELIVERY_LOCK
 from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.courier import Courier
+from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
@@ -47,10 +51,12 @@ class Service:
             base_url = config.base_url or server.url
             renders = RateLimit()
             keys = Keys(self.database, clock, config.tiers)
-            self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
-            checks = Checks(self.database, clock, self.alerts)
+            alerts = Alerts(self.database, base_url)
+            courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
+            self.delivery = Delivery(alerts, courier, clock, config.data / DELIVERY_LOCK)
+            checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
-            self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, report)
+            self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
@@ -66,9 +72,11 @@ class Service:
                     register_per_minute=config.register_per_minute,
                 ),
                 self.cards,
-                CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
+                CheckRoutes(checks, keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
-                MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
+                MetricsRoutes(
+                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
+                ),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):
@@ -83,7 +91,7 @@ class Service:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._stop())
         try:
-            self.alerts.start()
+            self.delivery.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.sweep.start()
             self.server.serve_forever()
@@ -100,7 +108,7 @@ class Service:
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.cards.stop()
         self.sweep.stop()
-        self.alerts.stop(max(0, stop_by - time.monotonic()))
+        self.delivery.stop(max(0, stop_by - time.monotonic()))
         self.store.close()
         self.server.server_close()
         self.database.close()

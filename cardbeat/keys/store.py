@@ -1,4 +1,4 @@
-"""API keys: issued, found, rotated and revoked. Only their hashes are stored (CONTRACT 2)."""
+"""API keys: issued, found, rotated and revoked. Only their hashes are stored."""
 
 import base64
 import hashlib
@@ -21,7 +21,7 @@ CARDS = "cards"
 CHECKS = "checks"
 
 CACHE_SECONDS = 0.1
-"""How long a process may go without seeing what another one changed. So long a change takes to be done."""
+"""For how long a process may go on with a key as it read it. A change waits as long before it counts as done."""
 
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
@@ -64,19 +64,25 @@ class IssuedKey:
 class _Cached:
     key: Key
     looked_up_at: float
+    """On the monotonic clock, before the row was read."""
     is_renewed: bool = False
-    """Whether it is being looked up again."""
+    """Whether it is being looked up again. Only the thread that calls `find_cached` writes it."""
 
 
 class Keys:
-    """The keys of this instance."""
+    """The keys of this instance.
+
+    Keys are cached by their hash, in each process on its own and for `CACHE_SECONDS` after they were read. A change is
+    committed first and then waits that long, so when it returns, what was read before it is too old everywhere.
+    """
 
     def __init__(self, database: Database, clock: Clock, tiers: Mapping[str, Tier]) -> None:
         self._database = database
         self._clock = clock
         self._tiers = tiers
+        # Without a lock: any thread may read, add or clear, each in one step of a dict. An entry that comes too late,
+        # after the cache was cleared for a change, is older than that change and out of date when it is done.
         self._cache: dict[bytes, _Cached] = {}
-        self._changes = 0
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
         """A new key: for checks when there is an e-mail address, else for cards."""
@@ -102,7 +108,7 @@ class Keys:
         return IssuedKey(self._key(row), value, secret)
 
     def find(self, value: str) -> Key | None:
-        """The key with this value, if it was issued and not revoked. Costs microseconds when asked again."""
+        """The key with this value, if it was issued and not revoked. Costs microseconds while it is cached."""
         return self.find_by_hash(hash_of(value))
 
     def find_by_hash(self, digest: bytes) -> Key | None:
@@ -112,9 +118,10 @@ class Keys:
         return self._load(digest)
 
     def find_cached(self, digest: bytes, renew: Callable[[bytes], object]) -> Key | None:
-        """The same without a look into the database: None also for a key that was not asked for a moment ago.
+        """The key with this hash, if it is in the cache; never reads the database. To be called by one thread only.
 
-        `renew` is given the hash once it should be looked up again, and returns at once: who asks often never waits.
+        `renew` is called with the hash when the key is soon too old, and must return at once after having some other
+        thread `find_by_hash` it: so a key in steady use stays in the cache.
         """
         cached = self._cache.get(digest)
         seconds = time.monotonic() - cached.looked_up_at if cached else inf
@@ -131,7 +138,7 @@ class Keys:
             raise key_missing()
         key = self.find(value)
         if key is None:
-            raise _unauthorized("key_unknown", "This API key is not known here, or was revoked.")
+            raise key_unknown("This API key is not known here, or was revoked.")
         if scope is not None and key.scope != scope:
             raise Refusal(403, "wrong_scope", _WRONG_SCOPE[scope])
         return key
@@ -144,7 +151,7 @@ class Keys:
         return self.authenticate_value(value.strip(), scope)
 
     def rotate(self, key: Key) -> IssuedKey:
-        """A new value for the same key; the old one is dead from here on. Raises `Refusal` 401 if it was revoked."""
+        """A new value for the same key; the old one is unknown from then on. Raises `Refusal` 401 if it was revoked."""
         value = _new_value()
 
         def update(connection: sqlite3.Connection) -> sqlite3.Row | None:
@@ -157,7 +164,7 @@ class Keys:
         row = self._database.write(update)
         self._forget()
         if row is None:
-            raise _unauthorized("key_unknown", "This API key was rotated or revoked a moment ago.")
+            raise key_unknown("This API key was rotated or revoked a moment ago.")
         return IssuedKey(self._key(row), value, None)
 
     def revoke(self, key_id: str) -> bool:
@@ -182,24 +189,20 @@ class Keys:
             return [self._key(row) for row in connection.execute("SELECT * FROM keys ORDER BY seq")]
 
     def _load(self, digest: bytes) -> Key | None:
-        changes = self._changes
         looked_up_at = time.monotonic()
         with self._database.read() as connection:
             row = connection.execute("SELECT * FROM keys WHERE hash = ?", (digest,)).fetchone()
         if row is None:
             self._cache.pop(digest, None)
             return None
+        if len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
         key = self._key(row)
-        # A change that came between the read and here must not be undone by what was read before it.
-        if changes == self._changes:
-            if len(self._cache) >= _MAX_CACHED:
-                self._cache.clear()
-            self._cache[digest] = _Cached(key, looked_up_at)
+        self._cache[digest] = _Cached(key, looked_up_at)
         return key
 
     def _forget(self) -> None:
-        """When this returns, no process on this data folder judges by what it read before the change."""
-        self._changes += 1
+        """After a committed change: when this returns, no process uses what it read before."""
         self._cache.clear()
         time.sleep(CACHE_SECONDS)
 
@@ -233,5 +236,10 @@ def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refus
     return _unauthorized("key_missing", sentence, field)
 
 
+def key_unknown(sentence: str) -> Refusal:
+    return _unauthorized("key_unknown", sentence)
+
+
 def _unauthorized(code: str, sentence: str, field: str | None = None) -> Refusal:
+    """401 with the challenge that RFC 9110, 11.6.1 demands of it."""
     return Refusal(401, code, sentence, field=field, headers={"WWW-Authenticate": "Bearer"})

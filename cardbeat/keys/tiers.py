@@ -15,7 +15,7 @@ _HIGHEST = {"max_checks": 1_000_000_000, "min_period_seconds": 31_536_000, "rend
 
 
 def load_tiers(path: Path) -> dict[str, Tier]:
-    """The built-in tiers with those of a TOML file, one table each (CONTRACT 2).
+    """The built-in tiers with those of a TOML file, one table each.
 
     Raises `StartupError` for a file that can't be read and for a value that is no limit.
     """

@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: the description of the service, as OpenAPI 3.1 (CONTRACT 5)."""
+"""`GET /openapi.json`: the description of the service, as OpenAPI 3.1."""
 
 import re
 from functools import cached_property

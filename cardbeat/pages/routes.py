@@ -1,4 +1,4 @@
-"""GET / and GET /dashboard, and the files that the two pages load (CONTRACT 6)."""
+"""GET / and GET /dashboard, and the files that the two pages load."""
 
 import hashlib
 import re

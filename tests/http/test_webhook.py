@@ -9,8 +9,9 @@ import time
 
 import pytest
 
+from cardbeat.heartbeat.alert import Outcome
 from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.webhook import ADDRESSES, Outcome, Sender
+from cardbeat.heartbeat.webhook import ADDRESSES, Sender
 from tests.receiver import NO_CONTENT, PEM, Receiver, answer, hang, over_tls, repeat, reset, say
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}

@@ -1,79 +1,16 @@
-"""The pure parts of delivery: when an alert is tried again, and whose is posted next."""
+"""Whose alert is posted next."""
 
-import email.utils
-
-import pytest
-
-from cardbeat.heartbeat.lanes import COURIERS, DOUBTFUL_SHARE, REMEMBERED, Lanes, Line
-from cardbeat.heartbeat.retries import SCHEDULE_SECONDS, verdict
-from cardbeat.heartbeat.webhook import Outcome
-
-NOW = 1_800_000_000
-FAILURE = Outcome(500, "The receiver answered 500.")
-DAY = 24 * 3600
+from cardbeat.heartbeat.lanes import COURIERS, DOUBTFUL_SHARE, REMEMBERED, CheckQueue, Lanes
 
 
-def wait(retry_after, attempts=1):
-    return verdict(Outcome(503, "busy", retry_after), attempts, NOW, 0).wait_seconds
-
-
-def test_the_schedule_is_the_contracts():
-    minute, hour = 60, 3600
-    waits = [verdict(FAILURE, attempts, NOW, 0).wait_seconds for attempts in range(1, 10)]
-    assert waits == [5, 30, 2 * minute, 10 * minute, 30 * minute, 2 * hour, 5 * hour, 10 * hour, 14 * hour]
-
-
-def test_the_tenth_failure_is_the_last():
-    assert verdict(FAILURE, len(SCHEDULE_SECONDS), NOW, 0).state == "pending"
-    assert verdict(FAILURE, len(SCHEDULE_SECONDS) + 1, NOW, 0).state == "failed"
-
-
-def test_jitter_only_adds():
-    for attempts, seconds in enumerate(SCHEDULE_SECONDS, 1):
-        assert verdict(FAILURE, attempts, NOW, 0.5).wait_seconds == pytest.approx(1.1 * seconds)
-        assert verdict(FAILURE, attempts, NOW, 1).wait_seconds == pytest.approx(1.2 * seconds)
-
-
-def test_2xx_is_the_end_and_so_is_410():
-    assert verdict(Outcome(200), 1, NOW, 0).state == "delivered"
-    assert verdict(Outcome(410, "gone", "60"), 1, NOW, 0).state == "failed"
-
-
-def test_retry_after_puts_the_next_attempt_off_but_never_brings_it_near():
-    assert wait("120") == 120
-    assert wait(" 120 ") == 120
-    assert wait("1") == 5
-    assert wait("0") == 5
-    assert wait("60", attempts=5) == 30 * 60
-
-
-def test_retry_after_may_be_a_date():
-    assert wait(email.utils.formatdate(NOW + 90, usegmt=True)) == 90
-    assert wait(email.utils.formatdate(NOW - 90, usegmt=True)) == 5
-
-
-def test_retry_after_is_honoured_up_to_a_day():
-    assert wait(str(DAY)) == DAY
-    assert wait(str(DAY + 1)) == DAY
-    assert wait("9" * 1000) == DAY
-    assert wait(email.utils.formatdate(NOW + 400 * DAY, usegmt=True)) == DAY
-
-
-@pytest.mark.parametrize(
-    "nonsense", ["", "soon", "-5", "1.5", "5 s", "٣", "Thu, 99 Foo 2026 99:99:99 GMT", "²", "\x00"]
-)
-def test_a_retry_after_of_nonsense_means_nothing(nonsense):
-    assert wait(nonsense) == 5
-
-
-def line(host="a", check_seq=1):
-    return Line(check_seq, host, [1])
+def queue(host="a", check_seq=1):
+    return CheckQueue(check_seq, host, [1])
 
 
 def lanes_with(*hosts):
     lanes = Lanes()
     for number, host in enumerate(hosts):
-        lanes.add(line(host, number))
+        lanes.add(queue(host, number))
     return lanes
 
 
@@ -81,9 +18,9 @@ def take_all(lanes):
     return list(iter(lanes.take, None))
 
 
-def answered(lanes, *lines):
-    """Let lines be posted and answered at once."""
-    for one in lines:
+def answered(lanes, *queues):
+    """Let queues be posted and answered at once."""
+    for one in queues:
         lanes.add(one)
     for taken in take_all(lanes):
         lanes.done(taken, 0.1, answered=True)
@@ -97,31 +34,31 @@ def test_a_host_gets_three_posts_at_a_time_after_the_first_of_every_other():
 
 def test_a_host_gets_a_fourth_for_receivers_that_were_quick():
     lanes = Lanes()
-    answered(lanes, line("a", 1))
+    answered(lanes, queue("a", 1))
     for check_seq in (2, 3, 4, 5, 1):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
     assert {taken.check_seq for taken in take_all(lanes)} == {1, 2, 3, 4}
 
 
 def test_no_host_gets_a_fifth():
     lanes = Lanes()
     for check_seq in range(5):
-        answered(lanes, line("a", check_seq))
+        answered(lanes, queue("a", check_seq))
     for check_seq in range(5):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
     assert len(take_all(lanes)) == 4
 
 
 def test_receivers_that_were_slow_get_two_and_leave_room_for_the_others_of_their_host():
     lanes = Lanes()
     for check_seq in range(3):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
         lanes.done(lanes.take(), 5, answered=True)
     for check_seq in range(3):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
     assert [taken.check_seq for taken in take_all(lanes)] == [0, 1]
     for check_seq in (3, 4, 5):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
     (one,) = take_all(lanes)
     lanes.done(one, 0.1, answered=True)
     assert [taken.check_seq for taken in take_all(lanes)] == [4]
@@ -129,9 +66,9 @@ def test_receivers_that_were_slow_get_two_and_leave_room_for_the_others_of_their
 
 def test_quick_and_new_receivers_of_a_host_take_turns():
     lanes = Lanes()
-    answered(lanes, *(line("a", check_seq) for check_seq in range(3)))
+    answered(lanes, *(queue("a", check_seq) for check_seq in range(3)))
     for check_seq in (0, 1, 2, 10, 11, 12):
-        lanes.add(line("a", check_seq))
+        lanes.add(queue("a", check_seq))
     order = []
     for _ in range(6):
         taken = lanes.take()
@@ -142,14 +79,14 @@ def test_quick_and_new_receivers_of_a_host_take_turns():
 
 def test_a_slow_receiver_does_not_make_its_host_slow_again_and_again():
     lanes = Lanes()
-    lanes.add(line("a", 1))
+    lanes.add(queue("a", 1))
     lanes.done(lanes.take(), 10, answered=False)
-    answered(lanes, line("a", 2))
-    lanes.add(line("a", 1))
+    answered(lanes, queue("a", 2))
+    lanes.add(queue("a", 1))
     slow = lanes.take()
     assert slow.doubtful
     lanes.done(slow, 10, answered=False)
-    lanes.add(line("a", 2))
+    lanes.add(queue("a", 2))
     assert not lanes.take().doubtful
 
 
@@ -177,29 +114,29 @@ def test_slow_hosts_keep_to_a_lane_of_their_own():
     for taken in take_all(lanes):
         lanes.done(taken, 10, answered=False)
     for number, host in enumerate(hosts):
-        lanes.add(line(host, number))
+        lanes.add(queue(host, number))
     assert len(take_all(lanes)) == COURIERS // DOUBTFUL_SHARE
-    lanes.add(line("new", 9999))
+    lanes.add(queue("new", 9999))
     assert [taken.host for taken in take_all(lanes)] == ["new"]
 
 
 def test_that_lane_has_a_quarter_of_the_couriers():
     lanes = Lanes(couriers=8)
     for number in range(8):
-        lanes.add(line(str(number), number))
+        lanes.add(queue(str(number), number))
         lanes.done(lanes.take(), 10, answered=False)
-        lanes.add(line(str(number), number))
+        lanes.add(queue(str(number), number))
     assert len(take_all(lanes)) == 2
 
 
 def test_a_slow_host_that_answers_quickly_leaves_that_lane():
     lanes = lanes_with("a")
     lanes.done(lanes.take(), 10, answered=False)
-    lanes.add(line())
+    lanes.add(queue())
     again = lanes.take()
     assert again.doubtful
     lanes.done(again, 0.1, answered=True)
-    lanes.add(line())
+    lanes.add(queue())
     assert not lanes.take().doubtful
 
 
@@ -221,7 +158,7 @@ def test_nothing_is_remembered_of_quick_hosts_without_work():
 def test_only_so_many_receivers_are_remembered():
     lanes = Lanes()
     for check_seq in range(REMEMBERED + 1):
-        answered(lanes, line("a", check_seq))
+        answered(lanes, queue("a", check_seq))
     assert len(lanes._paces) == REMEMBERED
     assert 0 not in lanes._paces
 
@@ -229,6 +166,6 @@ def test_only_so_many_receivers_are_remembered():
 def test_only_so_many_slow_hosts_are_remembered():
     lanes = Lanes()
     for number in range(REMEMBERED + 1):
-        lanes.add(line(str(number), number))
+        lanes.add(queue(str(number), number))
         lanes.done(lanes.take(), 10, answered=False)
     assert len(lanes._hosts) == REMEMBERED

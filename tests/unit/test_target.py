@@ -1,4 +1,4 @@
-"""Where no webhook may go, judged at both doors: when a check is saved, and when an alert is sent."""
+"""Where no webhook may go, judged twice: when a check is saved, and when an alert is sent."""
 
 import ipaddress
 import socket
@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.target import parse
-from cardbeat.heartbeat.webhook import Sender, refused_url
+from cardbeat.heartbeat.target import parse, refused_url
+from cardbeat.heartbeat.webhook import Sender
 
 PRIVATE_URLS = """
 http://127.0.0.1/  http://127.1/  http://127.0.1/  http://127.255.255.254/  http://2130706433/  http://0x7f000001/
@@ -102,7 +102,7 @@ def no_connection(monkeypatch):
 
 
 @pytest.mark.parametrize("url", PRIVATE_URLS + BAD_URLS, ids=ascii)
-def test_a_hostile_url_is_refused_at_both_doors(url, no_connection):
+def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
     sentence = refused_url(url, allow_private=False)
     assert sentence is not None
     assert sentence.endswith(".")
