@@ -28,11 +28,7 @@ from cardbeat.database_file import (
     start_up_errors,
 )
 from cardbeat.errors import Unavailable
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process a data folder
-    fcntl = None  # type: ignore[assignment]
+from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
@@ -183,10 +179,7 @@ class Database:
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. `came_at` is when the first to wait for it came."""
-        if fcntl is None:
-            yield
-            return
-        while not self._lock_taken():
+        while not try_lock(self._lock_file):
             # Whoever holds it may be suspended, and for good.
             if time.monotonic() > came_at + BUSY_SECONDS:
                 raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
@@ -194,14 +187,7 @@ class Database:
         try:
             yield
         finally:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-
-    def _lock_taken(self) -> bool:
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+            unlock(self._lock_file)
 
 
 class _Job(Generic[T]):

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import signal
 import time
 from math import inf
 
@@ -25,6 +24,7 @@ from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
+from cardbeat.system import on_stop_signals
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
@@ -80,8 +80,7 @@ class Service:
 
         Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: self._stop())
+        on_stop_signals(lambda _number, _frame: self._stop())
         try:
             self.alerts.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)

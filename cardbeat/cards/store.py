@@ -14,6 +14,7 @@ from typing import NamedTuple
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.clock import Clock, wall_clock
+from cardbeat.system import remove, replace
 
 log = logging.getLogger(__name__)
 
@@ -122,10 +123,10 @@ class Store:
             with open(descriptor, "wb") as file:
                 file.write(data)
             _make_way(self.folder / name)
-            os.replace(temporary, self.folder / name)
+            replace(temporary, self.folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                remove(temporary)
             raise
 
     def _note_use(self, name: str) -> None:
@@ -251,7 +252,9 @@ def _read(path: Path) -> bytes:
 def _removed(path: Path) -> bool:
     """Whether the file is gone: one that can't be removed must not keep the others from it."""
     try:
-        path.unlink(missing_ok=True)
+        remove(path)
+    except FileNotFoundError:
+        return True
     except OSError as error:
         log.error("can't remove %s: %s", path, error.strerror)
         return False

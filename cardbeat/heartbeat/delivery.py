@@ -4,14 +4,12 @@ Whoever holds the lock file delivers. The system frees the lock with its process
 takes everything up at once, and two processes over one database never send the same alert side by side.
 """
 
-import fcntl
 import functools
 import heapq
 import itertools
 import logging
 import math
 import os
-import resource
 import threading
 import time
 from collections import Counter, deque
@@ -25,6 +23,7 @@ from cardbeat.heartbeat.courier import Courier, Report, host_of
 from cardbeat.heartbeat.lanes import COURIERS, Lanes, Line
 from cardbeat.heartbeat.outbox import Outbox, Pending
 from cardbeat.heartbeat.retries import RETRY_AFTER_SECONDS
+from cardbeat.system import descriptor_limit, try_lock
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +101,7 @@ class Delivery:
         return dict(self._totals)
 
     def _run(self) -> None:
-        while not _taken(self._lock_file) and self._pause(POLL_SECONDS):
+        while not try_lock(self._lock_file) and self._pause(POLL_SECONDS):
             pass
         while self._wait(self._idle_seconds()):
             time.sleep(GATHER_SECONDS)
@@ -289,14 +288,4 @@ def _start_small(work: Callable[[], None]) -> None:
 
 def _courier_limit() -> int:
     """Fewer than usual where descriptors are few: the clients and the database need most of them."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return COURIERS if soft == resource.RLIM_INFINITY else min(COURIERS, soft // 4)
-
-
-def _taken(lock_file: int) -> bool:
-    """Whether the lock is ours, or just became ours."""
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return descriptor_limit(4 * COURIERS) // 4
