@@ -3,7 +3,6 @@
 import argparse
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -37,6 +36,7 @@ from cardbeat.options import (
 )
 from cardbeat.output import say
 from cardbeat.patience import patience
+from cardbeat.system import keep_files_private, on_stop_signals
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -101,15 +101,14 @@ def serve(argv: Sequence[str]) -> int:
         stops.append(number)
         sys.exit(0)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave)
+    on_stop_signals(leave)
     _require_pillow()
     # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
     server = Server(Router(), config.host, config.port, config.http, config.trusted_proxies)
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
     # Keys' secrets, check ids and cards are for the owner's eyes.
-    os.umask(0o077)
+    keep_files_private()
     logging.Formatter.converter = time.gmtime
     stderr = logging.StreamHandler()
     stderr.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

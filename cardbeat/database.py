@@ -29,11 +29,7 @@ from cardbeat.database_file import (
 )
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process a data folder
-    fcntl = None  # type: ignore[assignment]
+from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
@@ -177,10 +173,7 @@ class Database:
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        if fcntl is None:
-            yield
-            return
-        while not self._lock_taken():
+        while not try_lock(self._lock_file):
             # The process that holds it may be suspended for ever.
             if time.monotonic() > came_at + BUSY_SECONDS:
                 raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
@@ -188,14 +181,7 @@ class Database:
         try:
             yield
         finally:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-
-    def _lock_taken(self) -> bool:
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+            unlock(self._lock_file)
 
 
 class _Job(Generic[T]):

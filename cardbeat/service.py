@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import signal
 import time
 from math import inf
 
@@ -28,6 +27,7 @@ from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
+from cardbeat.system import on_stop_signals, wake_on_signals
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.server import Server
 
@@ -88,14 +88,15 @@ class Service:
 
         Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: self._stop())
+        on_stop_signals(lambda _number, _frame: self._stop())
+        wake_on_signals(self.server.waker)
         try:
             self.delivery.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.sweep.start()
             self.server.serve_forever()
         finally:
+            wake_on_signals(None)
             self.close()
         log.info("stopped")
 

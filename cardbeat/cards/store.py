@@ -12,6 +12,7 @@ from pathlib import Path
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.clock import Clock, wall_clock
+from cardbeat.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
 
@@ -28,9 +29,6 @@ _TEMPORARY = ".tmp"
 
 Signature = tuple[int, int, int]
 """Tells one state of a file from another: its inode number, its size in bytes, its time of change in ns."""
-
-_READ_FLAGS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-"""A link is never a card, and a pipe that stands in a card's place must not hold up whoever opens it."""
 
 
 class Store:
@@ -81,12 +79,12 @@ class Store:
         What has left the memory is worth reading, and judging, again: `get` does.
         """
         try:
-            descriptor = os.open(self._prefix + name, _READ_FLAGS)
+            descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
             return None
         is_as_it_was = _signature(os.fstat(descriptor)) == signature
         # Within the minute it has not left the memory.
-        if is_as_it_was and (name in self._used or _is_in_memory(descriptor, signature[1])):
+        if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
             return descriptor
         os.close(descriptor)
@@ -95,7 +93,7 @@ class Store:
     def get(self, name: str) -> tuple[StoredCard, Signature] | None:
         """A stored card and the signature of its file, or None where there is no sound file of that name."""
         try:
-            descriptor = os.open(self._prefix + name, _READ_FLAGS)
+            descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
             return None
         try:
@@ -140,10 +138,10 @@ class Store:
                 file.flush()
                 signature = _signature(os.fstat(descriptor))
             _make_way(self.folder / name)
-            os.replace(temporary, self.folder / name)
+            replace(temporary, self.folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                remove(temporary)
             raise
         return signature
 
@@ -215,22 +213,12 @@ def _signature(status: os.stat_result) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _is_in_memory(descriptor: int, size: int) -> bool:
-    """Whether the last byte can be had without waiting for the disk, as far as the system tells."""
-    try:
-        os.preadv(descriptor, [bytearray(1)], size - 1, os.RWF_NOWAIT)
-    except BlockingIOError:
-        return False
-    except (AttributeError, OSError):
-        # Not every system or file system tells.
-        pass
-    return True
-
-
 def _removed(path: Path) -> bool:
     """Whether the file is gone: one that can't be removed must not keep the others from it."""
     try:
-        path.unlink(missing_ok=True)
+        remove(path)
+    except FileNotFoundError:
+        return True
     except OSError as error:
         log.error("can't remove %s: %s", path, error.strerror)
         return False

@@ -4,11 +4,9 @@ Whoever holds the lock file delivers. The system frees the lock with its process
 takes everything up at once, and two processes over one database never send the same alert at the same time.
 """
 
-import fcntl
 import logging
 import math
 import os
-import resource
 import threading
 import time
 from collections import Counter
@@ -23,6 +21,7 @@ from cardbeat.heartbeat.lanes import COURIERS, CheckQueue
 from cardbeat.heartbeat.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.schedule import Schedule
 from cardbeat.heartbeat.target import host_of
+from cardbeat.system import descriptor_limit, try_lock
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ class Delivery:
         return dict(self._totals)
 
     def _run(self) -> None:
-        while not _taken(self._lock_file) and self._pause(POLL_SECONDS):
+        while not try_lock(self._lock_file) and self._pause(POLL_SECONDS):
             pass
         while self._wait():
             time.sleep(GROUP_COMMIT_SECONDS)
@@ -185,14 +184,4 @@ def _wait_seconds(pending: Pending, now: float) -> float:
 
 def _courier_limit() -> int:
     """Fewer than usual where descriptors are few: the clients and the database need most of them."""
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return COURIERS if soft == resource.RLIM_INFINITY else min(COURIERS, soft // 4)
-
-
-def _taken(lock_file: int) -> bool:
-    """Whether the lock is ours, or just became ours."""
-    try:
-        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+    return descriptor_limit(4 * COURIERS) // 4

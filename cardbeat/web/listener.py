@@ -1,18 +1,19 @@
 """The listening socket, and how many clients the descriptors suffice for."""
 
-import contextlib
 import errno
 import os
-import resource
 import socket
 from typing import Any, Final
 
 from cardbeat.errors import StartupError
+from cardbeat.system import MOST_SOCKETS, descriptor_limit
 
 BACKLOG: Final = 1024
 MAX_CONNECTIONS: Final = 10_000
 RESERVED_DESCRIPTORS: Final = 128
 """For the database, fonts, stored cards and webhooks, which go on when connections are at their limit."""
+RESERVED_SOCKETS: Final = 2
+"""For the listener, and for the loop's own wake-up."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
@@ -54,12 +55,6 @@ def bind_failure(error: OSError, host: str, port: int) -> str:
 
 def connection_limit() -> int:
     """How many clients may be connected, after raising the limit of descriptors as far as useful and allowed."""
-    wanted = MAX_CONNECTIONS + RESERVED_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-            soft = allowed
-    descriptors = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
+    descriptors = descriptor_limit(MAX_CONNECTIONS + RESERVED_DESCRIPTORS)
+    limit = max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
+    return limit if MOST_SOCKETS is None else min(limit, MOST_SOCKETS - RESERVED_SOCKETS)

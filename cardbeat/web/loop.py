@@ -24,7 +24,8 @@ Call = Callable[[], None]
 class Loop:
     """Waits for sockets, and for what other threads want done, and calls back.
 
-    `now` is the monotonic time of the present turn, `date` the value of its `Date` headers (RFC 9110, 5.6.7).
+    `now` is the monotonic time of the present turn, `date` the value of its `Date` headers (RFC 9110, 5.6.7). A byte
+    sent through `waker` begins a turn.
     """
 
     def __init__(self) -> None:
@@ -32,8 +33,8 @@ class Loop:
         # Other threads append, the loop's thread pops: both are atomic.
         self._calls: deque[Call] = deque()
         self._is_woken = False
-        self._wakes, self._waker = socket.socketpair()
-        self._waker.setblocking(False)
+        self._wakes, self.waker = socket.socketpair()
+        self.waker.setblocking(False)
         self.watch(self._wakes, READ, self._run_calls)
         self._second = 0
         self.date = ""
@@ -54,7 +55,7 @@ class Loop:
             self._is_woken = True
             # Full or closed: then the loop is awake, or has ended.
             with contextlib.suppress(OSError):
-                self._waker.send(b"\0")
+                self.waker.send(b"\0")
 
     def turn(self, seconds: float | None) -> None:
         """Wait for something to be ready, for so long at most, and do what is to be done about it."""
@@ -68,7 +69,7 @@ class Loop:
 
     def close(self) -> None:
         self._poller.close()
-        self._waker.close()
+        self.waker.close()
         self._wakes.close()
 
     def _run_calls(self) -> None:

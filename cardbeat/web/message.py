@@ -91,11 +91,11 @@ class FileBody:
     def __len__(self) -> int:
         return self.length
 
-    def read(self, offset: int = 0) -> bytes:
-        """The bytes from `offset` on. Raises `OSError` if the file is shorter now."""
-        os.lseek(self.descriptor, offset, os.SEEK_SET)
-        data = os.read(self.descriptor, self.length - offset)
-        if len(data) < self.length - offset:
+    def read(self) -> bytes:
+        """Raises `OSError` if the file is shorter now."""
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        data = os.read(self.descriptor, self.length)
+        if len(data) < self.length:
             raise OSError("the file of a body is shorter than it was")
         return data
 

@@ -1,9 +1,10 @@
 """Which sockets are ready: by epoll, else by the best that the system has (kqueue, poll, select)."""
 
-import select
 import selectors
 from collections.abc import Callable
 from typing import Any, Final, Protocol
+
+from cardbeat import system
 
 READ: Final = 1
 WRITE: Final = 4
@@ -26,8 +27,8 @@ class Poller(Protocol):
 class EpollPoller:
     """Linux's own. Going through `selectors` would cost as much again as the kernel's answer."""
 
-    def __init__(self) -> None:
-        self._epoll: Any = select.epoll()
+    def __init__(self, epoll: Any) -> None:
+        self._epoll = epoll
         self._calls: dict[int, Call] = {}
 
     def watch(self, descriptor: int, events: int, call: Call) -> None:
@@ -72,4 +73,5 @@ class SelectorPoller:
 
 
 def make_poller() -> Poller:
-    return EpollPoller() if hasattr(select, "epoll") else SelectorPoller()
+    epoll = system.epoll()
+    return SelectorPoller() if epoll is None else EpollPoller(epoll)

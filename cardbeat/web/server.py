@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
+from cardbeat.system import claim_port
 from cardbeat.web.access import AccessLog
 from cardbeat.web.connection import Connection, Exchange
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
@@ -43,6 +44,8 @@ class Server(ThreadingHTTPServer):
     """
 
     request_queue_size = BACKLOG
+    allow_reuse_address = False
+    """What that stands for differs by system: see `claim_port`."""
 
     def __init__(
         self,
@@ -83,12 +86,18 @@ class Server(ThreadingHTTPServer):
         return f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
 
     @property
+    def waker(self) -> socket.socket:
+        """For `wake_on_signals`."""
+        return self._loop.waker
+
+    @property
     def connections(self) -> int:
         return len(self._exchange.phases)
 
     def server_bind(self) -> None:
         """Bind the socket, or take the one that systemd has bound and passed."""
         if self._passed is None:
+            claim_port(self.socket)
             TCPServer.server_bind(self)
         else:
             self.socket.close()

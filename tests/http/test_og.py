@@ -319,7 +319,7 @@ def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
 ) -> None:
     drawn = cards.card()
     cards.store.write_uses()
-    monkeypatch.setattr("cardbeat.cards.store.os.preadv", would_block)
+    monkeypatch.setattr("cardbeat.system.os.preadv", would_block)
     assert cards.at_once(cards.url()) is None
     again = cards.card()
     assert (again.headers["X-Cache"], again.body) == ("HIT", drawn.body)

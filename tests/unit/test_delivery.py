@@ -35,8 +35,8 @@ def check(mail):
 @pytest.fixture
 def lock_tries(monkeypatch):
     """What came of each try to take the lock, of whichever process."""
-    taken, tries = delivery._taken, []
-    monkeypatch.setattr(delivery, "_taken", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
+    taken, tries = delivery.try_lock, []
+    monkeypatch.setattr(delivery, "try_lock", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
     return tries
 
 
@@ -445,7 +445,7 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     ("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (resource.RLIM_INFINITY, COURIERS)]
 )
 def test_posts_use_a_quarter_of_few_descriptors(monkeypatch, descriptors, couriers):
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, resource.RLIM_INFINITY))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
     assert delivery._courier_limit() == couriers
 
 
