@@ -62,7 +62,7 @@ class Service:
             renderer = TimedRenderer(Fonts())
             self.cards = CardRoutes(keys, self.store, renderer, renders)
             answers = Answers()
-            server.observe = answers.observe
+            server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
                     keys,
@@ -89,7 +89,7 @@ class Service:
         Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
         """
         on_stop_signals(lambda _number, _frame: self._stop())
-        wake_on_signals(self.server.waker)
+        wake_on_signals(self.server.loop.waker)
         try:
             self.delivery.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)

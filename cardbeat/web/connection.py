@@ -8,28 +8,25 @@ request begins, or ends: lingering, for the client to see an answer that was sen
 
 import contextlib
 import logging
-import secrets
 import socket
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import count
 from math import inf
 from typing import Final
 
-from cardbeat.config import HttpLimits, Network
+from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.later import Later
-from cardbeat.web.forwarded import client_address, is_trusted, parse_address
+from cardbeat.web.exchange import Exchange
+from cardbeat.web.forwarded import is_trusted, parse_address
 from cardbeat.web.loop import Loop
-from cardbeat.web.message import Answered, FileBody, Request, Response
-from cardbeat.web.poller import READ, WRITE
+from cardbeat.web.message import FileBody, Request, Response
+from cardbeat.web.phase import Phase
+from cardbeat.web.poller import WRITE
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Router
 from cardbeat.web.sending import send
-from cardbeat.web.wire import CONTINUE, response_head
-from cardbeat.web.workers import Workers
+from cardbeat.web.wire import CONTINUE
 
 log = logging.getLogger(__name__)
 
@@ -38,47 +35,12 @@ RECEIVE_BYTES: Final = 16 * 1024
 Step = Callable[["Connection"], None]
 
 
-class Phase:
-    """The connections that wait for the same thing.
-
-    All members may wait equally long, so they stand in the order in which their time runs out. `ready` is what to do
-    once one of the `events` has come, `expired` once the time is up; with `events` None a member goes on being woken
-    for what it was woken for before.
-    """
-
-    __slots__ = ("_deadlines", "events", "expired", "ready", "seconds")
-
-    def __init__(self, seconds: float, ready: Step, expired: Step, events: int | None = READ) -> None:
-        self.seconds = seconds
-        self.ready = ready
-        self.expired = expired
-        self.events = events
-        self._deadlines: OrderedDict[Connection, float] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._deadlines)
-
-    def add(self, connection: "Connection", now: float) -> None:
-        """Take in a connection, or give a member all of its time again."""
-        self._deadlines[connection] = now + self.seconds
-        self._deadlines.move_to_end(connection)
-
-    def discard(self, connection: "Connection") -> None:
-        del self._deadlines[connection]
-
-    def overdue(self, now: float = inf) -> Iterator["Connection"]:
-        """The members whose time is up, longest ago first; each must leave before the next is asked for."""
-        while self._deadlines:
-            connection, deadline = next(iter(self._deadlines.items()))
-            if deadline > now:
-                return
-            yield connection
-
-
 class Phases:
-    """All open connections, each in its phase."""
+    """All open connections of a server, each in its phase. `are_ending` lets each end with its next answer."""
 
     def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self.are_ending = False
         self.new = Phase(limits.header_seconds, Connection.read, Connection.time_out, events=None)
         self.header = Phase(limits.header_seconds, Connection.read, Connection.time_out)
         self.body = Phase(limits.body_seconds, Connection.read, Connection.time_out)
@@ -120,48 +82,33 @@ class Phases:
                 connection.close()
 
 
-class Exchange:
-    """What all connections of a server share: how requests become answers, and who is told of them.
-
-    Only the loop's thread uses it. `answered` is what was answered in the present turn of the loop.
-    """
-
-    def __init__(
-        self, loop: Loop, router: Router, workers: Workers, limits: HttpLimits, trusted_proxies: Sequence[Network]
-    ) -> None:
-        self.loop = loop
-        self.router = router
-        self.workers = workers
-        self.limits = limits
-        self.trusted_proxies = trusted_proxies
-        self.phases = Phases(limits)
-        self.answered: list[Answered] = []
-        self.is_stopping = False
-        self.request_ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))
-
-    def begin(self, request: Request) -> Response | Later[Response]:
-        """The answer to a request, at once or later."""
-        try:
-            route = self.router.find(request)
-            if route.in_loop:
-                return route.handler(request)
-        except Exception as error:
-            return self.router.refuse(request, error)
-        return self.workers.submit(partial(self.router.handle, request))
-
-
 class Connection:
     """One client's socket, and how far its request or its answer has come. `peer` is the client's address."""
 
-    __slots__ = ("_exchange", "_is_trusted", "_peer", "_phase", "_reader", "_socket", "_then", "_unsent", "_watched")
+    __slots__ = (
+        "_exchange",
+        "_is_trusted",
+        "_loop",
+        "_peer",
+        "_phase",
+        "_phases",
+        "_reader",
+        "_socket",
+        "_then",
+        "_unsent",
+        "_watched",
+    )
 
-    def __init__(self, client: socket.socket, peer: str, exchange: Exchange) -> None:
+    def __init__(self, client: socket.socket, peer: str, loop: Loop, phases: Phases, exchange: Exchange) -> None:
         self._socket = client
-        self._exchange = exchange
         self._peer = peer
-        self._is_trusted = bool(exchange.trusted_proxies) and is_trusted(parse_address(peer), exchange.trusted_proxies)
-        self._reader = Reader(exchange.limits, exchange.router.ignores_body)
-        self._phase: Phase | None = None
+        self._loop = loop
+        self._phases = phases
+        self._exchange = exchange
+        proxies = exchange.trusted_proxies
+        self._is_trusted = bool(proxies) and is_trusted(parse_address(peer), proxies)
+        self._reader = Reader(phases.limits, exchange.router.ignores_body)
+        self._phase: Phase[Connection] | None = None
         """None once it is closed."""
         self._unsent: memoryview | None = None
         self._then: Step = Connection.close
@@ -170,7 +117,7 @@ class Connection:
 
     def start(self) -> None:
         """Begin to serve the client. Its request has often come already: reading at once spares it the poller."""
-        self._enter(self._exchange.phases.new)
+        self._enter(self._phases.new)
         self.do(Connection.read)
 
     def do(self, step: Step) -> None:
@@ -227,22 +174,25 @@ class Connection:
         if self._phase:
             self.do(self._phase.ready)
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: Phase["Connection"]) -> None:
         if phase is not self._phase:
             if self._phase:
                 self._phase.discard(self)
             self._phase = phase
             if phase.events is not None:
                 self._watch(phase.events)
-        phase.add(self, self._exchange.loop.now)
+        phase.add(self, self._loop.now)
 
     def _watch(self, events: int) -> None:
         if events != self._watched:
-            self._exchange.loop.watch(self._socket, events, self._ready)
+            self._loop.watch(self._socket, events, self._ready)
             self._watched = events
 
-    def _serve(self, *, answered: bool) -> None:
-        """Answer the requests that are whole, in turn, as far as that goes without waiting."""
+    def _serve(self, *, answered: bool = True) -> None:
+        """Answer the requests that are whole, in turn, as far as that goes without waiting.
+
+        `answered` tells whether the connection has had an answer since it last began to wait.
+        """
         while True:
             try:
                 request = self._reader.next()
@@ -250,26 +200,18 @@ class Connection:
                 return self._refuse(refusal)
             if request is None:
                 return self._await(answered=answered)
-            self._identify(request)
+            self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
             answer = self._exchange.begin(request)
             if isinstance(answer, Later):
-                self._enter(self._exchange.phases.working)
+                self._enter(self._phases.working)
                 return answer.then(partial(self._hand_back, request))
             if not self._answer(request, answer):
                 return None
             answered = True
 
-    def _identify(self, request: Request) -> None:
-        exchange = self._exchange
-        request.received_at = exchange.loop.now
-        request.id = next(exchange.request_ids)
-        request.client = self._peer
-        if self._is_trusted:
-            request.client = client_address(self._peer, request.headers, exchange.trusted_proxies)
-
     def _await(self, *, answered: bool) -> None:
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
-        reader, phases = self._reader, self._exchange.phases
+        reader, phases = self._reader, self._phases
         if answered and not reader.has_part:
             return self._enter(phases.idle)
         phase = phases.body if reader.in_body else phases.header
@@ -282,56 +224,39 @@ class Connection:
 
     def _hand_back(self, request: Request, answer: Later[Response]) -> None:
         """In the thread that has made the answer: give it to the one that owns the connection."""
-        self._exchange.loop.call_soon(partial(self.do, lambda _: self._resume(request, answer)))
+        self._loop.call_soon(partial(self.do, lambda _: self._resume(request, answer)))
 
     def _resume(self, request: Request, answer: Later[Response]) -> None:
-        try:
-            response = answer.result()
-        except Exception as error:
-            response = self._exchange.router.refuse(request, error)
-        if self._answer(request, response):
-            self._serve(answered=True)
+        if self._answer(request, self._exchange.finish(request, answer)):
+            self._serve()
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
         request = Request("-", "-", "-")
-        self._identify(request)
+        self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
         self._reader.keep_alive = False
         self._answer(request, Response.refusal(refusal))
 
     def _answer(self, request: Request, response: Response) -> bool:
         """Send and note an answer. Whether the connection is ready for its next request at once."""
-        exchange = self._exchange
-        keep_alive = self._reader.keep_alive and not exchange.is_stopping
-        head, response = self._head(request, response, keep_alive)
+        keep_alive = self._reader.keep_alive and not self._phases.are_ending
+        head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
         try:
             self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
         finally:
-            exchange.answered.append((request, response, time.monotonic() - request.received_at))
+            self._exchange.note(request, response, time.monotonic() - request.received_at)
             if isinstance(body, FileBody):
                 body.close()
         if keep_alive and not self._unsent:
             return True
-        then = Connection._next if keep_alive else Connection._end
+        then = Connection._serve if keep_alive else Connection._end
         if self._unsent:
             self._then = then
-            self._enter(exchange.phases.writing)
+            self._enter(self._phases.writing)
         else:
             then(self)
         return False
-
-    def _head(self, request: Request, response: Response, keep_alive: bool) -> tuple[bytes, Response]:
-        """The head of an answer; also the answer, which is another one if this one can't be written."""
-        date, router = self._exchange.loop.date, self._exchange.router
-        try:
-            return response_head(response, request.id, date, keep_alive), response
-        except Exception as error:
-            response = router.refuse(request, error)
-            return response_head(response, request.id, date, keep_alive), response
-
-    def _next(self) -> None:
-        self._serve(answered=True)
 
     def _end(self) -> None:
         """End a connection whose last answer is sent: at once, but not over bytes that nobody has read.
@@ -340,7 +265,7 @@ class Connection:
         """
         if self._reader.has_part or _has_unread(self._socket):
             self._socket.shutdown(socket.SHUT_WR)
-            self._enter(self._exchange.phases.lingering)
+            self._enter(self._phases.lingering)
         else:
             self.close()
 

@@ -6,7 +6,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from socketserver import TCPServer
@@ -15,19 +15,15 @@ from typing import Any, Final
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
 from cardbeat.system import claim_port
-from cardbeat.web.access import AccessLog
-from cardbeat.web.connection import Connection, Exchange
+from cardbeat.web.connection import Connection, Phases
+from cardbeat.web.exchange import Exchange
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import Loop
-from cardbeat.web.message import Answered
 from cardbeat.web.poller import READ
 from cardbeat.web.router import Router
 from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
-
-Observer = Callable[[Sequence[Answered]], None]
-"""Told of answers, those of a turn of the loop together."""
 
 ACCEPT_AT_ONCE: Final = 64
 ACCEPT_PAUSE_SECONDS: Final = 0.1
@@ -59,7 +55,6 @@ class Server(ThreadingHTTPServer):
         max_connections: int | None = None,
     ) -> None:
         self.router = router
-        self.observe: Observer | None = None
         self._limits = limits
         self._max_connections = max_connections or connection_limit()
         self._passed = passed_socket()
@@ -69,11 +64,11 @@ class Server(ThreadingHTTPServer):
             super().__init__(address or (host, port), BaseHTTPRequestHandler)
         except OSError as error:
             raise StartupError(bind_failure(error, host, port)) from None
-        self._loop = Loop()
+        self.loop = Loop()
         self._workers = Workers(workers)
-        self._exchange = Exchange(self._loop, router, self._workers, limits, trusted_proxies)
-        self._access = AccessLog()
-        self._checked_at = self._loop.now
+        self._phases = Phases(limits)
+        self.exchange = Exchange(router, self._workers, trusted_proxies)
+        self._checked_at = self.loop.now
         self._accept_again_at = inf
         self._is_accepting = False
         # Written by `stop`, in any thread, once; read by the loop's.
@@ -86,13 +81,8 @@ class Server(ThreadingHTTPServer):
         return f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
 
     @property
-    def waker(self) -> socket.socket:
-        """For `wake_on_signals`."""
-        return self._loop.waker
-
-    @property
     def connections(self) -> int:
-        return len(self._exchange.phases)
+        return len(self._phases)
 
     def server_bind(self) -> None:
         """Bind the socket, or take the one that systemd has bound and passed."""
@@ -120,27 +110,28 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a client from here on, beside all others."""
-        Connection(request, client_address[0].removeprefix("::ffff:"), self._exchange).start()
+        peer = client_address[0].removeprefix("::ffff:")
+        Connection(request, peer, self.loop, self._phases, self.exchange).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.exception("a client could not be served")
 
     def service_actions(self) -> None:
         """What is due after each turn of the loop."""
-        now = self._loop.now
+        now = self.loop.now
         if now - self._checked_at >= TICK_SECONDS:
             self._checked_at = now
-            self._exchange.phases.expire(now)
+            self._phases.expire(now)
         if self._accept_again_at <= now:
             self._set_accepting(True)
-        self._note_answers()
+        self.exchange.tell()
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
         # This thread asks for the interpreter anew after each call into the kernel: at the usual 5 ms a handler that
         # computes would slow every answer beside it down to that.
         sys.setswitchinterval(SWITCH_SECONDS)
-        self._access.start()
+        self.exchange.access_log.start()
         self._set_accepting(True)
         try:
             while self._stop_by == inf:
@@ -149,10 +140,10 @@ class Server(ThreadingHTTPServer):
                 self._turn(None if is_idle else poll_interval)
             self._finish(poll_interval)
         finally:
-            self._exchange.phases.close_all()
-            self._note_answers()
+            self._phases.close_all()
+            self.exchange.tell()
             self._workers.stop()
-            self._access.stop()
+            self.exchange.access_log.stop()
             self.server_close()
             self._has_ended.set()
 
@@ -160,7 +151,7 @@ class Server(ThreadingHTTPServer):
         """Let `serve_forever` finish what runs and return. Safe in any thread and in a signal handler."""
         if self._stop_by == inf:
             self._stop_by = time.monotonic() + self._limits.stop_seconds
-            self._loop.wake()
+            self.loop.wake()
 
     def shutdown(self) -> None:
         """Stop, and wait until serving has ended: from another thread than the one that serves."""
@@ -170,35 +161,35 @@ class Server(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Let go of the port and of what serving would have needed, whether it has served or not."""
         super().server_close()
-        if hasattr(self, "_loop"):
-            self._loop.close()
+        if hasattr(self, "loop"):
+            self.loop.close()
 
     def _turn(self, seconds: float | None) -> None:
-        self._loop.turn(seconds)
+        self.loop.turn(seconds)
         self.service_actions()
 
     def _finish(self, poll_interval: float) -> None:
         """Take nobody in any more, and go on until nobody is left to be answered or the time is up."""
-        exchange = self._exchange
-        exchange.is_stopping = True
+        phases = self._phases
+        phases.are_ending = True
         self._set_accepting(False)
         self.socket.close()
         # Requests that have come are answered.
         self._turn(0)
-        exchange.phases.close_unasked()
-        while self.connections and self._loop.now < self._stop_by:
+        phases.close_unasked()
+        while self.connections and self.loop.now < self._stop_by:
             self._turn(poll_interval)
-            exchange.phases.close_unasked()
+            phases.close_unasked()
 
     def _set_accepting(self, is_accepting: bool) -> None:
         if is_accepting != self._is_accepting:
-            self._loop.watch(self.socket, READ if is_accepting else 0, self._accept)
+            self.loop.watch(self.socket, READ if is_accepting else 0, self._accept)
             self._is_accepting = is_accepting
         self._accept_again_at = inf
 
     def _accept(self) -> None:
         """Take in the clients that wait; at the limit of connections each closes the one that has idled longest."""
-        phases = self._exchange.phases
+        phases = self._phases
         for _ in range(ACCEPT_AT_ONCE):
             is_full = len(phases) >= self._max_connections
             if is_full and not phases.can_give_way():
@@ -226,13 +217,4 @@ class Server(ThreadingHTTPServer):
     def _pause_accepting(self) -> None:
         """Leave new clients in the kernel's queue for a moment: asking again at once would only burn the CPU."""
         self._set_accepting(False)
-        self._accept_again_at = self._loop.now + ACCEPT_PAUSE_SECONDS
-
-    def _note_answers(self) -> None:
-        """Log and count what was answered, in one go: between two answers it would take several times as long."""
-        answered = self._exchange.answered
-        if answered:
-            self._access.note(answered)
-            if self.observe:
-                self.observe(answered)
-            answered.clear()
+        self._accept_again_at = self.loop.now + ACCEPT_PAUSE_SECONDS

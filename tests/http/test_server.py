@@ -323,7 +323,7 @@ def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(start: 
 def test_an_answer_is_noted_though_its_client_has_left(start: Start, site: Site) -> None:
     server = start()
     noted: list[object] = []
-    server.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server.exchange.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
     with Client(server, get(line=b"GET /held HTTP/1.1")) as client:
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -361,7 +361,7 @@ def test_a_stop_leaves_time_for_a_body_and_an_answer_under_way(start: Start) -> 
         Client(server, post(b"Content-Length: 4", body=b"bo")) as sending,
         Client(server, get()[:-1]) as dropped,
     ):
-        phases = server._exchange.phases
+        phases = server._phases
         wait_until(lambda: len(phases.writing) and len(phases.body) and len(phases.header))
         server.stop()
         assert dropped.rest() == b""
@@ -437,7 +437,7 @@ def test_every_request_is_logged_without_its_secrets(start: Start, caplog: pytes
 def test_answers_are_observed(start: Start) -> None:
     seen: list[tuple[str, str | None, int]] = []
     server = start()
-    server.observe = lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server.exchange.observe = lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
     with Client(server, get(line=b"GET /checks/7 HTTP/1.1") + get(line=b"GET /no HTTP/1.1") + b"\n") as client:
         assert [client.answer()[0] for _ in range(3)] == [200, 404, 400]
     wait_until(lambda: len(seen) == 3)
