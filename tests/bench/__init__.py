@@ -1,4 +1,4 @@
-"""Benchmarks, each run as `python -m tests.bench.NAME` from the top of the tree; `--help` says what each needs.
+"""Benchmarks, each run as `python -m tests.bench.NAME` from the top of the tree; `--help` says what it measures.
 
 Those marked * start our server and take `--tree DIR` and, but for `kills`, `--beside DIR`: another checkout, measured
 in the same run. Nothing here is collected by pytest, and no bench fails because a machine is slow.

@@ -105,6 +105,7 @@ def slowhttptest(server: Server, mode: str) -> Figures:
     return {
         **probe.figures(f"slow {mode}, others"),
         f"slow {mode}: MiB more": grown / MIB,
+        f"slow {mode}: times it looked": len(said),
         f"slow {mode}: unavailable in its eyes": sum("YES" not in word for word in said),
     }
 
