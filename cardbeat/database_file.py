@@ -1,4 +1,4 @@
-"""The database file on disk: created, checked, brought up to date, copied. Nothing here is part of serving."""
+"""The database file on disk: created, checked, brought up to date, connected to and copied."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def back_up(folder: Path, target: Path) -> None:
     check(source_path)
     try:
         place = _place_for_backup(source_path, target)
-        # Not named after the target, whose name may be as long as a name can be, and nobody else's to look into.
+        # In a folder that only this user can look into; a name made from the target's could be too long.
         with tempfile.TemporaryDirectory(prefix=".cardbeat-", dir=place.parent) as folder_beside:
             partial = Path(folder_beside, "copy")
             partial.touch(0o600)
@@ -67,7 +67,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what is there, or what the link there refers to."""
+    """The status of what is there, links followed; None where nothing is."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -79,7 +79,7 @@ def _copy(source_path: Path, partial: Path, target: Path) -> None:
         try:
             with contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy:
                 source.backup(copy)
-                # Out of WAL mode the backup is one file, with nothing beside it to forget.
+                # Without WAL mode the backup is one file, and nothing beside it has to be copied along.
                 copy.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
             raise StartupError(f"can't copy {source_path} to {target}: {error}") from None

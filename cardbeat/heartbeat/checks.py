@@ -97,16 +97,16 @@ class Checks:
         self._database.write(lambda connection: _delete(connection, key_id, check_id, version))
 
     def ping(self, check_id: str) -> PingResult:
-        """Record a ping. An overdue check is on time again, which nothing else brings about, and its recovery alert
-        is recorded. Raises `NotFound`.
-        """
+        """Record a ping. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
         return self.ping_later(check_id).wait()
 
     def ping_later(self, check_id: str) -> Later[PingResult]:
         """As `ping`, without waiting."""
-        return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(self._tell_recovery)
+        return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(
+            self._wake_if_recovered
+        )
 
-    def _tell_recovery(self, pinged: PingResult) -> PingResult:
+    def _wake_if_recovered(self, pinged: PingResult) -> PingResult:
         if pinged.recovered:
             self._delivery.wake()
         return pinged
