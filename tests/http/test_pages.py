@@ -1,4 +1,4 @@
-"""The pages and their files (CONTRACT 6), without a socket."""
+"""The pages and their files, without a socket."""
 
 import re
 from importlib import resources
