@@ -105,8 +105,8 @@ class CardRoutes:
         finally:
             body.close()
 
-    def _renew(self, key_hash: bytes) -> None:
-        self._readers.submit(self._keys.find_by_hash, key_hash)
+    def _renew(self) -> None:
+        self._readers.submit(self._keys.renew)
 
     def _respond(self, request: Request, name: str, found: Found) -> Response:
         card = found.card

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -25,6 +26,10 @@ LEFT_OVER_SECONDS = 60
 WRITE_USES_SECONDS = 60
 
 _TEMPORARY = ".tmp"
+_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
+"""The shape of a `RENDERER_VERSION`."""
+_CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")
+"""The name of a card's file, finished or not."""
 
 
 Signature = tuple[int, int, int]
@@ -166,11 +171,11 @@ class Store:
                 log.error("can't tidy %s: %s", self.folder, error.strerror)
 
     def _remove_other_versions(self) -> None:
-        """What older renderers drew is never asked for again."""
+        """What older renderers drew is never asked for again. Whatever else stands there is not ours to remove."""
         with contextlib.suppress(OSError):
             for other in self.folder.parent.iterdir():
-                if other != self.folder and other.is_dir():
-                    shutil.rmtree(other, ignore_errors=True)
+                if other != self.folder and _VERSION.fullmatch(other.name) and not other.is_symlink():
+                    _remove_cards(other)
 
     def _trim(self) -> None:
         """Count what is there, and remove the least recently used until there is room."""
@@ -211,6 +216,15 @@ class Store:
 
 def _signature(status: os.stat_result) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _remove_cards(folder: Path) -> None:
+    """The cards in a folder, and it with them if it holds nothing else."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _CARD.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                _removed(path)
+        folder.rmdir()
 
 
 def _removed(path: Path) -> bool:

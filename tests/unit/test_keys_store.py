@@ -41,32 +41,62 @@ def test_a_key_revoked_while_it_is_read_is_not_kept(
             yield connection
         keys.revoke(issued.key.id)
 
+    keys.renew()
     with monkeypatch.context() as patch:
         patch.setattr(database, "read", read_before_the_revocation)
         assert keys.find(issued.value)
     assert keys.find(issued.value) is None
 
 
-def test_a_key_that_is_asked_for_often_is_looked_up_again_in_time_by_one(keys: Keys, monotonic: FakeClock) -> None:
-    value, renewed = keys.issue().value, []
-    digest = hash_of(value)
+def test_the_cache_is_looked_at_anew_in_time_by_one_and_for_all_keys(keys: Keys, monotonic: FakeClock) -> None:
+    asked_often, asked_once = keys.issue().value, keys.issue().value
+    renewals = []
 
-    def ask(count: int) -> list[bool]:
-        return [keys.find_cached(digest, renewed.append) is not None for _ in range(count)]
+    def ask(value: str = asked_often, count: int = 3) -> list[bool]:
+        return [keys.find_cached(hash_of(value), lambda: renewals.append(1)) is not None for _ in range(count)]
 
-    assert ask(1) == [False]
-    assert keys.find(value)
-    assert ask(3) == [True] * 3
-    assert renewed == []
-    monotonic.advance(CACHE_SECONDS * 0.6)
-    assert ask(3) == [True] * 3
-    assert renewed == [digest]
-    assert keys.find(value)
-    monotonic.advance(CACHE_SECONDS * 0.6)
-    assert ask(3) == [True] * 3
-    assert renewed == [digest] * 2
-    monotonic.advance(CACHE_SECONDS * 0.6)
-    assert ask(3) == [False] * 3
+    assert ask() == [False] * 3
+    assert keys.find(asked_often)
+    assert keys.find(asked_once)
+    assert ask() == [True] * 3
+    for round_ in range(1, 4):
+        monotonic.advance(CACHE_SECONDS * 0.6)
+        assert ask() == [True] * 3
+        assert len(renewals) == round_
+        keys.renew()
+    assert ask(asked_once) == [True] * 3
+    monotonic.advance(CACHE_SECONDS)
+    assert ask() == [False] * 3
+
+
+def test_a_change_elsewhere_empties_the_cache_when_it_is_renewed(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
+    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    assert elsewhere.find(issued.value)
+    keys.set_tier(issued.key.id, "unlimited")
+    elsewhere.renew()
+    assert elsewhere.find_cached(hash_of(issued.value), lambda: None) is None
+    assert elsewhere.find(issued.value).limits == UNLIMITED
+
+
+def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued, read = keys.issue(), database.read
+    assert keys.find(issued.value)
+
+    @contextlib.contextmanager
+    def read_before_the_revocation() -> Iterator[Connection]:
+        with read() as connection:
+            yield connection
+        keys.revoke(issued.key.id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "read", read_before_the_revocation)
+        keys.renew()
+    assert keys.find_cached(hash_of(issued.value), lambda: None) is None
+    assert keys.find(issued.value) is None
 
 
 def test_another_tier_counts_at_once(keys: Keys) -> None:
@@ -83,7 +113,7 @@ def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
     issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
     assert elsewhere.find(issued.value)
     change(keys, issued.key)
-    assert elsewhere.find_cached(hash_of(issued.value), lambda _: None) is None
+    assert elsewhere.find_cached(hash_of(issued.value), lambda: None) is None
     assert elsewhere.find(issued.value) is None
 
 

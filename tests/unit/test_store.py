@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, file_name, seal, unseal
 from cardbeat.cards.store import MAX_FILE_BYTES, Store
 
@@ -238,18 +239,45 @@ def test_what_was_used_when_survives_a_restart(tmp_path: Path, clock) -> None:
     assert not second.get(names[1])
 
 
+OLD_VERSION = "0123456789ab-raqm"
+
+
 def test_old_versions_and_old_temporary_files_are_removed(tmp_path: Path) -> None:
-    old, now = tmp_path / "v0", tmp_path / "v1"
+    old, now = tmp_path / OLD_VERSION, tmp_path / "v1"
     for folder in (old, now):
         folder.mkdir()
         (folder / NAME).write_bytes(b"x")
-    abandoned, fresh = now / "abandoned.tmp", now / "fresh.tmp"
-    abandoned.write_bytes(b"x")
-    fresh.write_bytes(b"x")
-    os.utime(abandoned, (1, 1))
+        (folder / "abandoned.tmp").write_bytes(b"x")
+        os.utime(folder / "abandoned.tmp", (1, 1))
+    (now / "fresh.tmp").write_bytes(b"x")
     store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not old.exists() and not abandoned.exists())
-    assert fresh.exists()
+    assert eventually(lambda: not old.exists() and not (now / "abandoned.tmp").exists())
+    assert (now / "fresh.tmp").exists()
+    store.close()
+
+
+def test_what_is_not_ours_beside_the_cards_is_kept(tmp_path: Path) -> None:
+    kept = [
+        tmp_path / "photos" / NAME,
+        tmp_path / OLD_VERSION / "holiday.png",
+        tmp_path / OLD_VERSION / "folder" / NAME,
+        tmp_path / "elsewhere" / NAME,
+    ]
+    for path in kept:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (tmp_path / OLD_VERSION / NAME).write_bytes(b"x")
+    (tmp_path / "fedcba987654-basic").symlink_to(tmp_path / "elsewhere")
+    store = Store(tmp_path, 1_000_000, "v1")
+    assert eventually(lambda: not (tmp_path / OLD_VERSION / NAME).exists())
+    store.close()
+    assert all(path.read_bytes() == b"x" for path in kept)
+
+
+def test_the_present_version_has_the_shape_by_which_an_old_one_is_known(tmp_path: Path) -> None:
+    (tmp_path / RENDERER_VERSION).mkdir()
+    store = Store(tmp_path, 1_000_000, "v1")
+    assert eventually(lambda: not (tmp_path / RENDERER_VERSION).exists())
     store.close()
 
 
