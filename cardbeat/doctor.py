@@ -1,4 +1,4 @@
-"""The command `doctor`: looks at this host and says what to do about what is wrong."""
+"""The command `doctor`: looks at this host and says what to do about what is wrong (CONTRACT 5)."""
 
 import contextlib
 import os
