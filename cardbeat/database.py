@@ -130,7 +130,7 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                job.committed.settle(job.outcome)
+                job.tell()
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
@@ -196,10 +196,11 @@ class _Job(Generic[T]):
         self.result: T
         self.error: BaseException | None = None
 
-    def outcome(self) -> T:
-        if self.error is not None:
-            raise self.error
-        return self.result
+    def tell(self) -> None:
+        if self.error is None:
+            self.committed.succeed(self.result)
+        else:
+            self.committed.fail(self.error)
 
 
 @contextlib.contextmanager

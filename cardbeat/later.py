@@ -32,6 +32,9 @@ class Later(Generic[T]):
         for callback in callbacks:
             callback(self)
 
+    def succeed(self, result: T) -> None:
+        self.settle(lambda: result)
+
     def run(self, work: Callable[[], T]) -> None:
         """Do the work now, in this thread, and settle with what comes of it."""
         try:
@@ -39,9 +42,9 @@ class Later(Generic[T]):
         except Exception as error:
             self.fail(error)
         else:
-            self.settle(lambda: result)
+            self.succeed(result)
 
-    def fail(self, error: Exception) -> None:
+    def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
     def then(self, callback: Callable[["Later[T]"], None]) -> None:
@@ -73,5 +76,5 @@ class Later(Generic[T]):
         return self.result()
 
 
-def _raise(error: Exception) -> NoReturn:
+def _raise(error: BaseException) -> NoReturn:
     raise error

@@ -178,20 +178,16 @@ def send_together(client: socket.socket, parts: Sequence[bytes | memoryview]) ->
     return client.send(b"".join(parts))
 
 
-def send_file(client: socket.socket, head: bytes, descriptor: int, count: int) -> int | None:
-    """Send a head and, without reading it, an open file; how many bytes the system took, None where it can't do that.
+if sys.platform == "linux":
+    MORE_FOLLOWS: Final = socket.MSG_MORE
+    sendfile: Callable[[int, int, int, int], int] | None = os.sendfile
+else:
+    MORE_FOLLOWS: Final = 0
+    sendfile: Callable[[int, int, int, int], int] | None = None
+"""To send a head and a file behind it without reading that, where both can go together.
 
-    Raises `OSError` for a client that is gone or takes nothing now.
-    """
-    if sys.platform != "linux":
-        # macOS has sendfile, and no way to hold the head back until the file follows.
-        return None
-    sent = client.send(head, socket.MSG_MORE)
-    if sent == len(head):
-        # Whatever is wrong: the rest goes another way, and fails there if it must.
-        with contextlib.suppress(OSError):
-            sent += os.sendfile(client.fileno(), descriptor, 0, count)
-    return sent
+macOS has a sendfile too, and no way to hold the head back until the file follows.
+"""
 
 
 def is_in_memory(descriptor: int, count: int) -> bool:

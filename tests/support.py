@@ -1,6 +1,7 @@
 """What tests are made with: a clock that only they move, and the application without a socket."""
 
 import json
+import os
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -78,7 +79,7 @@ def taken(response: Response) -> Response:
     body, headers = response.body, dict(response.headers)
     if isinstance(body, FileBody):
         body = body.read()
-        response.body.close()
+        os.close(response.body.descriptor)
     for line in response.lines.decode("latin-1").split("\r\n")[:-2]:
         name, _, value = line.partition(": ")
         headers[name] = value

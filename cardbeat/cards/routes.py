@@ -1,23 +1,22 @@
 """`GET /og`: a card's image, and `GET /robots.txt`."""
 
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import NamedTuple
 
-from cardbeat.cards.index import CardIndex, Entry
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
-from cardbeat.cards.seal import StoredCard, file_name, seal
+from cardbeat.cards.seal import StoredCard, seal
 from cardbeat.cards.single_flight import SingleFlight
-from cardbeat.cards.store import Signature, Store
+from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
 from cardbeat.later import Later
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.router import Route
-from cardbeat.web.wire import header_lines
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
@@ -77,16 +76,17 @@ class CardRoutes:
 
     def card(self, request: Request) -> Response | Later[Response]:
         """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
-        name = file_name(request.target)
-        hit = self._hit(request, name)
+        hit = self._hit(request)
         if hit is not None:
             return hit
+        name = file_name(request.target)
         found: Later[Found] = Later()
         self._readers.submit(self._find, request.query, name, found)
         return found.map(partial(self._respond, request, name))
 
-    def _hit(self, request: Request, name: str) -> Response | None:
+    def _hit(self, request: Request) -> Response | None:
         """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
+        name = file_name(request.target)
         entry = self._index.get(name)
         if entry is None:
             return None
@@ -103,7 +103,7 @@ class CardRoutes:
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
         finally:
-            body.close()
+            os.close(descriptor)
 
     def _renew(self) -> None:
         self._readers.submit(self._keys.renew)
@@ -111,7 +111,7 @@ class CardRoutes:
     def _respond(self, request: Request, name: str, found: Found) -> Response:
         card = found.card
         if found.signature:
-            lines = header_lines(Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")))
+            lines = Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")).header_lines()
             entry = Entry(found.signature, found.key_hash, card.etag, card.missing_glyphs, lines)
             self._index.put(name, entry)
         return _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, found.cache))

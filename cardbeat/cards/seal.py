@@ -4,8 +4,6 @@ import hashlib
 import zlib
 from dataclasses import dataclass
 
-from cardbeat.cards.request import as_sent
-
 _IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 _DIGEST_LENGTH = 32
 _KEYWORD = b"cardbeat\x00"
@@ -23,11 +21,6 @@ class StoredCard:
     @property
     def etag(self) -> str:
         return f'"{self.digest}"'
-
-
-def file_name(target: str) -> str:
-    """The stored file of a request target as sent (CONTRACT 3)."""
-    return hashlib.sha256(as_sent(target)).hexdigest() + ".png"
 
 
 def seal(name: str, png: bytes, missing_glyphs: int) -> StoredCard:

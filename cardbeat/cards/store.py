@@ -1,6 +1,7 @@
-"""Stored cards: one sealed PNG file for each request target, within a number of bytes (CONTRACT 3)."""
+"""Stored cards: one sealed PNG file for each request target, within a number of bytes, and an index of them."""
 
 import contextlib
+import hashlib
 import logging
 import os
 import re
@@ -8,6 +9,8 @@ import shutil
 import stat
 import tempfile
 import threading
+from collections import OrderedDict
+from dataclasses import dataclass
 from pathlib import Path
 
 from cardbeat.cards.render import RENDERER_VERSION
@@ -24,6 +27,9 @@ TRIMMED_PART = 0.9
 LEFT_OVER_SECONDS = 60
 """No write takes this long: a temporary file of this age belongs to nobody."""
 WRITE_USES_SECONDS = 60
+
+INDEX_ENTRIES = 32_768
+"""Each takes about 0.8 KB of memory."""
 
 _TEMPORARY = ".tmp"
 _VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
@@ -212,6 +218,49 @@ class Store:
                 else:
                     found.append((max(status.st_atime_ns, status.st_mtime_ns), status.st_size, entry.name))
         return found
+
+
+@dataclass(slots=True)
+class Entry:
+    """A stored card, without its image.
+
+    `signature` is that of its file when it was found sound; `key_hash` is that of the key in its URL; `lines` are the
+    header lines of its answer.
+    """
+
+    signature: Signature
+    key_hash: bytes
+    etag: str
+    missing_glyphs: int
+    lines: bytes
+
+
+class CardIndex:
+    """The cards asked for most recently, by the names of their files. For one thread: the server's loop."""
+
+    def __init__(self, max_entries: int = INDEX_ENTRIES) -> None:
+        self._max_entries = max_entries
+        self._entries: OrderedDict[str, Entry] = OrderedDict()
+
+    def get(self, name: str) -> Entry | None:
+        entry = self._entries.get(name)
+        if entry is not None:
+            self._entries.move_to_end(name)
+        return entry
+
+    def put(self, name: str, entry: Entry) -> None:
+        self._entries[name] = entry
+        self._entries.move_to_end(name)
+        if len(self._entries) > self._max_entries:
+            self._entries.popitem(last=False)
+
+    def discard(self, name: str) -> None:
+        self._entries.pop(name, None)
+
+
+def file_name(target: str) -> str:
+    """The stored file of a request target: named by the SHA-256 of its bytes as sent, one a character."""
+    return hashlib.sha256(target.encode("latin-1")).hexdigest() + ".png"
 
 
 def _signature(status: os.stat_result) -> Signature:

@@ -73,7 +73,7 @@ def access_line(request: Request, response: Response, seconds: float) -> str:
     cache = response.headers.get("X-Cache", "-")
     slow = " slow" if seconds > SLOW_SECONDS else ""
     return (
-        f"{request.method} {path}{mark} {response.status} {len(response.body)} {_shown_ms(seconds)}"
+        f"{request.method} {path}{mark} {response.status} {response.length} {_shown_ms(seconds)}"
         f" {request.client} {cache} {request.id}{slow}"
     )
 

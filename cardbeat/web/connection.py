@@ -8,39 +8,38 @@ request begins, or ends: lingering, for the client to see an answer that was sen
 
 import contextlib
 import logging
+import os
 import socket
 import time
 from collections.abc import Callable
 from functools import partial
 from math import inf
-from typing import Final
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.later import Later
-from cardbeat.web.exchange import Exchange
+from cardbeat.system import MORE_FOLLOWS, send_together, sendfile
 from cardbeat.web.forwarded import is_trusted, parse_address
-from cardbeat.web.loop import Loop
-from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.phase import Phase
-from cardbeat.web.poller import WRITE
+from cardbeat.web.loop import WRITE, Loop, Phase
+from cardbeat.web.message import CONTINUE, FileBody, Request, Response
 from cardbeat.web.reader import Reader
-from cardbeat.web.sending import send
-from cardbeat.web.wire import CONTINUE
+from cardbeat.web.router import Answer, Exchange
 
 log = logging.getLogger(__name__)
 
-RECEIVE_BYTES: Final = 16 * 1024
+RECEIVE_BYTES = COPIED_BYTES = 16 * 1024
+"""Up to this size it is cheaper to join head and body than to hand both over."""
 
 Step = Callable[["Connection"], None]
 
 
 class Phases:
-    """All open connections of a server, each in its phase. `are_ending` lets each end with its next answer."""
+    """All `count` open connections, each in its phase. With `are_ending` each ends with its next answer."""
 
     def __init__(self, limits: HttpLimits) -> None:
         self.limits = limits
         self.are_ending = False
+        self.count = 0
         self.new = Phase(limits.header_seconds, Connection.read, Connection.time_out, events=None)
         self.header = Phase(limits.header_seconds, Connection.read, Connection.time_out)
         self.body = Phase(limits.body_seconds, Connection.read, Connection.time_out)
@@ -50,9 +49,6 @@ class Phases:
         self.lingering = Phase(limits.linger_seconds, Connection.drain, Connection.close)
         self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
         """Those that wait for the client, in the order in which they give way to new clients."""
-
-    def __len__(self) -> int:
-        return sum(map(len, self._waiting)) + len(self.working)
 
     def can_give_way(self) -> bool:
         return any(map(len, self._waiting))
@@ -70,14 +66,9 @@ class Phases:
             for connection in phase.overdue(now):
                 connection.do(phase.expired)
 
-    def close_unasked(self) -> None:
-        """Close the connections that have asked for nothing yet."""
-        for phase in (self.idle, self.header, self.new):
-            for connection in phase.overdue():
-                connection.close()
-
-    def close_all(self) -> None:
-        for phase in (*self._waiting, self.working):
+    def close_all(self, *, but_asked: bool = False) -> None:
+        """Close every connection, or those that have asked for nothing yet."""
+        for phase in (self.idle, self.header, self.new) if but_asked else (*self._waiting, self.working):
             for connection in phase.overdue():
                 connection.close()
 
@@ -108,22 +99,21 @@ class Connection:
         proxies = exchange.trusted_proxies
         self._is_trusted = bool(proxies) and is_trusted(parse_address(peer), proxies)
         self._reader = Reader(phases.limits, exchange.router.ignores_body)
-        self._phase: Phase[Connection] | None = None
-        """None once it is closed."""
+        self._phase: Phase[Connection] | None = None  # once it is closed
         self._unsent: memoryview | None = None
-        self._then: Step = Connection.close
-        """What follows once everything is sent."""
+        self._then: Step = Connection.close  # once everything is sent
         self._watched = 0
 
     def start(self) -> None:
         """Begin to serve the client. Its request has often come already: reading at once spares it the poller."""
+        self._phases.count += 1
         self._enter(self._phases.new)
         self.do(Connection.read)
 
     def do(self, step: Step) -> None:
         """Take a step. Whatever goes wrong with one connection ends that one alone."""
         try:
-            if self._phase:
+            if self._phase is not None:
                 step(self)
         except OSError:
             self.close()
@@ -132,9 +122,10 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        if self._phase:
+        if self._phase is not None:
             self._phase.discard(self)
             self._phase = None
+            self._phases.count -= 1
             self._watch(0)
             self._socket.close()
 
@@ -145,8 +136,7 @@ class Connection:
             return self._await(answered=False)
         if not data:
             return self.close()
-        self._reader.feed(data)
-        return self._serve(answered=False)
+        return self._serve(data, answered=False)
 
     def pause(self) -> None:
         """The client sends more while its request is at work: leave it in the kernel until the answer is out."""
@@ -171,12 +161,12 @@ class Connection:
     def _ready(self) -> None:
         """The loop's call: one of the events of the phase has come."""
         # None where this turn of the loop has closed it.
-        if self._phase:
+        if self._phase is not None:
             self.do(self._phase.ready)
 
     def _enter(self, phase: Phase["Connection"]) -> None:
         if phase is not self._phase:
-            if self._phase:
+            if self._phase is not None:
                 self._phase.discard(self)
             self._phase = phase
             if phase.events is not None:
@@ -188,14 +178,14 @@ class Connection:
             self._loop.watch(self._socket, events, self._ready)
             self._watched = events
 
-    def _serve(self, *, answered: bool = True) -> None:
+    def _serve(self, data: bytes = b"", *, answered: bool = True) -> None:
         """Answer the requests that are whole, in turn, as far as that goes without waiting.
 
         `answered` tells whether the connection has had an answer since it last began to wait.
         """
         while True:
             try:
-                request = self._reader.next()
+                request = self._reader.next(data)
             except Refusal as refusal:
                 return self._refuse(refusal)
             if request is None:
@@ -203,11 +193,11 @@ class Connection:
             self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
             answer = self._exchange.begin(request)
             if isinstance(answer, Later):
-                self._enter(self._phases.working)
-                return answer.then(partial(self._hand_back, request))
+                answer.then(partial(self._hand_back, request))
+                return self._enter(self._phases.working)
             if not self._answer(request, answer):
                 return None
-            answered = True
+            data, answered = b"", True
 
     def _await(self, *, answered: bool) -> None:
         """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
@@ -222,12 +212,18 @@ class Connection:
             self._socket.send(CONTINUE)
         return None
 
-    def _hand_back(self, request: Request, answer: Later[Response]) -> None:
+    def _hand_back(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
         """In the thread that has made the answer: give it to the one that owns the connection."""
         self._loop.call_soon(partial(self.do, lambda _: self._resume(request, answer)))
 
-    def _resume(self, request: Request, answer: Later[Response]) -> None:
-        if self._answer(request, self._exchange.finish(request, answer)):
+    def _resume(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
+        try:
+            response = answer.result()
+        except Exception as error:
+            response = self._exchange.router.refuse(request, error)
+        if isinstance(response, Later):
+            response.then(partial(self._hand_back, request))
+        elif self._answer(request, response):
             self._serve()
 
     def _refuse(self, refusal: Refusal) -> None:
@@ -243,19 +239,18 @@ class Connection:
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
         try:
-            self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
+            self._unsent = _send(self._socket, head, b"" if request.method == "HEAD" else body)
         finally:
-            self._exchange.note(request, response, time.monotonic() - request.received_at)
+            self._exchange.answered.append((request, response, time.monotonic() - request.received_at))
             if isinstance(body, FileBody):
-                body.close()
+                os.close(body.descriptor)
         if keep_alive and not self._unsent:
             return True
-        then = Connection._serve if keep_alive else Connection._end
+        self._then = Connection._serve if keep_alive else Connection._end
         if self._unsent:
-            self._then = then
             self._enter(self._phases.writing)
         else:
-            then(self)
+            self._then(self)
         return False
 
     def _end(self) -> None:
@@ -275,3 +270,31 @@ def _has_unread(client: socket.socket) -> bool:
         return bool(client.recv(1, socket.MSG_PEEK))
     except BlockingIOError:
         return False
+
+
+def _send(client: socket.socket, head: bytes, body: bytes | FileBody) -> memoryview | None:
+    """Send what the kernel takes now; returns what it did not take, if anything.
+
+    Raises `OSError` for a client that is gone and for a file that is shorter than it was.
+    """
+    sent = 0
+    with contextlib.suppress(BlockingIOError):
+        sent = _send_now(client, head, body)
+    if sent == len(head) + (len(body) if isinstance(body, bytes) else body.length):
+        return None
+    # A file is read for its rest, since a slow client must not hold a descriptor, which is dearer than the bytes.
+    rest = body if isinstance(body, bytes) else body.read()
+    return memoryview(head + rest)[sent:]
+
+
+def _send_now(client: socket.socket, head: bytes, body: bytes | FileBody) -> int:
+    if isinstance(body, bytes):
+        return client.send(head + body) if len(body) < COPIED_BYTES else send_together(client, (head, body))
+    if sendfile is None:
+        return send_together(client, (head, body.read()))
+    sent = client.send(head, MORE_FOLLOWS)
+    if sent == len(head):
+        # Whatever is wrong: the rest goes another way, and fails there if it must.
+        with contextlib.suppress(OSError):
+            sent += sendfile(client.fileno(), body.descriptor, 0, body.length)
+    return sent

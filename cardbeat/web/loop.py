@@ -10,14 +10,21 @@ into the loop from outside. After a turn the server looks at the deadlines of al
 """
 
 import contextlib
+import selectors
 import socket
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
+from math import inf
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from cardbeat.web.poller import READ, make_poller
+from cardbeat import system
 
+READ: Final = 1
+WRITE: Final = 4
+
+C = TypeVar("C")
 Call = Callable[[], None]
 
 
@@ -78,3 +85,107 @@ class Loop:
         self._is_woken = False
         while self._calls:
             self._calls.popleft()()
+
+
+class Phase(Generic[C]):
+    """The connections that wait for the same thing.
+
+    All members may wait equally long, so they stand in the order in which their time runs out. `ready` is what to do
+    once one of the `events` has come, `expired` once the time is up; with `events` None a member goes on being woken
+    for what it was woken for before.
+    """
+
+    __slots__ = ("_deadlines", "events", "expired", "ready", "seconds")
+
+    def __init__(
+        self, seconds: float, ready: Callable[[C], None], expired: Callable[[C], None], events: int | None = READ
+    ) -> None:
+        self.seconds = seconds
+        self.ready = ready
+        self.expired = expired
+        self.events = events
+        self._deadlines: OrderedDict[C, float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def add(self, connection: C, now: float) -> None:
+        """Take in a connection, or give a member all of its time again."""
+        self._deadlines[connection] = now + self.seconds
+        self._deadlines.move_to_end(connection)
+
+    def discard(self, connection: C) -> None:
+        del self._deadlines[connection]
+
+    def overdue(self, now: float = inf) -> Iterator[C]:
+        """The members whose time is up, longest ago first; each must leave before the next is asked for."""
+        while self._deadlines:
+            connection, deadline = next(iter(self._deadlines.items()))
+            if deadline > now:
+                return
+            yield connection
+
+
+class Poller(Protocol):
+    """Waits for many descriptors at once, each with what is to be called when it is ready."""
+
+    def watch(self, descriptor: int, events: int, call: Call) -> None:
+        """Note what to call when `descriptor` is ready for `events`, `READ`, `WRITE` or both; 0 forgets it."""
+
+    def ready(self, seconds: float | None) -> list[Call]:
+        """The calls of all that is ready, after waiting for the first of them for `seconds` at most."""
+
+    def close(self) -> None: ...
+
+
+class EpollPoller:
+    """Linux's own. Going through `selectors` would cost as much again as the kernel's answer."""
+
+    def __init__(self, epoll: Any) -> None:
+        self._epoll = epoll
+        self._calls: dict[int, Call] = {}
+
+    def watch(self, descriptor: int, events: int, call: Call) -> None:
+        if not events:
+            if self._calls.pop(descriptor, None):
+                self._epoll.unregister(descriptor)
+        elif descriptor in self._calls:
+            self._epoll.modify(descriptor, events)
+        else:
+            self._epoll.register(descriptor, events)
+            self._calls[descriptor] = call
+
+    def ready(self, seconds: float | None) -> list[Call]:
+        return [self._calls[descriptor] for descriptor, _ in self._epoll.poll(seconds)]
+
+    def close(self) -> None:
+        self._epoll.close()
+
+
+class SelectorPoller:
+    """Any other system's."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+
+    def watch(self, descriptor: int, events: int, call: Call) -> None:
+        wanted = (selectors.EVENT_READ if events & READ else 0) | (selectors.EVENT_WRITE if events & WRITE else 0)
+        known = descriptor in self._selector.get_map()
+        if not wanted:
+            if known:
+                self._selector.unregister(descriptor)
+        elif known:
+            self._selector.modify(descriptor, wanted, call)
+        else:
+            self._selector.register(descriptor, wanted, call)
+
+    def ready(self, seconds: float | None) -> list[Call]:
+        return [key.data for key, _ in self._selector.select(seconds)]
+
+    def close(self) -> None:
+        self._selector.close()
+
+
+def make_poller() -> Poller:
+    epoll = system.epoll()
+    return SelectorPoller() if epoll is None else EpollPoller(epoll)

@@ -6,11 +6,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.errors import Invalid, Refusal
 
 NO_STORE = "no-store"
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+_NO_LENGTH = (204, 304)
+"""Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
 
 
 _MAX_DEPTH = 16
@@ -79,17 +83,11 @@ class Request:
         return value
 
 
-class FileBody:
+class FileBody(NamedTuple):
     """A body of `length` bytes that stands at the start of an open file. Whoever sends it, or does not, closes it."""
 
-    __slots__ = ("descriptor", "length")
-
-    def __init__(self, descriptor: int, length: int) -> None:
-        self.descriptor = descriptor
-        self.length = length
-
-    def __len__(self) -> int:
-        return self.length
+    descriptor: int
+    length: int
 
     def read(self) -> bytes:
         """Raises `OSError` if the file is shorter now."""
@@ -98,9 +96,6 @@ class FileBody:
         if len(data) < self.length:
             raise OSError("the file of a body is shorter than it was")
         return data
-
-    def close(self) -> None:
-        os.close(self.descriptor)
 
 
 @dataclass(slots=True)
@@ -132,6 +127,24 @@ class Response:
         if refusal.field is not None:
             value["field"] = refusal.field
         return cls.json(refusal.status, value, refusal.headers)
+
+    @property
+    def length(self) -> int:
+        """Of the body, in bytes."""
+        return len(self.body) if isinstance(self.body, bytes) else self.body.length
+
+    def header_lines(self) -> bytes:
+        """What of the head depends on the response alone, up to and with the empty line.
+
+        Raises `ValueError` for a header that would break out of its line.
+        """
+        headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **self.headers}
+        if self.status not in _NO_LENGTH:
+            headers["Content-Length"] = str(self.length)
+        lines = "\r\n".join(map(": ".join, headers.items()))
+        if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
+            raise ValueError("a header of the response holds a line end")
+        return lines.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
 Answered = tuple[Request, Response, float]

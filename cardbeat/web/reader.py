@@ -100,11 +100,13 @@ class Reader:
         """Whether a request's head is read and its body is not."""
         return self._request is not None
 
-    def feed(self, data: bytes) -> None:
-        self._buffer = self._buffer + data if self._buffer else data
+    def next(self, data: bytes = b"") -> Request | None:
+        """The next request, once it is whole with the `data` that has come now, else None.
 
-    def next(self) -> Request | None:
-        """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
+        Raises `Refusal` as soon as it can't become one.
+        """
+        if data:
+            self._buffer = self._buffer + data if self._buffer else data
         if not self._buffer:
             return None
         request = self._request or self._read_head()

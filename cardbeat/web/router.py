@@ -1,17 +1,27 @@
-"""The route table, and the one place that turns refusals and failures into answers."""
+"""From a request to its answer; no socket. Here alone refusals and failures become answers."""
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+import secrets
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from http import HTTPStatus
+from itertools import count
 
+from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal
 from cardbeat.later import Later
-from cardbeat.web.message import Request, Response
+from cardbeat.web.access import AccessLog
+from cardbeat.web.forwarded import client_address
+from cardbeat.web.message import Answered, Request, Response
+from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Response | Later[Response]]
+Answer = Response | Later[Response]
+
+Handler = Callable[[Request], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,3 +105,64 @@ class Router:
             log.error("request %s failed", request.id, exc_info=error)
             error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")
         return Response.refusal(error)
+
+
+Observer = Callable[[Sequence[Answered]], None]
+"""Told of answers, those of a turn of the loop together."""
+
+
+class Exchange:
+    """Gives requests to their routes, and tells the access log and `observe` of the answers.
+
+    Only the loop's thread uses it.
+    """
+
+    def __init__(self, router: Router, workers: Workers, trusted_proxies: Sequence[Network]) -> None:
+        self.router = router
+        self.trusted_proxies = trusted_proxies
+        self.access_log = AccessLog()
+        self.observe: Observer | None = None
+        self._workers = workers
+        self._ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))
+        self.answered: list[Answered] = []
+        """Since they were last told of."""
+
+    def identify(self, request: Request, received_at: float, peer: str, *, is_trusted: bool) -> None:
+        """Note when a request came and from whom: from `peer`, or from the client that a trusted proxy names."""
+        request.received_at = received_at
+        request.id = next(self._ids)
+        request.client = client_address(peer, request.headers, self.trusted_proxies) if is_trusted else peer
+
+    def begin(self, request: Request) -> Answer | Later[Answer]:
+        """The answer to a request, at once or later."""
+        try:
+            route = self.router.find(request)
+            if route.in_loop:
+                return route.handler(request)
+            return self._workers.submit(partial(route.handler, request))
+        except Exception as error:
+            return self.router.refuse(request, error)
+
+    def head_of(self, request: Request, response: Response, date: str, *, keep_alive: bool) -> tuple[bytes, Response]:
+        """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
+        if not response.lines:
+            try:
+                response.lines = response.header_lines()
+            except Exception as error:
+                response = self.router.refuse(request, error)
+                response.lines = response.header_lines()
+        start = _start(response.status, date, keep_alive)
+        return b"%bX-Request-Id: %b\r\n%b" % (start, request.id.encode("ascii"), response.lines), response
+
+    def tell(self) -> None:
+        """Log and count what was answered, in one go: between two answers it would take several times as long."""
+        self.access_log.note(self.answered)
+        if self.observe:
+            self.observe(self.answered)
+        self.answered.clear()
+
+
+@lru_cache(64)
+def _start(status: int, date: str, keep_alive: bool) -> bytes:
+    connection = "keep-alive" if keep_alive else "close"
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {date}\r\nConnection: {connection}\r\n".encode()

@@ -16,11 +16,9 @@ from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
 from cardbeat.system import claim_port
 from cardbeat.web.connection import Connection, Phases
-from cardbeat.web.exchange import Exchange
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
-from cardbeat.web.loop import Loop
-from cardbeat.web.poller import READ
-from cardbeat.web.router import Router
+from cardbeat.web.loop import READ, Loop
+from cardbeat.web.router import Exchange, Router
 from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
@@ -68,7 +66,7 @@ class Server(ThreadingHTTPServer):
         self._workers = Workers(workers)
         self._phases = Phases(limits)
         self.exchange = Exchange(router, self._workers, trusted_proxies)
-        self._checked_at = self.loop.now
+        self._check_at = self.loop.now
         self._accept_again_at = inf
         self._is_accepting = False
         # Written by `stop`, in any thread, once; read by the loop's.
@@ -82,7 +80,7 @@ class Server(ThreadingHTTPServer):
 
     @property
     def connections(self) -> int:
-        return len(self._phases)
+        return self._phases.count
 
     def server_bind(self) -> None:
         """Bind the socket, or take the one that systemd has bound and passed."""
@@ -117,14 +115,15 @@ class Server(ThreadingHTTPServer):
         log.exception("a client could not be served")
 
     def service_actions(self) -> None:
-        """What is due after each turn of the loop."""
+        """What is due after a turn of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
-        if now - self._checked_at >= TICK_SECONDS:
-            self._checked_at = now
+        if self._check_at <= now:
+            self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
-        if self._accept_again_at <= now:
-            self._set_accepting(True)
-        self.exchange.tell()
+            if self._accept_again_at <= now:
+                self._set_accepting(True)
+        if self.exchange.answered:
+            self.exchange.tell()
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
@@ -136,12 +135,12 @@ class Server(ThreadingHTTPServer):
         try:
             while self._stop_by == inf:
                 # With nobody there, no deadline can pass.
-                is_idle = not self.connections and self._accept_again_at == inf
+                is_idle = not self._phases.count and self._accept_again_at == inf
                 self._turn(None if is_idle else poll_interval)
             self._finish(poll_interval)
         finally:
             self._phases.close_all()
-            self.exchange.tell()
+            self.service_actions()
             self._workers.stop()
             self.exchange.access_log.stop()
             self.server_close()
@@ -166,7 +165,8 @@ class Server(ThreadingHTTPServer):
 
     def _turn(self, seconds: float | None) -> None:
         self.loop.turn(seconds)
-        self.service_actions()
+        if self.exchange.answered or self._check_at <= self.loop.now:
+            self.service_actions()
 
     def _finish(self, poll_interval: float) -> None:
         """Take nobody in any more, and go on until nobody is left to be answered or the time is up."""
@@ -176,10 +176,10 @@ class Server(ThreadingHTTPServer):
         self.socket.close()
         # Requests that have come are answered.
         self._turn(0)
-        phases.close_unasked()
+        phases.close_all(but_asked=True)
         while self.connections and self.loop.now < self._stop_by:
             self._turn(poll_interval)
-            phases.close_unasked()
+            phases.close_all(but_asked=True)
 
     def _set_accepting(self, is_accepting: bool) -> None:
         if is_accepting != self._is_accepting:
@@ -191,7 +191,7 @@ class Server(ThreadingHTTPServer):
         """Take in the clients that wait; at the limit of connections each closes the one that has idled longest."""
         phases = self._phases
         for _ in range(ACCEPT_AT_ONCE):
-            is_full = len(phases) >= self._max_connections
+            is_full = phases.count >= self._max_connections
             if is_full and not phases.can_give_way():
                 return self._pause_accepting()
             try:

@@ -17,7 +17,13 @@ IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 def seal_all(folder: Path, targets: list[str]) -> list[str]:
     """Store what was not drawn; the file names of all. The one place that uses the package."""
-    from cardbeat.cards.seal import file_name, seal
+    from cardbeat.cards.seal import seal
+
+    try:
+        from cardbeat.cards.store import file_name
+    except ImportError:
+        # Where older trees have it.
+        from cardbeat.cards.seal import file_name
 
     drawn = [path.read_bytes() for path in sorted(folder.parents[1].glob("*.drawn"))]
     names = [file_name(target) for target in targets]

@@ -13,9 +13,9 @@ import pytest
 
 from cardbeat.cards.render import Drawing
 from cardbeat.cards.routes import WAITING_RENDERS, CardRoutes
-from cardbeat.cards.seal import file_name, seal
+from cardbeat.cards.seal import seal
 from cardbeat.cards.single_flight import SingleFlight
-from cardbeat.cards.store import Store
+from cardbeat.cards.store import Store, file_name
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable

@@ -41,9 +41,10 @@ def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
     requests = []
     try:
         for piece in pieces:
-            reader.feed(piece)
-            while request := reader.next():
+            request = reader.next(piece)
+            while request:
                 requests.append(request)
+                request = reader.next()
     except Refusal as refusal:
         return requests, refusal
     return requests, None

@@ -129,7 +129,7 @@ def test_a_body_in_a_file_arrives_whole_and_is_closed(
 def test_a_body_in_a_file_is_sent_without_sendfile_too(
     start: Start, site: Site, file: FileBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cardbeat.web.sending.send_file", lambda *_: None)
+    monkeypatch.setattr("cardbeat.web.connection.sendfile", None)
     test_a_body_in_a_file_arrives_whole_and_is_closed(start, site, file, 4096)
 
 
@@ -137,7 +137,7 @@ def test_a_body_in_a_file_is_left_out_for_head_and_closed(start: Start, site: Si
     site.file = file
     with connected(start()) as client:
         client.send(get(line=b"HEAD /file HTTP/1.1") + get())
-        assert client.answer(with_body=False)[1]["content-length"] == str(len(file))
+        assert client.answer(with_body=False)[1]["content-length"] == str(file.length)
         assert client.status() == 200
     assert is_closed(file)
 
@@ -145,8 +145,7 @@ def test_a_body_in_a_file_is_left_out_for_head_and_closed(start: Start, site: Si
 def test_a_body_in_a_file_that_is_cut_short_while_it_is_sent_ends_the_connection(
     start: Start, site: Site, file: FileBody
 ) -> None:
-    file.length += 1
-    site.file = file
+    site.file = file._replace(length=file.length + 1)
     with connected(start()) as client:
         client.socket.sendall(get(line=b"GET /file HTTP/1.1") + get())
         with pytest.raises((EOFError, ConnectionResetError)):

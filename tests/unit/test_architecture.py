@@ -48,10 +48,8 @@ SOCKETS_ALLOWED = {
     "web/connection.py",
     "web/listener.py",
     "web/loop.py",
-    "web/poller.py",
     "web/server.py",
     "system.py",
-    "web/sending.py",
 }
 """The only modules that may import one of `NETWORK`."""
 

@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cardbeat.cards.seal import file_name, unseal
+from cardbeat.cards.seal import unseal
+from cardbeat.cards.store import file_name
 from tests.bench.clients import header_blocks
 from tests.bench.path import Call, Trace, count
 from tests.bench.running import interleaved

@@ -77,19 +77,16 @@ def test_requests_are_cut_apart_however_they_arrive() -> None:
 )
 def test_the_connection_lives_as_the_client_asks(head: bytes, keep_alive: bool) -> None:
     reader = Reader(LIMITS)
-    reader.feed(head)
-    assert reader.next()
+    assert reader.next(head)
     assert reader.keep_alive is keep_alive
 
 
 def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
     reader = Reader(LIMITS)
-    reader.feed(post(b"Content-Length: 2", b"Expect: 100-Continue"))
-    assert reader.next() is None
+    assert reader.next(post(b"Content-Length: 2", b"Expect: 100-Continue")) is None
     assert reader.in_body
     assert reader.expects_continue
-    reader.feed(b"{}")
-    assert reader.next()
+    assert reader.next(b"{}")
     assert not reader.expects_continue
     assert not reader.has_part
 
@@ -101,9 +98,10 @@ def test_a_body_that_nobody_wants_may_have_any_size_and_is_dropped_as_it_comes(s
     reader, requests = Reader(LIMITS, lambda method, path: (method, path) == ("POST", "/register")), []
     for _ in range(2):
         for piece in cut(ignored + other + get(), size):
-            reader.feed(piece)
-            while request := reader.next():
+            request = reader.next(piece)
+            while request:
                 requests.append((request.method, request.path, request.body))
+                request = reader.next()
             assert len(reader._buffer) < 200
     assert requests == [("POST", "/register", b""), ("POST", "/", b"{}"), ("GET", "/healthz", b"")] * 2
     assert not reader.has_part
@@ -111,9 +109,8 @@ def test_a_body_that_nobody_wants_may_have_any_size_and_is_dropped_as_it_comes(s
 
 def test_what_is_ignored_elsewhere_is_refused_where_it_is_too_large() -> None:
     reader = Reader(LIMITS, lambda method, path: (method, path) == ("POST", "/register"))
-    reader.feed(get(b"Content-Length: 70000", line=b"POST /registers HTTP/1.1"))
     with pytest.raises(Refusal, match="at most 65536"):
-        reader.next()
+        reader.next(get(b"Content-Length: 70000", line=b"POST /registers HTTP/1.1"))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cardbeat.cards.render import RENDERER_VERSION
-from cardbeat.cards.seal import StoredCard, file_name, seal, unseal
-from cardbeat.cards.store import MAX_FILE_BYTES, Store
+from cardbeat.cards.seal import StoredCard, seal, unseal
+from cardbeat.cards.store import MAX_FILE_BYTES, Store, file_name
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")

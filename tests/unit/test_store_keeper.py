@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.cards.seal import file_name, seal
-from cardbeat.cards.store import MAX_FILE_BYTES, Store
+from cardbeat.cards.seal import seal
+from cardbeat.cards.store import MAX_FILE_BYTES, Store, file_name
 from tests.support import FakeClock, wait_until
 
 CARD = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"

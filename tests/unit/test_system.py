@@ -124,16 +124,6 @@ def test_pieces_are_sent_as_one_everywhere(monkeypatch):
             assert far.recv(100) == b"head body"
 
 
-def test_a_file_is_sent_where_the_system_can(tmp_path, monkeypatch):
-    (tmp_path / "file").write_bytes(b"0123456789")
-    near, far = socket.socketpair()
-    with near, far, (tmp_path / "file").open("rb") as file:
-        assert system.send_file(near, b"head ", file.fileno(), 10) == 15
-        assert far.recv(100) == b"head 0123456789"
-        monkeypatch.setattr(sys, "platform", "win32")
-        assert system.send_file(near, b"head ", file.fileno(), 10) is None
-
-
 def test_a_reader_that_is_gone_is_known_by_each_systems_error(monkeypatch):
     invalid = OSError(22, "Invalid argument")
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))

@@ -1,6 +1,6 @@
 """What is remembered of stored cards."""
 
-from cardbeat.cards.index import CardIndex, Entry
+from cardbeat.cards.store import CardIndex, Entry
 
 
 def entry(n: int) -> Entry:

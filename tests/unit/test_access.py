@@ -1,4 +1,4 @@
-"""A response as bytes, and a request as a line of the log."""
+"""A request as a line of the log."""
 
 import logging
 import threading
@@ -7,37 +7,6 @@ import pytest
 
 from cardbeat.web.access import AccessLog, access_line
 from cardbeat.web.message import Answered, Request, Response
-from cardbeat.web.wire import response_head
-
-
-def on_the_wire(response: Response) -> bytes:
-    return response_head(response, "a-1", "Sun, 06 Nov 1994 08:49:37 GMT", keep_alive=True)
-
-
-def test_a_response_has_its_length_and_one_empty_line() -> None:
-    assert on_the_wire(Response(200, b"body", {"ETag": '"1"'})) == (
-        b"HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nConnection: keep-alive\r\n"
-        b"X-Request-Id: a-1\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        b'ETag: "1"\r\nContent-Length: 4\r\n\r\n'
-    )
-
-
-def test_a_response_may_be_kept_where_it_says_so() -> None:
-    head = on_the_wire(Response(200, b"", {"Cache-Control": "public"}))
-    assert head.count(b"Cache-Control") == 1
-    assert b"Cache-Control: public\r\n" in head
-
-
-@pytest.mark.parametrize("status", [204, 304])
-def test_a_response_that_can_have_no_body_states_no_length(status: int) -> None:
-    assert b"Content-Length" not in on_the_wire(Response(status))
-
-
-@pytest.mark.parametrize("value", ["a\r\nSet-Cookie: b", "a\nb", "a\rb", "\r\n\r\n"])
-def test_a_header_can_not_break_out_of_its_line(value: str) -> None:
-    for headers in ({"Location": value}, {value: "a"}):
-        with pytest.raises(ValueError, match="line end"):
-            on_the_wire(Response(200, b"", headers))
 
 
 def line_of(target: str, pattern: str | None = None, seconds: float = 0.0012) -> str:

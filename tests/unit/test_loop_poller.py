@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cardbeat.web.poller import READ, WRITE, Poller, make_poller
+from cardbeat.web.loop import READ, WRITE, Poller, make_poller
 
 
 @pytest.fixture(params=["epoll", "kqueue, poll or select"])
