@@ -50,7 +50,7 @@ def imports(path: Path) -> set[str]:
 
 
 def modules():
-    return [path for path in PACKAGE.rglob("*.py") if path.parent.name != "fonts"]
+    return [path for path in PACKAGE.rglob("*.py") if "fonts" not in path.relative_to(PACKAGE).parts]
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
@@ -62,6 +62,11 @@ def test_imports_point_downwards(path):
         other = part_of(name) if part_of(name) in LEVEL else "cardbeat"
         assert LEVEL[other] <= LEVEL[own], f"{own} imports {name}"
         assert not (other != own and {other, own} <= LONE), f"{own} imports {name}"
+
+
+def test_every_folder_of_modules_is_a_package_and_so_in_the_wheel():
+    folders = {path.parent for path in modules()}
+    assert all((folder / "__init__.py").is_file() for folder in folders)
 
 
 def test_nothing_outside_the_standard_library_but_pillow_is_imported():
