@@ -13,19 +13,19 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
 SUFFIXES = {".py", ".sql", ".json", ".txt", ".html", ".css", ".js", ".svg", ".png", ".ttf", ".woff2", ".bin"}
-LEFT_OUT = {"cardbeat/fonts/build.py"}
+LEFT_OUT = "cardbeat/fonts/build/"
+"""A tool for developers, which needs more than the standard library and Pillow."""
 
 
 def contents() -> dict[str, bytes]:
     """Archive name -> bytes: the package, its start at the root, and the licence."""
     package = ROOT / "cardbeat"
-    files = {
-        path.relative_to(ROOT).as_posix(): path.read_bytes()
+    found = {
+        path.relative_to(ROOT).as_posix(): path
         for path in package.rglob("*")
         if path.suffix in SUFFIXES and path.is_file() and "__pycache__" not in path.parts
     }
-    for name in LEFT_OUT:
-        files.pop(name, None)
+    files = {name: path.read_bytes() for name, path in found.items() if not name.startswith(LEFT_OUT)}
     files["__main__.py"] = files["cardbeat/__main__.py"]
     files["LICENSE"] = (ROOT / "LICENSE").read_bytes()
     return files

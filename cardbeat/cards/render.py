@@ -19,7 +19,7 @@ from cardbeat.typeset.line import TextLine
 
 DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Folders of the package that hold what a drawing is made with."""
-NOT_DRAWING = {"routes.py", "seal.py", "store.py", "single_flight.py", "build.py"}
+NOT_DRAWING = {"routes.py", "seal.py", "store.py", "single_flight.py"}
 """Files there that may change without a drawing changing."""
 
 

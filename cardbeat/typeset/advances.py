@@ -35,7 +35,7 @@ class Advances:
 
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         file = subset.file(weight)
-        return sum(self._advance_em(file, character) for character in unshaped.in_visual_order(graphemes, rtl))
+        return sum(self._advance_em(file, character) for character in unshaped.characters_to_draw(graphemes, rtl))
 
     def _advance_em(self, file: str, character: str) -> float:
         advance = self._advances.get((file, character))

@@ -53,7 +53,7 @@ class FontSubset:
 
 
 def read_catalogue() -> list[FontSubset]:
-    """All subsets in order of preference, as `fonts/build/index.py` describes them."""
+    """All subsets in order of preference, as `fonts.build.index` writes them."""
     numbers = array("I", read_bytes("fonts/index.bin"))
     if sys.byteorder == "big":
         numbers.byteswap()

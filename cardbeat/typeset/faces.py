@@ -32,7 +32,7 @@ class Face:
 
     def to_draw(self, graphemes: Sequence[str], rtl: bool) -> str:
         """The string to give to Pillow for graphemes in logical order."""
-        return "".join(graphemes) if self.raqm else unshaped.in_visual_order(graphemes, rtl)
+        return "".join(graphemes) if self.raqm else unshaped.characters_to_draw(graphemes, rtl)
 
     def placed(self, text: str) -> list[PlacedText]:
         """What `to_draw` returned, in parts that Pillow draws right, and where they stand."""

@@ -63,7 +63,7 @@ class _Mask:
 
 
 class LineBuilder:
-    """Draws runs from left to right, each once: asking Pillow for its size first would double the cost."""
+    """Draws the runs of a line from left to right, each once: asking Pillow for its size first would cost double."""
 
     def __init__(self, faces: Callable[[FontSubset, int], Face], size: int) -> None:
         self._faces, self._size = faces, size

@@ -15,7 +15,7 @@ _KHMER_PARTS = {0x17BE: "\u17c1\u17b8", 0x17C4: "\u17c1\u17b6", 0x17C5: "\u17c1\
 """Vowel signs on both sides of their consonant, for which Unicode has no decomposition."""
 
 
-def in_visual_order(graphemes: Sequence[str], rtl: bool) -> str:
+def characters_to_draw(graphemes: Sequence[str], rtl: bool) -> str:
     """The characters to draw from left to right, for graphemes in logical order."""
     if rtl:
         text = joined("".join(graphemes))

@@ -166,6 +166,11 @@ def test_pure_modules_import_neither_networks_nor_threads(name):
         assert not {"threading", "concurrent.futures"} & {".".join(one.split(".")[:2]) for one in imported}, reached
 
 
+def test_every_folder_of_modules_is_a_package_and_so_in_the_wheel():
+    folders = {path.parent for path in modules()}
+    assert all((folder / "__init__.py").is_file() for folder in folders)
+
+
 def test_nothing_outside_the_standard_library_but_pillow_is_imported():
     for name, path in MODULES.items():
         tops = {imported.split(".")[0] for imported in imports(path)}

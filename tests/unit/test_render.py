@@ -18,7 +18,7 @@ from PIL import Image, ImageChops, ImageStat
 from cardbeat.cards import canvas
 from cardbeat.cards.background import background
 from cardbeat.cards.layout import HEIGHT, MARGIN, WIDTH
-from cardbeat.cards.render import DRAWING_FOLDERS, RENDERER_VERSION, Drawing, Renderer
+from cardbeat.cards.render import DRAWING_FOLDERS, NOT_DRAWING, RENDERER_VERSION, Drawing, Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
 from cardbeat.cards.themes import THEME_OF
 from cardbeat.errors import Invalid
@@ -213,6 +213,7 @@ def test_the_renderer_version_changes_with_every_module_that_draws() -> None:
     loaded = subprocess.run([sys.executable, "-c", names], cwd=ROOT, capture_output=True, text=True, check=True)
     folders = {name.split(".")[1] for name in loaded.stdout.split()}
     assert folders - {"errors", "resources"} <= set(DRAWING_FOLDERS)
+    assert all((ROOT / "cardbeat" / "cards" / name).is_file() for name in NOT_DRAWING)
 
 
 @pytest.mark.parametrize("shaping", [True, False], ids=["shaped", "unshaped"])

@@ -1,0 +1,33 @@
+"""Replaces all font files, their index, their licences and their record."""
+
+import tempfile
+from pathlib import Path
+
+from cardbeat.fonts.build import emoji, han, index, letters
+from cardbeat.fonts.build.packages import Packages
+from cardbeat.fonts.build.subsets import FOLDER
+
+
+def main() -> None:
+    for old in [*FOLDER.glob("*.woff2"), *FOLDER.glob("*.json"), *FOLDER.glob("licences/*")]:
+        old.unlink()
+    names = sorted({*letters.PACKAGES, *han.PACKAGES, emoji.PACKAGE})
+    with tempfile.TemporaryDirectory() as folder:
+        packages = Packages(Path(folder), names)
+        # The order in which a character is looked for.
+        subsets = [
+            *letters.serif(packages),
+            *letters.inter(packages),
+            *letters.scripts(packages),
+            *letters.marks(packages),
+            *letters.symbols(packages),
+            *han.subsets(packages),
+            *emoji.subsets(packages),
+        ]
+        packages.copy_licences()
+        index.write_index(subsets)
+        index.write_record(packages)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""Where marks stand on letters, read from a font's GPOS table, for hosts without a shaping engine."""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from cardbeat.fonts.build.subsets import FOLDER
+
+FEATURES = ("mark", "mkmk", "abvm", "blwm")
+MARK_TO_BASE, MARK_TO_MARK = 4, 6
+"""Types of GPOS lookups."""
+
+
+class _Anchor(NamedTuple):
+    kind: str
+    """"marks" or "bases"."""
+    glyph: str
+    name: str
+    place: Any
+    """An OpenType Anchor table."""
+
+
+def write_anchors(font: Any, name: str) -> None:
+    """Writes the anchors in em as `name.json`, if there are any.
+
+    `{"marks": {mark: {anchor: [x, y]}}, "bases": {letter or mark: {anchor: [x, y]}}}`: a mark stands where its
+    anchor meets the anchor of the same name.
+    """
+    characters: dict[str, list[str]] = defaultdict(list)
+    for codepoint, glyph in font.getBestCmap().items():
+        characters[glyph].append(chr(codepoint))
+    em = font["head"].unitsPerEm
+    found: dict[str, dict[str, dict[str, list[float]]]] = {"marks": {}, "bases": {}}
+    for anchor in _anchors(font) if "GPOS" in font else ():
+        for character in characters.get(anchor.glyph, ()):
+            point = [anchor.place.XCoordinate / em, anchor.place.YCoordinate / em]
+            found[anchor.kind].setdefault(character, {})[anchor.name] = point
+    if found["marks"]:
+        (FOLDER / f"{name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n", "ascii")
+
+
+def _anchors(font: Any) -> Iterator[_Anchor]:
+    """Every anchor that the mark features use."""
+    gpos = font["GPOS"].table
+    features = [record.Feature for record in gpos.FeatureList.FeatureRecord if record.FeatureTag in FEATURES]
+    for number in sorted({index for feature in features for index in feature.LookupListIndex}):
+        tables = gpos.LookupList.Lookup[number].SubTable
+        for part, table in enumerate(getattr(t, "ExtSubTable", t) for t in tables):
+            if table.LookupType == MARK_TO_BASE:
+                yield from _of_subtable(table, f"{number}.{part}", "Mark", "Base")
+            elif table.LookupType == MARK_TO_MARK:
+                yield from _of_subtable(table, f"{number}.{part}", "Mark1", "Mark2")
+
+
+def _of_subtable(table: Any, prefix: str, marks: str, bases: str) -> Iterator[_Anchor]:
+    """The class of a mark, with the lookup it is from, is the name of its anchor."""
+    records = getattr(table, f"{marks}Array").MarkRecord
+    for glyph, record in zip(getattr(table, f"{marks}Coverage").glyphs, records, strict=True):
+        yield _Anchor("marks", glyph, f"{prefix}.{record.Class}", record.MarkAnchor)
+    records = getattr(getattr(table, f"{bases}Array"), f"{bases}Record")
+    for glyph, record in zip(getattr(table, f"{bases}Coverage").glyphs, records, strict=True):
+        for class_, place in enumerate(getattr(record, f"{bases}Anchor")):
+            if place:
+                yield _Anchor("bases", glyph, f"{prefix}.{class_}", place)

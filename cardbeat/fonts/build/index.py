@@ -1,0 +1,58 @@
+"""The index that `typeset.catalogue` reads, and the record of what was made from what."""
+
+import array
+import hashlib
+import json
+import sys
+from collections.abc import Iterable
+
+from fontTools.ttLib import TTFont
+
+from cardbeat.fonts.build.packages import Packages
+from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset
+
+
+def write_index(subsets: Iterable[BuiltSubset]) -> None:
+    """`index.json` has a row for each subset, in the order in which a character is looked for in them.
+
+    `[name, weights, shaped, regions, advance in em, count]`: the next `count` numbers of `index.bin` (32 bits,
+    little-endian) are its codepoints' boundaries.
+    """
+    rows, numbers = [], array.array("I")
+    for name, weights, codepoints, shaped, regions in subsets:
+        boundaries = _boundaries(codepoints)
+        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), len(boundaries)])
+        numbers.extend(boundaries)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    (FOLDER / "index.bin").write_bytes(numbers.tobytes())
+    (FOLDER / "index.json").write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", "ascii")
+
+
+def _boundaries(codepoints: Iterable[int]) -> list[int]:
+    """Of sorted codepoints: where each range begins, and the first codepoint after it."""
+    boundaries: list[int] = []
+    for codepoint in codepoints:
+        if boundaries and boundaries[-1] == codepoint:
+            boundaries[-1] += 1
+        else:
+            boundaries += [codepoint, codepoint + 1]
+    return boundaries
+
+
+def _uniform_advance(name: str, weight: int) -> float:
+    """The advance in em of each of its characters, so that no font is opened to plan lines; 0 where they differ."""
+    font = TTFont(FOLDER / f"{name}-{weight}.woff2")
+    advances = {font["hmtx"][glyph][0] for glyph in font.getBestCmap().values()}
+    return advances.pop() / font["head"].unitsPerEm if len(advances) == 1 else 0
+
+
+def write_record(packages: Packages) -> None:
+    """`sources.json`: the digests of all files that were read and of all that were written."""
+    made = {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(FOLDER.iterdir())
+        if file.name != "sources.json" and file.suffix in (".woff2", ".bin", ".txt", ".json")
+    }
+    record = {"sources": packages.record(), "made": made}
+    (FOLDER / "sources.json").write_text(json.dumps(record, indent=1) + "\n", "ascii")
