@@ -10,7 +10,7 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How much of the server one client can hold (CONTRACT 1)."""
+    """How much of the server one client can hold."""
 
     request_line_bytes: int = 8 * 1024
     header_bytes: int = 16 * 1024
@@ -45,7 +45,7 @@ UNLIMITED = Tier(max_checks=None, renders_per_minute=None)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The options of `serve`, checked (CONTRACT 5)."""
+    """The options of `serve`, checked."""
 
     host: str = "127.0.0.1"
     port: int = 8080

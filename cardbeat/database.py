@@ -28,6 +28,7 @@ from cardbeat.database_file import (
     start_up_errors,
 )
 from cardbeat.errors import Unavailable
+from cardbeat.ownership import keep_others_out
 
 try:
     import fcntl
@@ -56,6 +57,7 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         check_writable(folder)
+        keep_others_out(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)

@@ -46,7 +46,7 @@ class Service:
             undo.callback(self.database.close)
             base_url = config.base_url or server.url
             renders = RateLimit()
-            keys = Keys(self.database, clock, config.tiers)
+            self.keys = Keys(self.database, clock, config.tiers)
             self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
             checks = Checks(self.database, clock, self.alerts)
             report = Report(config.report_to) if config.report_to else None
@@ -54,19 +54,19 @@ class Service:
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(keys, self.store, renderer, renders)
+            self.cards = CardRoutes(self.keys, self.store, renderer, renders)
             answers = Answers()
             server.observe = answers.observe
             for part in (
                 KeyRoutes(
-                    keys,
+                    self.keys,
                     renders,
                     checks.count,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
                 self.cards,
-                CheckRoutes(checks, keys, self.alerts, base_url, config.allow_private_webhooks),
+                CheckRoutes(checks, self.keys, self.alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
                 OpenApiRoutes(base_url),

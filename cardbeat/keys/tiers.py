@@ -15,7 +15,7 @@ _HIGHEST = {"max_checks": 1_000_000_000, "min_period_seconds": 31_536_000, "rend
 
 
 def load_tiers(path: Path) -> dict[str, Tier]:
-    """The built-in tiers with those of a TOML file, one table each (CONTRACT 2).
+    """The built-in tiers with those of a TOML file, one table each.
 
     Raises `StartupError` for a file that can't be read and for a value that is no limit.
     """
@@ -29,6 +29,14 @@ def load_tiers(path: Path) -> dict[str, Tier]:
     free = _tier(path, "free", tables.pop("free", {}), FREE)
     own = {name: _tier(path, name, table, free) for name, table in tables.items()}
     return {"unlimited": UNLIMITED, **own, "free": free}
+
+
+def tiers_from(path: Path | None) -> dict[str, Tier]:
+    """The tiers that are defined: the built-in ones, with those of the operator's file if there is one.
+
+    Raises `StartupError` as `load_tiers` does.
+    """
+    return {"free": FREE, "unlimited": UNLIMITED} if path is None else load_tiers(path)
 
 
 def tier_of(tiers: Mapping[str, Tier], name: str) -> Tier:

@@ -12,13 +12,16 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "patience", "output"},
-    {"database_file", "web"},
-    {"database"},
+    {"errors", "clock", "config", "resources", "progress", "output", "pillow"},
+    {"ownership", "web"},
+    {"database_file"},
+    {"database", "database_restore"},
     {"keys"},
     {"cards", "heartbeat"},
-    {"health", "metrics", "openapi", "pages", "doctor"},
+    {"health", "metrics", "openapi", "pages"},
     {"service", "options"},
+    {"advice"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 ]

@@ -469,7 +469,7 @@ def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
 
 def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
     seen = []
-    monkeypatch.setattr(database_file, "_sync", lambda path: seen.append(path.stat().st_mode & 0o777))
+    monkeypatch.setattr(database_file, "sync", lambda path: seen.append(path.stat().st_mode & 0o777))
     back_up(live, tmp_path / "copy.db")
     assert seen[0] == (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 

@@ -1,0 +1,114 @@
+"""Whose a data folder and its files are, and what to do where that keeps the program out.
+
+Windows has no such modes and owners: there nothing here has a say.
+"""
+
+import contextlib
+import logging
+import os
+import shlex
+import stat
+import sys
+from pathlib import Path
+
+from cardbeat.errors import StartupError
+
+log = logging.getLogger(__name__)
+
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def command_to_get_in(folder: Path, place: Path) -> str:
+    """The command that lets this user use `place`, to stand behind a sentence that says it can't; or nothing.
+
+    `place` is the data folder, a file in it or, where the folder does not exist yet, the one it is to be made in.
+    """
+    if sys.platform == "win32":
+        return ""
+    found = place.stat()
+    if found.st_uid == os.geteuid():
+        # Else the mode lets us in, and it is something else that does not, such as a read-only file system.
+        return "" if found.st_mode & stat.S_IWUSR else f"; run: chmod u+rwX {_quoted(place)}"
+    user = user_name(os.geteuid())
+    if os.path.exists(folder):
+        command = f"chown -R {user} {_quoted(folder)}"
+    else:
+        command = f"install -d -m 700 -o {user} {_quoted(folder)}"
+    return f"; it belongs to {user_name(found.st_uid)}, so run as root: {command}"
+
+
+def refuse_shared(folder: Path) -> None:
+    """Raise `StartupError` for a folder that others may write to and that is not ours to take that from them."""
+    if sys.platform == "win32" or not others_may_write(folder):
+        return
+    found = folder.stat()
+    what = f"others may write to the data folder {folder}"
+    if found.st_mode & stat.S_ISVTX:
+        raise StartupError(f"{what}, which all users share; choose a folder of its own, such as {folder / 'cardbeat'}")
+    if os.geteuid() not in (0, found.st_uid):
+        owner = user_name(found.st_uid)
+        raise StartupError(
+            f"{what}, which belongs to {owner}; have {owner} run: chmod go-w {_quoted(folder)}, "
+            f"or choose one inside it, such as {folder / 'cardbeat'}"
+        )
+
+
+def keep_others_out(folder: Path) -> None:
+    """Take the right to write from all others, with a line in the log. Raises `StartupError` as `refuse_shared`."""
+    refuse_shared(folder)
+    if others_may_write(folder):
+        mode = stat.S_IMODE(folder.stat().st_mode) & ~WRITABLE_BY_OTHERS
+        try:
+            folder.chmod(mode)
+        except OSError as error:
+            raise StartupError(f"can't change the mode of {folder}: {error.strerror}") from None
+        log.warning("others could write to the data folder %s; they can't any more: its mode is now %o", folder, mode)
+
+
+def others_may_write(folder: Path) -> bool:
+    """False also for what is not there."""
+    if sys.platform == "win32":
+        return False
+    with contextlib.suppress(OSError):
+        return bool(folder.stat().st_mode & WRITABLE_BY_OTHERS)
+    return False
+
+
+def create_private(path: Path) -> int:
+    """A descriptor of a new, empty file that its owner alone may use; made by root, the folder's owner is its owner.
+
+    So what root does in the folder of a service that runs as another user keeps nobody out. Raises `OSError`, also
+    where there is a file or a link already: following one that another user made would give that user any file.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        give_away(descriptor, path.parent)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def give_away(descriptor: int, like: Path) -> None:
+    """As root, give an open file the owner and group of another."""
+    if sys.platform != "win32" and os.geteuid() == 0:
+        found = like.stat()
+        # A root that was denied the right to do so leaves the file its own.
+        with contextlib.suppress(PermissionError):
+            os.fchown(descriptor, found.st_uid, found.st_gid)
+
+
+def user_name(number: int) -> str:
+    """The name of a user, or the number of one that has no name here."""
+    if sys.platform == "win32":
+        return str(number)
+    import pwd  # noqa: PLC0415 - Windows has none
+
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path.absolute()))
