@@ -9,16 +9,22 @@ from collections.abc import Collection, Iterator, Mapping
 
 from cardbeat.options import SERVE_OPTIONS
 
-VARIABLES = frozenset(option.variable for option in SERVE_OPTIONS)
+PREFIX = "CARDBEAT_"
+VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
 
 
 def unknown_variables(environment: Collection[str]) -> Iterator[str]:
     """One sentence for each variable that begins as ours do and is none of them, by the names that are set."""
     for name in sorted(environment):
-        if name.startswith("CARDBEAT_") and name not in VARIABLES:
-            nearest = difflib.get_close_matches(name, sorted(VARIABLES), n=1)
-            what = f"did you mean {nearest[0]}?" if nearest else f"there are {', '.join(sorted(VARIABLES))}"
-            yield f"the variable {name} is unknown and has no effect; {what}"
+        if name.startswith(PREFIX) and name not in VARIABLES:
+            yield f"the variable {name} is unknown and has no effect; {_nearest_variable(name)}"
+
+
+def _nearest_variable(name: str) -> str:
+    # The prefix alone would make any two of them alike.
+    ends = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), ends, n=1)
+    return f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(VARIABLES)}"
 
 
 def unreachable_base_url(host: str, base_url: str | None) -> Iterator[str]:
