@@ -16,6 +16,8 @@ FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
 DELIVERY_LOCK = "delivery.lock"
 LOCKS = (WRITER_LOCK, DELIVERY_LOCK)
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
+"""What must be usable for whoever serves a data folder."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
@@ -220,7 +222,7 @@ def check_writable(folder: Path) -> None:
         how = ownership.command_to_get_in(folder, place)
         raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user{how}")
     ownership.refuse_shared(folder)
-    for path in (folder / name for name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)):
+    for path in (folder / name for name in FILES):
         if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
             how = ownership.command_to_get_in(folder, path)
             raise StartupError(f"can't use {path}: it must be readable and writable for this user{how}")

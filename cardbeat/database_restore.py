@@ -9,6 +9,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -90,10 +91,10 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
 
 
 def _try_lock(descriptor: int) -> bool:
-    try:
-        import fcntl  # noqa: PLC0415 - Windows has none
-    except ImportError:
+    if sys.platform == "win32":
         return True
+    import fcntl  # noqa: PLC0415 - Windows has none
+
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

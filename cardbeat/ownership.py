@@ -9,6 +9,7 @@ import os
 import shlex
 import stat
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from cardbeat.errors import StartupError
@@ -96,6 +97,22 @@ def give_away(descriptor: int, like: Path) -> None:
         # A root that was denied the right to do so leaves the file its own.
         with contextlib.suppress(PermissionError):
             os.fchown(descriptor, found.st_uid, found.st_gid)
+
+
+def foreign_file(folder: Path, names: Iterable[str]) -> str | None:
+    """A sentence where one of these files belongs to another user than a service's folder that it is in.
+
+    Root, who may use all of them, has nothing in its way by that, but the service has.
+    """
+    if sys.platform == "win32" or not folder.is_dir() or folder.stat().st_uid == 0:
+        return None
+    owner = folder.stat().st_uid
+    for path in (folder / name for name in names):
+        with contextlib.suppress(OSError):
+            if (other := path.stat().st_uid) != owner:
+                command = f"chown -R {user_name(owner)} {_quoted(folder)}"
+                return f"{path} belongs to {user_name(other)}, its folder to {user_name(owner)}; run as root: {command}"
+    return None
 
 
 def user_name(number: int) -> str:

@@ -18,6 +18,7 @@ from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database_file import (
     FILE_NAME,
+    FILES,
     check_writable,
     integrity_problems,
     last_moment_stored,
@@ -153,6 +154,8 @@ def _folder(setup: Setup) -> Iterator[Finding]:
     if ownership.others_may_write(setup.data):
         found = f"others may write to the data folder {setup.data}"
         yield Finding(WARNING, "folder", found, "serving takes that from them, as does: chmod go-w")
+    if sentence := ownership.foreign_file(setup.data, FILES):
+        yield _from_sentence(PROBLEM, "folder", sentence)
 
 
 def _tiers(setup: Setup) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
 
+import itertools
 import json
 import os
 import re
@@ -177,12 +178,11 @@ def options_from(monkeypatch, *pairs):
 def test_every_variable_is_one_of_the_program(monkeypatch):
     (dockerfile,), (compose,) = blocks("dockerfile"), blocks("yaml")
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
-    (run,) = [
-        line for block in blocks("bash") for line in block.replace("\\\n", "").splitlines() if "docker run" in line
-    ]
+    host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
+    (run,) = [line for line in host_commands if line.startswith("docker run")]
     service = yaml.safe_load(compose)["services"]["cardbeat"]
     words = shlex.split(run)
-    in_run = [value for name, value in zip(words, words[1:], strict=False) if name == "-e"]
+    in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
     in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
     (in_unit,) = re.findall(r"^Environment=(.+)$", blocks("ini")[0], re.MULTILINE)
     for where in (in_run, in_compose):

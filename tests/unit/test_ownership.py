@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cardbeat import ownership
+from cardbeat import cli, ownership
 from cardbeat.database import Database
 from cardbeat.database_file import check_writable
 from cardbeat.errors import StartupError
@@ -108,6 +108,20 @@ def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     with pytest.raises(FileExistsError):
         ownership.create_private(tmp_path / "link")
     assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
+    for path in (*folder.iterdir(), folder):
+        os.chown(path, SOMEBODY, SOMEBODY)
+    assert cli.main(["doctor", "--data", str(folder)]) == 0
+    os.chown(folder / "writer.lock", 0, 0)
+    assert cli.main(["doctor", "--data", str(folder)]) == 1
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("problem")]
+    assert line.endswith(
+        f"folder: {folder}/writer.lock belongs to root, its folder to {SOMEBODY}; "
+        f"run as root: chown -R {SOMEBODY} {folder}"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
