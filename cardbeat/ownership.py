@@ -44,14 +44,12 @@ def refuse_shared(folder: Path) -> None:
         return
     found = folder.stat()
     what = f"others may write to the data folder {folder}"
+    choose = f"choose a folder of its own, such as {folder / 'cardbeat'}"
     if found.st_mode & stat.S_ISVTX:
-        raise StartupError(f"{what}, which all users share; choose a folder of its own, such as {folder / 'cardbeat'}")
+        raise StartupError(f"{what}, which all users share; {choose}")
     if os.geteuid() not in (0, found.st_uid):
-        owner = user_name(found.st_uid)
-        raise StartupError(
-            f"{what}, which belongs to {owner}; have {owner} run: chmod go-w {_quoted(folder)}, "
-            f"or choose one inside it, such as {folder / 'cardbeat'}"
-        )
+        command = f"chown {user_name(os.geteuid())} {_quoted(folder)}"
+        raise StartupError(f"{what}, which belongs to {user_name(found.st_uid)}; {choose}, or run as root: {command}")
 
 
 def keep_others_out(folder: Path) -> None:
