@@ -1,22 +1,16 @@
 """The command line: finds the command that is asked for, and says in one line what stops it.
 
-Each command is a module of `cardbeat.commands`: its `run` takes the arguments behind its name, gives the exit status.
+Each command is the module of its name in `cardbeat.commands`: `run` takes the arguments that stand behind the name and
+returns the exit status.
 """
 
+import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from cardbeat.commands import backup, card, doctor, keys, restore, serve
 from cardbeat.errors import StartupError
 
-COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
-    "serve": serve.run,
-    "card": card.run,
-    "keys": keys.run,
-    "backup": backup.run,
-    "restore": restore.run,
-    "doctor": doctor.run,
-}
+COMMANDS = ("serve", "card", "keys", "backup", "restore", "doctor")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,7 +24,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             raise StartupError(f"there is no command {name!r}; the commands are {', '.join(COMMANDS)}")
-        return COMMANDS[name](argv[1:] if named else argv)
+        return _command(name)(argv[1:] if named else argv)
     except StartupError as error:
         print(f"cardbeat: {error}", file=sys.stderr)
         return 2
+
+
+def _command(name: str) -> Callable[[Sequence[str]], int]:
+    # Only the one that is needed: from the artifact, importing all of them takes longer than most take to run.
+    run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
+    return run
