@@ -58,9 +58,10 @@ def restore(folder: Path, source: Path, now: float) -> Path | None:
             _checkpoint(place)
             kept = _keep(place, now, Path(beside))
             os.replace(copy, place)
-            sync(place.parent)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
+        with start_up_errors(place.parent):
+            sync(place.parent)
         return kept
 
 

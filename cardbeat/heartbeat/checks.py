@@ -1,4 +1,4 @@
-"""The rows of `checks`: everything but the sweep that reads or changes one goes through here (CONTRACT 4)."""
+"""The rows of `checks`: everything but the sweep that reads or changes one goes through here."""
 
 import dataclasses
 import secrets
