@@ -102,7 +102,7 @@ def foreign_file(folder: Path, names: Iterable[str]) -> str | None:
 
     Root, who may use all of them, has nothing in its way by that, but the service has.
     """
-    if sys.platform == "win32" or not folder.is_dir() or folder.stat().st_uid == 0:
+    if sys.platform == "win32" or not os.path.isdir(folder) or folder.stat().st_uid == 0:
         return None
     owner = folder.stat().st_uid
     for path in (folder / name for name in names):
