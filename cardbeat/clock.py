@@ -10,5 +10,5 @@ wall_clock: Clock = time.time
 
 
 def utc_text(seconds: float) -> str:
-    """Unix seconds as `YYYY-MM-DD HH:MM:SS` in UTC, cut to the whole second (CONTRACT 1)."""
+    """Unix seconds as `YYYY-MM-DD HH:MM:SS` in UTC, cut to the whole second: the form of all times in JSON."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -1,4 +1,4 @@
-"""The SQLite file: one writer that groups commits, a pool of readers. No business in it.
+"""The SQLite file: one writer with group commit, and a pool of connections to read with. It knows no table.
 
 SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same moment, so
 one connection writes, all others are `query_only`, and a lock file keeps a second process's writer apart.
@@ -28,23 +28,20 @@ from cardbeat.database_file import (
     start_up_errors,
 )
 from cardbeat.errors import Unavailable
+from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
-
-try:
-    import fcntl
-except ImportError:  # Windows: one process a data folder
-    fcntl = None  # type: ignore[assignment]
+from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-READERS = 8
+READ_CONNECTIONS = 8
 GROUP_SIZE = 500
-"""Jobs in one commit at the most: bounds the wait of the first of them."""
+"""Jobs in one commit at the most: bounds how long the first of them waits."""
 RETRY_AFTER_SECONDS = 5
 LOCK_POLL_SECONDS = 0.0005
-"""Often enough to catch the moments between the commits of a second process that is busy too."""
+"""Short enough to find the lock free between two commits of another process that writes all the time."""
 
 
 class Database:
@@ -70,11 +67,14 @@ class Database:
                 migrate(self._writer)
             self._file = os.stat(self.path)
             undo.pop_all()
+        # For any thread that holds one of the slots; a connection is with one thread at a time.
+        self._reader_slots = threading.BoundedSemaphore(READ_CONNECTIONS)
         self._idle_readers: deque[sqlite3.Connection] = deque()
-        self._reader_slots = threading.BoundedSemaphore(READERS)
-        self._queue: deque[_Job[Any]] = deque()
+        # Read and written by callers and the writer's thread, under this condition's lock only.
         self._queued = threading.Condition()
+        self._queue: deque[_Job[Any]] = deque()
         self._closing = False
+        # From here on `self._writer` is used by this thread alone.
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         self._thread.start()
 
@@ -100,27 +100,17 @@ class Database:
         `work` must be quick: it shares its commit with whatever else is queued. What it raises undoes its own
         changes only, and is raised here. Raises `Unavailable` when the database can't be written.
         """
-        finished = threading.Lock()
-        finished.acquire()
-        job = _Job(work, finished.release)
-        self._enqueue(job)
-        finished.acquire()
-        return job.outcome()
+        return self.write_later(work).wait()
 
-    def write_later(self, work: Callable[[sqlite3.Connection], T], done: Callable[[Callable[[], T]], None]) -> None:
-        """As `write`, without waiting: `done` is given what returns or raises as `write` would have.
-
-        The writer's thread calls `done`, so it must be quick and raise nothing. Raises `Unavailable` at a stop.
-        """
-        job: _Job[T] = _Job(work, lambda: done(job.outcome))
-        self._enqueue(job)
-
-    def _enqueue(self, job: "_Job[Any]") -> None:
+    def write_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
+        """As `write`, without waiting; the writer's thread settles the result. Raises `Unavailable` at a stop."""
+        job = _Job(work)
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
             self._queued.notify()
+        return job.committed
 
     def close(self) -> None:
         """Finish what is queued, then close every connection."""
@@ -142,7 +132,7 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                job.finish()
+                job.committed.settle(job.outcome)
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
@@ -174,7 +164,7 @@ class Database:
         self._writer.execute("RELEASE job")
 
     def _require_file_in_place(self) -> None:
-        """What is written to a file that was removed is gone with the process: nothing of it must be answered 200."""
+        """Raise SQLite's error unless the file is in its place: writes to a removed one would end with the process."""
         try:
             in_place = os.path.samestat(os.stat(self.path), self._file)
         except OSError:
@@ -184,36 +174,26 @@ class Database:
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
-        """Keep other processes from writing. `came_at` is when the first to wait for it came."""
-        if fcntl is None:
-            yield
-            return
-        while not self._lock_taken():
-            # Whoever holds it may be suspended, and for good.
+        """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
+        while not try_lock(self._lock_file):
+            # The process that holds it may be suspended for ever.
             if time.monotonic() > came_at + BUSY_SECONDS:
                 raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
             time.sleep(LOCK_POLL_SECONDS)
         try:
             yield
         finally:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-
-    def _lock_taken(self) -> bool:
-        try:
-            fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
+            unlock(self._lock_file)
 
 
 class _Job(Generic[T]):
-    """One write, handed to the writer's thread, which calls `finish` once it is committed or has failed."""
+    """One write, handed to the writer's thread, which settles `committed` once it is on disk or has failed."""
 
-    __slots__ = ("came_at", "error", "finish", "result", "work")
+    __slots__ = ("came_at", "committed", "error", "result", "work")
 
-    def __init__(self, work: Callable[[sqlite3.Connection], T], finish: Callable[[], None]) -> None:
+    def __init__(self, work: Callable[[sqlite3.Connection], T]) -> None:
         self.work = work
-        self.finish = finish
+        self.committed: Later[T] = Later()
         self.came_at = time.monotonic()
         self.result: T
         self.error: BaseException | None = None

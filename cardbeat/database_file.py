@@ -1,4 +1,4 @@
-"""The database file on disk: created, checked, brought up to date, copied. Nothing here is part of serving."""
+"""The database file on disk: created, checked, brought up to date, connected to and copied."""
 
 import contextlib
 import os
@@ -11,6 +11,7 @@ from pathlib import Path
 from cardbeat import ownership
 from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
+from cardbeat.system import replace, sync_file, sync_folder
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
@@ -36,14 +37,14 @@ def back_up(folder: Path, target: Path) -> None:
     check(source_path)
     try:
         place = _place_for_backup(source_path, target)
-        # Not named after the target, whose name may be as long as a name can be, and nobody else's to look into.
+        # In a folder that only this user can look into; a name made from the target's could be too long.
         with tempfile.TemporaryDirectory(prefix=".cardbeat-", dir=place.parent) as folder_beside:
             partial = Path(folder_beside, "copy")
             partial.touch(0o600)
             _copy(source_path, partial, target)
-            sync(partial)
-            partial.replace(place)
-        sync(place.parent)
+            sync_file(partial)
+            replace(partial, place)
+        sync_folder(place.parent)
     except OSError as error:
         raise StartupError(f"can't write {target}: {error.strerror}") from None
 
@@ -70,7 +71,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
 
 
 def _status(path: Path) -> os.stat_result | None:
-    """Of what is there, or what the link there refers to."""
+    """The status of what is there, links followed; None where nothing is."""
     try:
         return path.stat()
     except FileNotFoundError:
@@ -82,7 +83,7 @@ def _copy(source_path: Path, partial: Path, target: Path) -> None:
         try:
             with contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy:
                 source.backup(copy)
-                # Out of WAL mode the backup is one file, with nothing beside it to forget.
+                # Without WAL mode the backup is one file, and nothing beside it has to be copied along.
                 copy.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.Error as error:
             raise StartupError(f"can't copy {source_path} to {target}: {error}") from None
@@ -120,6 +121,8 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
+        # For macOS, where a sync alone leaves data in the drive's own memory; elsewhere it changes nothing.
+        connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA journal_size_limit = 67108864")
         if query_only:
             connection.execute("PRAGMA query_only = ON")
@@ -145,9 +148,9 @@ def create_if_missing(path: Path) -> None:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         migrate(connection)
-    sync(partial)
-    partial.replace(path)
-    sync(path.parent)
+    sync_file(partial)
+    replace(partial, path)
+    sync_folder(path.parent)
 
 
 def require_database(folder: Path) -> None:
@@ -255,11 +258,3 @@ def start_up_errors(path: Path) -> Iterator[None]:
         raise StartupError(f"can't use {path}: {error}") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None
-
-
-def sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,7 +9,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -28,9 +27,9 @@ from cardbeat.database_file import (
     open_lock_file,
     open_read_only,
     start_up_errors,
-    sync,
 )
 from cardbeat.errors import StartupError
+from cardbeat.system import remove, replace, sync_file, sync_folder, try_lock
 
 LOCK_POLL_SECONDS = 0.01
 
@@ -57,11 +56,11 @@ def restore(folder: Path, source: Path, now: float) -> Path | None:
             _adopt(copy, place)
             _checkpoint(place)
             kept = _keep(place, now, Path(beside))
-            os.replace(copy, place)
+            replace(copy, place)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
         with start_up_errors(place.parent):
-            sync(place.parent)
+            sync_folder(place.parent)
         return kept
 
 
@@ -82,25 +81,13 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
     descriptor = open_lock_file(path)
     give_up_at = time.monotonic() + seconds
     try:
-        while not _try_lock(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() >= give_up_at:
                 raise StartupError(f"the data folder {path.parent} is in use; stop the server, then restore")
             time.sleep(LOCK_POLL_SECONDS)
         yield
     finally:
         os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    if sys.platform == "win32":
-        return True
-    import fcntl  # noqa: PLC0415 - Windows has none
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _copied(source: Path, copy: Path) -> Path:
@@ -117,7 +104,7 @@ def _copied(source: Path, copy: Path) -> Path:
             (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     if found != "ok":
         raise StartupError(f"{source} is damaged ({found}); nothing was restored")
-    sync(copy)
+    sync_file(copy)
     return copy
 
 
@@ -159,9 +146,10 @@ def _keep(place: Path, now: float, beside: Path) -> Path | None:
     for end in ("", "-wal", "-journal"):
         with contextlib.suppress(FileNotFoundError):
             _second_name(Path(f"{place}{end}"), Path(f"{kept}{end}"), beside)
-    sync(place.parent)
+    sync_folder(place.parent)
     for end in ("-wal", "-journal", "-shm"):
-        Path(f"{place}{end}").unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):
+            remove(Path(f"{place}{end}"))
     return kept if kept.exists() else None
 
 
@@ -189,5 +177,5 @@ def _second_name(path: Path, name: Path, beside: Path) -> None:
             ownership.give_away(descriptor, path)
         finally:
             os.close(descriptor)
-        sync(partial)
-        os.replace(partial, name)
+        sync_file(partial)
+        replace(partial, name)

@@ -1,13 +1,15 @@
-"""`GET /healthz`: whether the service can do its work (CONTRACT 5)."""
+"""`GET /healthz`: whether the service can do its work, which is to write and to sweep."""
 
 import sqlite3
 from collections.abc import Callable
 
+from cardbeat import monitor
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.web.router import Route
 
 
 class HealthRoutes:
@@ -19,22 +21,17 @@ class HealthRoutes:
         self._sweep_is_healthy = sweep_is_healthy
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/healthz", later=self.read)]
+        return [Route("GET", "/healthz", self.read, in_loop=True)]
 
-    def read(self, _request: Request, answer: Answer) -> None:
-        """It waits for the disk alone, and no thread for it: a server whose threads are all at work is healthy too."""
+    def read(self, _request: Request) -> Later[Response]:
+        """Settled when a write is on disk. No thread waits for it: a server whose threads are all busy is healthy."""
         # Only a write tells whether one is possible.
-        self._database.write_later(self._note_health_check, lambda outcome: answer(lambda: self._told(outcome)))
+        return self._database.write_later(self._note_health_check).map(self._answer)
 
-    def _told(self, outcome: Callable[[], None]) -> Response:
-        outcome()
+    def _answer(self, _written: None) -> Response:
         if not self._sweep_is_healthy():
             raise Unavailable("sweep_stalled", "The sweep has not finished for three intervals; see the log.")
         return Response.json(200, {"status": "ok"})
 
     def _note_health_check(self, connection: sqlite3.Connection) -> None:
-        connection.execute(
-            "INSERT INTO monitor (name, value) VALUES ('last_health_check_at', ?) "
-            "ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-            (int(self._clock()),),
-        )
+        monitor.note(connection, "last_health_check_at", int(self._clock()))

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what an operator watches, in the text format of Prometheus (CONTRACT 5).
+"""`GET /metrics`: what an operator watches, in the text format of Prometheus.
 
 Only sums: no key, check id or address is in them.
 """
@@ -15,14 +15,14 @@ from typing import Final
 import PIL
 
 from cardbeat import __version__
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Drawing, Renderer
 from cardbeat.cards.request import Card
 from cardbeat.cards.store import Store
 from cardbeat.errors import Unavailable
-from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
@@ -65,15 +65,14 @@ class Answers:
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:
-        for request, response, given in answers:
+        for request, response, seconds in answers:
             key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
             histogram = self._histograms.get(key)
             if histogram is None:
                 histogram = self._histograms[key] = Histogram()
-            for _, _, seconds in given:
-                histogram.observe(seconds)
+            histogram.observe(seconds)
             if request.pattern == PING and response.status == 200:
-                self._pings[b'"recovered":true' in response.body] += len(given)
+                self._pings[isinstance(response.body, bytes) and b'"recovered":true' in response.body] += 1
 
     def families(self) -> Iterable[str]:
         requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
@@ -146,14 +145,14 @@ class MetricsRoutes:
         *,
         store: Store,
         checks: Checks,
-        alerts: Alerts,
+        delivery: Delivery,
         sweep: Sweep,
     ) -> None:
         self._answers = answers
         self._renderer = renderer
         self._store = store
         self._checks = checks
-        self._alerts = alerts
+        self._delivery = delivery
         self._sweep = sweep
         self._started_at = time.time()
 
@@ -171,7 +170,7 @@ class MetricsRoutes:
             "cardbeat_alert_attempts_total",
             "counter",
             "Attempts to deliver an alert, by what came of them.",
-            [("", {"outcome": outcome}, n) for outcome, n in self._alerts.totals().items()],
+            [("", {"outcome": outcome}, n) for outcome, n in self._delivery.totals().items()],
         )
         yield gauge("cardbeat_sweep_age_seconds", "Since a sweep finished.", self._sweep.age_seconds())
         yield gauge("cardbeat_sweep_duration_seconds", "Of the last sweep.", self._sweep.last_duration_seconds or 0)

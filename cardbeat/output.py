@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 
 from cardbeat.errors import StartupError
+from cardbeat.system import reader_is_gone
 
 
 def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
@@ -23,5 +24,5 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
     except OSError as error:
         # At its end Python would try again to write what is left, and fail with a trace.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if must_arrive or not isinstance(error, BrokenPipeError):
+        if must_arrive or not reader_is_gone(error):
             raise StartupError(f"can't print: {error.strerror}") from None

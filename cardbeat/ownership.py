@@ -8,11 +8,11 @@ import logging
 import os
 import shlex
 import stat
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from cardbeat.errors import StartupError
+from cardbeat.system import change_owner, current_user, user_name
 
 log = logging.getLogger(__name__)
 
@@ -24,13 +24,14 @@ def command_to_get_in(folder: Path, place: Path) -> str:
 
     `place` is the data folder, a file in it or, where the folder does not exist yet, the one it is to be made in.
     """
-    if sys.platform == "win32":
+    own = current_user()
+    if own is None:
         return ""
     found = place.stat()
-    if found.st_uid == os.geteuid():
+    if found.st_uid == own:
         # Else the mode lets us in, and it is something else that does not, such as a read-only file system.
         return "" if found.st_mode & stat.S_IWUSR else f"; run: chmod u+rwX {_quoted(place)}"
-    user = user_name(os.geteuid())
+    user = user_name(own)
     if os.path.exists(folder):
         command = f"chown -R {user} {_quoted(folder)}"
     else:
@@ -40,15 +41,16 @@ def command_to_get_in(folder: Path, place: Path) -> str:
 
 def refuse_shared(folder: Path) -> None:
     """Raise `StartupError` for a folder that others may write to and that is not ours to take that from them."""
-    if sys.platform == "win32" or not others_may_write(folder):
+    user = current_user()
+    if user is None or not others_may_write(folder):
         return
     found = folder.stat()
     what = f"others may write to the data folder {folder}"
     choose = f"choose a folder of its own, such as {folder / 'cardbeat'}"
     if found.st_mode & stat.S_ISVTX:
         raise StartupError(f"{what}, which all users share; {choose}")
-    if os.geteuid() not in (0, found.st_uid):
-        command = f"chown {user_name(os.geteuid())} {_quoted(folder)}"
+    if user not in (0, found.st_uid):
+        command = f"chown {user_name(user)} {_quoted(folder)}"
         raise StartupError(f"{what}, which belongs to {user_name(found.st_uid)}; {choose}, or run as root: {command}")
 
 
@@ -66,7 +68,7 @@ def keep_others_out(folder: Path) -> None:
 
 def others_may_write(folder: Path) -> bool:
     """False also for what is not there."""
-    if sys.platform == "win32":
+    if current_user() is None:
         return False
     with contextlib.suppress(OSError):
         return bool(folder.stat().st_mode & WRITABLE_BY_OTHERS)
@@ -90,11 +92,11 @@ def create_private(path: Path) -> int:
 
 def give_away(descriptor: int, like: Path) -> None:
     """As root, give an open file the owner and group of another."""
-    if sys.platform != "win32" and os.geteuid() == 0:
+    if current_user() == 0:
         found = like.stat()
         # A root that was denied the right to do so leaves the file its own.
         with contextlib.suppress(PermissionError):
-            os.fchown(descriptor, found.st_uid, found.st_gid)
+            change_owner(descriptor, found.st_uid, found.st_gid)
 
 
 def foreign_file(folder: Path, names: Iterable[str]) -> str | None:
@@ -102,7 +104,7 @@ def foreign_file(folder: Path, names: Iterable[str]) -> str | None:
 
     Root, who may use all of them, has nothing in its way by that, but the service has.
     """
-    if sys.platform == "win32" or not os.path.isdir(folder) or folder.stat().st_uid == 0:
+    if current_user() is None or not os.path.isdir(folder) or folder.stat().st_uid == 0:
         return None
     owner = folder.stat().st_uid
     for path in (folder / name for name in names):
@@ -111,18 +113,6 @@ def foreign_file(folder: Path, names: Iterable[str]) -> str | None:
                 command = f"chown -R {user_name(owner)} {_quoted(folder)}"
                 return f"{path} belongs to {user_name(other)}, its folder to {user_name(owner)}; run as root: {command}"
     return None
-
-
-def user_name(number: int) -> str:
-    """The name of a user, or the number of one that has no name here."""
-    if sys.platform == "win32":
-        return str(number)
-    import pwd  # noqa: PLC0415 - Windows has none
-
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
 
 
 def _quoted(path: Path) -> str:

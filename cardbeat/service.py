@@ -2,29 +2,33 @@
 
 import contextlib
 import logging
-import signal
 import time
 from math import inf
 
 from cardbeat import __version__
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.config import Config
 from cardbeat.database import Database
+from cardbeat.database_file import DELIVERY_LOCK
 from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.courier import Courier
+from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
+from cardbeat.system import on_stop_signals, wake_on_signals
+from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
@@ -47,16 +51,18 @@ class Service:
             base_url = config.base_url or server.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
-            self.alerts = Alerts(self.database, clock, base_url, config.allow_private_webhooks)
-            checks = Checks(self.database, clock, self.alerts)
+            alerts = Alerts(self.database, base_url)
+            courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
+            self.delivery = Delivery(alerts, courier, clock, config.data / DELIVERY_LOCK)
+            checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
-            self.sweep = Sweep(self.database, clock, self.alerts, config.sweep_seconds, report)
+            self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
             self.cards = CardRoutes(self.keys, self.store, renderer, renders)
             answers = Answers()
-            server.observe = answers.observe
+            server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
                     self.keys,
@@ -66,9 +72,11 @@ class Service:
                     register_per_minute=config.register_per_minute,
                 ),
                 self.cards,
-                CheckRoutes(checks, self.keys, self.alerts, base_url, config.allow_private_webhooks),
+                CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
-                MetricsRoutes(answers, renderer, store=self.store, checks=checks, alerts=self.alerts, sweep=self.sweep),
+                MetricsRoutes(
+                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
+                ),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):
@@ -80,14 +88,15 @@ class Service:
 
         Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
         """
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: self._stop())
+        on_stop_signals(lambda _number, _frame: self._stop())
+        wake_on_signals(self.server.loop.waker)
         try:
-            self.alerts.start()
+            self.delivery.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.sweep.start()
             self.server.serve_forever()
         finally:
+            wake_on_signals(None)
             self.close()
         log.info("stopped")
 
@@ -100,7 +109,7 @@ class Service:
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.cards.stop()
         self.sweep.stop()
-        self.alerts.stop(max(0, stop_by - time.monotonic()))
+        self.delivery.stop(max(0, stop_by - time.monotonic()))
         self.store.close()
         self.server.server_close()
         self.database.close()

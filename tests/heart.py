@@ -2,18 +2,31 @@
 
 import itertools
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.config import Tier
+from cardbeat.database_file import DELIVERY_LOCK
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.courier import Courier
+from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.store import Keys
 from tests.support import FakeClock
 
+BASE_URL = "https://beats.example"
 HOOK = "https://hooks.example/x"
 SWEEP_SECONDS = 60
+
+
+def new_delivery(database, alerts, clock, post=None, elapsed=time.monotonic):
+    """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
+    post = post or Sender(allow_private=True).post
+    lock_path = database.path.with_name(DELIVERY_LOCK)
+    return Delivery(alerts, Courier(alerts, post, clock), clock, lock_path, elapsed)
 
 
 class Heart:
@@ -21,16 +34,20 @@ class Heart:
         self.database = database
         self.clock = clock
         self.monotonic = FakeClock(5000)
-        self.alerts = Alerts(database, clock, "https://beats.example", False)
+        self.alerts = Alerts(database, BASE_URL)
+        self.delivery = new_delivery(database, self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
         self.key = self.keys.issue("ops@example.com").key
-        self.checks = Checks(database, clock, self.alerts)
+        self.checks = Checks(database, clock, self.alerts, self.delivery)
         self.sweep = self.new_sweep()
         self._names = itertools.count(1)
 
     def new_sweep(self):
         """A sweep as after a restart of the process."""
-        return Sweep(self.database, self.clock, self.alerts, SWEEP_SECONDS, monotonic=self.monotonic)
+        return self.sweep_every(SWEEP_SECONDS, monotonic=self.monotonic)
+
+    def sweep_every(self, seconds, **options):
+        return Sweep(self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
 
     def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)

@@ -3,14 +3,12 @@
 import threading
 
 from cardbeat.clock import utc_text
-from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.webhook import Outcome
-from tests.heart import Heart
+from cardbeat.heartbeat.alert import TEST, Outcome
+from tests.heart import Heart, new_delivery
 from tests.support import FakeClock, wait_until
 
 DELIVERED = Outcome(204)
 FAILED = Outcome(500, "The receiver answered 500.")
-BASE_URL = "https://beats.example"
 
 
 class Mail:
@@ -24,11 +22,12 @@ class Mail:
         self.posted = []
         self.held = threading.Event()
         self.elapsed = FakeClock(1000)
-        self.alerts = self.another()
+        self.alerts = self.heart.alerts
+        self.delivery = self.another()
 
     def another(self):
-        """Alerts as of a second process, or as after a restart."""
-        return Alerts(self.database, self.clock, BASE_URL, post=self.post, elapsed=self.elapsed)
+        """A delivery as of a second process, or as after a restart."""
+        return new_delivery(self.database, self.alerts, self.clock, self.post, self.elapsed)
 
     def post(self, url, headers, body):
         self.posted.append((url, headers, body))
@@ -40,18 +39,24 @@ class Mail:
 
     def record(self, check, *types):
         now = int(self.clock())
-        for alert_type in types or ("check.test",):
-            self.database.write(lambda connection, type=alert_type: self.alerts.record(connection, type, check, now))
-        self.alerts.wake()
+        for alert_type in types or (TEST,):
+            self.database.write(lambda connection, type=alert_type: self._record(connection, type, check, now))
+        self.delivery.wake()
+
+    def _record(self, connection, alert_type, check, now):
+        if alert_type == TEST:
+            self.alerts.record_test(connection, check, now)
+        else:
+            self.alerts.record(connection, alert_type, [check], now)
 
     def pass_time(self, seconds):
         self.clock.advance(seconds)
         self.elapsed.advance(seconds)
-        self.alerts.wake()
+        self.delivery.wake()
 
     def settled(self, count):
         """Wait until that many attempts are recorded."""
-        wait_until(lambda: sum(self.alerts.totals().values()) >= count)
+        wait_until(lambda: sum(self.delivery.totals().values()) >= count)
 
     def states(self, check):
         """Oldest first."""

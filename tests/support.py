@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.config import Config
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -59,7 +59,8 @@ class App:
             body = json.dumps(json_body).encode()
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
-        return self.service.server.router.handle(Request(method, target, path, query, sent, body, client, id="test"))
+        request = Request(method, target, path, query, sent, body, client, id="test")
+        return taken(self.service.server.router.handle(request))
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:
         """The body of an answer that is expected to be JSON."""
@@ -70,6 +71,18 @@ class App:
 
     def checks_key(self) -> str:
         return str(self.json("POST", "/register", {"email": "ops@example.com"})["key"])
+
+
+def taken(response: Response) -> Response:
+    """A response as a client has it: its body in memory, and all headers that are written."""
+    body, headers = response.body, dict(response.headers)
+    if isinstance(body, FileBody):
+        body = body.read()
+        response.body.close()
+    for line in response.lines.decode("latin-1").split("\r\n")[:-2]:
+        name, _, value = line.partition(": ")
+        headers[name] = value
+    return Response(response.status, body, headers)
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:

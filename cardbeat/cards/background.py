@@ -1,4 +1,4 @@
-"""The empty card of a theme: for every pixel a place on the theme's ramp, lit by its round lights."""
+"""The empty card of a theme: for every pixel an index into the theme's ramp of colours, by the light it gets."""
 
 import math
 from array import array
@@ -8,40 +8,42 @@ from functools import reduce
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.png import BAND_ROWS, packed_bands, unpacked
-from cardbeat.cards.templates import HEIGHT, WIDTH
+from cardbeat.cards.layout import HEIGHT, WIDTH
+from cardbeat.cards.png import BAND_ROWS, deflated_bands, inflated
 from cardbeat.cards.themes import Colour, Light, Theme
 
 Rgb = tuple[int, int, int]
 
 STRIDE = WIDTH + 1
-"""Bytes of a row: the first is the filter type that PNG wants, 0 for none, which is painted on like a column."""
+"""Bytes of a row as in a PNG: the first is its filter type, 0 for none. Images here have it as their first column."""
 
-_FIELD_STEP = 8
+_GRID_PX = 8
+"""Distances are computed for every eighth pixel and row."""
 _PER_PIXEL = 4
+"""Steps of a distance."""
 _FARTHEST = 1350
-"""Pixels between a light, which may stand outside the card, and the pixel farthest from it."""
+"""More than any light, which may stand outside the card, is from any pixel of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """`ramp` are the colours; `bands` the picture in places on it, as packed for the PNG: 20 KB instead of 750."""
+    """`bands` are indices into `ramp`, compressed as they stand in the PNG: 20 KB instead of 750."""
 
     ramp: tuple[Rgb, ...]
     bands: tuple[bytes, ...]
 
     def rows(self) -> Image.Image:
-        """The picture, `STRIDE` wide. Takes a millisecond."""
-        return Image.frombytes("L", (STRIDE, HEIGHT), unpacked(self.bands))
+        """The indices as an "L" image, `STRIDE` wide. Takes a millisecond."""
+        return Image.frombytes("L", (STRIDE, HEIGHT), inflated(self.bands))
 
 
 def background(theme: Theme, mirrored: bool) -> Background:
-    """Costs some 50 ms: keep it."""
+    """Takes some 50 ms: callers keep it."""
     lit = reduce(ImageChops.add, map(_lit, theme.lights))
     lit = lit.point([(light * (theme.steps - 1) + 127) // 255 for light in range(256)])
     rows = Image.new("L", (STRIDE, HEIGHT))
     rows.paste(lit.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else lit, (1, 0))
-    bands = packed_bands(rows.tobytes(), STRIDE * BAND_ROWS)
+    bands = deflated_bands(rows.tobytes(), STRIDE * BAND_ROWS)
     return Background(_ramp(theme.ramp, theme.steps), tuple(bands))
 
 
@@ -52,15 +54,15 @@ def rgb(colour: Colour) -> Rgb:
 
 
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
-    """`part` of one colour over the other."""
+    """One colour with `part` of the other over it."""
     red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
     return red, green, blue
 
 
 def _ramp(stops: Sequence[Colour], steps: int) -> tuple[Rgb, ...]:
-    places = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
-    low = [min(int(place), len(stops) - 2) for place in places]
-    return tuple(mix(rgb(stops[n]), rgb(stops[n + 1]), place - n) for n, place in zip(low, places, strict=True))
+    positions = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
+    low = [min(int(position), len(stops) - 2) for position in positions]
+    return tuple(mix(rgb(stops[n]), rgb(stops[n + 1]), at - n) for n, at in zip(low, positions, strict=True))
 
 
 def _lit(light: Light) -> Image.Image:
@@ -80,10 +82,10 @@ def _strength(light: Light, distance: float) -> float:
 
 
 def _distances(x: int, y: int) -> Image.Image:
-    """The distance of every pixel from a point, times `_PER_PIXEL`: few are computed, and the rest between them."""
-    step = _FIELD_STEP
+    """The distance of every pixel from a point, times `_PER_PIXEL`, interpolated between those of a grid."""
+    step = _GRID_PX
     columns, rows = WIDTH // step + 1, HEIGHT // step + 2
-    places = ((column * step - x, row * step - y) for row in range(rows) for column in range(columns))
-    small = Image.frombytes("F", (columns, rows), array("f", (_PER_PIXEL * math.hypot(*p) for p in places)).tobytes())
+    offsets = ((column * step - x, row * step - y) for row in range(rows) for column in range(columns))
+    small = Image.frombytes("F", (columns, rows), array("f", (_PER_PIXEL * math.hypot(*p) for p in offsets)).tobytes())
     part = (0.5, 0.5, 0.5 + WIDTH / step, 0.5 + HEIGHT / step)
     return small.resize((WIDTH, HEIGHT), Image.Resampling.BICUBIC, box=part).convert("I")

@@ -1,7 +1,7 @@
 """A card while it is painted, in palette indices: one byte a pixel, as it will stand in the PNG.
 
 The palette holds the background's ramp, then for each ink its shades over each part of that ramp. So nothing is
-ever quantised, except emoji, which get the places that are left.
+ever quantised, except emoji, which get the indices that are left.
 """
 
 import zlib
@@ -11,17 +11,17 @@ from functools import lru_cache
 from PIL import Image, ImageChops, ImageDraw
 
 from cardbeat.cards.background import STRIDE, Background, Rgb, mix, rgb
-from cardbeat.cards.png import BAND_ROWS, packed_rows, png
-from cardbeat.cards.templates import HEIGHT, WIDTH
+from cardbeat.cards.layout import HEIGHT, WIDTH
+from cardbeat.cards.png import BAND_ROWS, png_file, zlib_stream
 from cardbeat.cards.themes import Colour
 
 SHADES = 12
-"""Anti-aliasing steps of an ink, the last one the ink itself."""
+"""Anti-aliasing steps of an ink, the last of which is the ink itself."""
 TONES = 3
 """Parts of the background's ramp that an ink is mixed with."""
 COLOURS = 256
 MAX_BYTES = 99_000
-"""Of the PNG: with the store's seal it stays under 100 KB (CONTRACT 3)."""
+"""Of the PNG: with what the store adds it stays under 100 KB, as the README's section "Cards" promises."""
 COARSER = ((4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
 """Shades of an ink and colours of the emoji, for a picture that is too long with all of them. The last always fits."""
 
@@ -31,7 +31,7 @@ _SUPERSAMPLING = 4
 
 
 class Canvas:
-    """Starts as the empty background; `png` finishes it."""
+    """One card, in one thread. It starts as the empty background; `png` finishes it."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
@@ -41,9 +41,9 @@ class Canvas:
         self._colours = list(background.ramp)
         self._inks: dict[tuple[Colour, Colour | None], range] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
-        self._first_emoji_place = COLOURS
+        self._first_emoji_index = COLOURS
         steps = len(background.ramp)
-        self._tone_offsets = [min(place * TONES // steps, TONES - 1) * SHADES for place in range(256)]
+        self._tone_offsets = [min(index * TONES // steps, TONES - 1) * SHADES for index in range(256)]
 
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paints a colour where there is coverage, over the background or over a shape of the colour `over`."""
@@ -56,12 +56,12 @@ class Canvas:
         self._paste(indices, left, top, coverage.point(_PAINTED))
 
     def colour_at(self, x: int, y: int) -> Colour:
-        """Of the background."""
-        (place,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
-        return "#" + bytes(self._background.ramp[place]).hex()
+        """The background's colour there."""
+        (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        return "#" + bytes(self._background.ramp[index]).hex()
 
     def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
-        """Keeps an "RGBA" layer for the end, when it is known how many colours are left."""
+        """Keeps an "RGBA" layer until `png` knows how many colours are left."""
         box = layer.getbbox()
         if box:
             self._emoji.append((layer.crop(box), x + box[0], y + box[1]))
@@ -71,40 +71,40 @@ class Canvas:
         if self._emoji:
             self._paint_emoji()
         rows = self._rows.tobytes()
-        packed = packed_rows(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed)
-        picture = png(WIDTH, HEIGHT, _flat(self._colours), packed)
+        packed = zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed)
+        picture = png_file(WIDTH, HEIGHT, _flat(self._colours), packed)
         return picture if len(picture) <= MAX_BYTES else self._coarser(rows)
 
     def _coarser(self, rows: bytes) -> bytes:
-        """Only for walls of the densest scripts or of emoji, as good as they fit."""
+        """The picture in fewer colours: needed only for cards full of dense script or of emoji."""
         for shades, emoji_colours in COARSER:
             table, colours = self._merged(SHADES // shades, emoji_colours)
-            picture = png(WIDTH, HEIGHT, _flat(colours), zlib.compress(rows.translate(table), 6))
+            picture = png_file(WIDTH, HEIGHT, _flat(colours), zlib.compress(rows.translate(table), 6))
             if len(picture) <= MAX_BYTES:
                 break
         return picture
 
     def _merged(self, count: int, emoji_colours: int) -> tuple[bytes, list[Rgb]]:
-        """Each palette place to the one that stands for it, and the palette's colours.
+        """For each palette index the one to use instead, and the palette's colours.
 
-        It is the strongest of the `count` shades of an ink that become one, and for emoji one of `emoji_colours`.
+        Of an ink, `count` neighbouring shades become the strongest of them; emoji keep `emoji_colours` colours.
         """
         table = list(range(COLOURS))
         for ink in self._inks.values():
-            for place in ink:
-                table[place] = place - (place - ink.start) % count + count - 1
-        first = self._first_emoji_place
+            for index in ink:
+                table[index] = index - (index - ink.start) % count + count - 1
+        first = self._first_emoji_index
         emoji = self._colours[first:]
         if len(emoji) <= emoji_colours:
             return bytes(table), self._colours
         # Each colour counts once, however many pixels have it, so that the rare ones stay apart.
         row = Image.frombytes("RGB", (len(emoji), 1), _flat(emoji))
         reduced = row.quantize(emoji_colours, Image.Quantize.MEDIANCUT)
-        table[first : len(self._colours)] = [first + index for index in reduced.tobytes()]
+        table[first : len(self._colours)] = [first + colour for colour in reduced.tobytes()]
         return bytes(table), self._colours[:first] + _palette(reduced, emoji_colours)
 
     def _ink(self, colour: Colour, over: Colour | None) -> range:
-        """The palette places of an ink."""
+        """The palette indices of an ink."""
         ink = self._inks.get((colour, over))
         if ink is None:
             first = len(self._colours)
@@ -113,6 +113,7 @@ class Canvas:
         return ink
 
     def _tones(self) -> tuple[Rgb, ...]:
+        """The middle colour of each part of the ramp."""
         ramp = self._background.ramp
         return tuple(ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES))
 
@@ -133,7 +134,7 @@ class Canvas:
             sheet.paste(self._seen(x, y, layer.size), (0, top))
             sheet.paste(layer, (0, top), layer)
         reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        self._first_emoji_place = first
+        self._first_emoji_index = first
         self._colours += _palette(reduced, left)
         indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
         for (layer, x, y), top in zip(self._emoji, tops, strict=False):
@@ -141,22 +142,23 @@ class Canvas:
             self._paste(part, x + 1, y, layer.getchannel("A").point([255 * (alpha > 8) for alpha in range(256)]))
 
     def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
-        """A part of the picture so far, in colours."""
+        """A part of the picture so far, as "RGB"."""
         part = self._rows.crop((x + 1, y, x + 1 + size[0], y + size[1]))
         seen = Image.frombytes("P", size, part.tobytes())
         seen.putpalette(_flat(self._colours))
         return seen.convert("RGB")
 
 
+# What these keep is shared by all threads. `lru_cache` has a lock of its own; two threads may each make the same.
 @lru_cache(128)
 def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
-    """An ink's colours from nearly none of it to all of it, over one colour after another."""
+    """An ink's colours over each of `under`, from nearly none of it to all of it."""
     return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
 
 
 @lru_cache(8)
 def rounded(width: int, height: int, radius: int) -> Image.Image:
-    """Coverage of a rectangle with rounded corners, which is not to be painted on."""
+    """Coverage of a rectangle with rounded corners. It is kept for other threads: don't change it."""
     if not radius:
         return Image.new("L", (width, height), 255)
     scale = _SUPERSAMPLING
@@ -168,7 +170,7 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
 
 @lru_cache(1)
 def _rows(background: Background) -> Image.Image:
-    """Most sites draw in one theme: it is unpacked once."""
+    """Most sites draw in one theme, whose rows are decompressed once. Kept for other threads: don't change it."""
     return background.rows()
 
 

@@ -1,4 +1,4 @@
-"""Draws a card: lays it out, paints it, and packs it as a PNG."""
+"""Draws a card: lays it out, paints it, and compresses it as a PNG."""
 
 import hashlib
 import threading
@@ -9,15 +9,18 @@ from PIL import Image, features
 
 from cardbeat.cards.background import Background, background
 from cardbeat.cards.canvas import Canvas, rounded
-from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.line import Line
+from cardbeat.cards.layout import Text
 from cardbeat.cards.request import Card
-from cardbeat.cards.templates import Text, lay_out
+from cardbeat.cards.templates import lay_out
 from cardbeat.cards.themes import Theme
 from cardbeat.resources import read_bytes
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.line import TextLine
 
-DRAW_NOTHING = {"routes.py", "seal.py", "store.py", "turns.py", "build.py"}
-"""The files that may change without a card looking different."""
+DRAWING_FOLDERS = ("cards", "fonts", "typeset")
+"""Folders of the package that hold what a drawing is made with."""
+NOT_DRAWING = {"routes.py", "seal.py", "store.py", "index.py", "single_flight.py", "build.py"}
+"""Files there that may change without a drawing changing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,13 @@ class Drawing:
 
 
 class Renderer:
-    """Draws cards, several at once if need be, and keeps the empty backgrounds."""
+    """Draws cards and keeps the empty backgrounds. Any number of threads may use one."""
 
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
         self._serif = fonts.with_serif()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
+        """By theme and whether mirrored. Written under `_lock`, which also lets each be made only once."""
         self._lock = threading.Lock()
 
     def render(self, card: Card) -> Drawing:
@@ -56,12 +60,12 @@ class Renderer:
 
 
 def renderer_version() -> str:
-    """Changes with whatever changes a drawing: the code of this folder, the fonts, and how Pillow shapes text."""
+    """Changes with whatever changes a drawing: code and fonts in these folders, and whether Raqm shapes text."""
     package = resources.files("cardbeat")
-    names = sorted((folder, file.name) for folder in ("cards", "fonts") for file in (package / folder).iterdir())
+    names = sorted((folder, file.name) for folder in DRAWING_FOLDERS for file in (package / folder).iterdir())
     digest = hashlib.sha256()
     for folder, name in names:
-        if name.endswith((".py", ".json", ".bin", ".txt")) and name not in DRAW_NOTHING:
+        if name.endswith((".py", ".json", ".bin", ".txt")) and name not in NOT_DRAWING:
             digest.update(read_bytes(f"{folder}/{name}"))
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
@@ -79,7 +83,8 @@ def _paint_text(canvas: Canvas, text: Text) -> None:
             canvas.add_emoji(layer, x, baseline - line.ascent_px)
 
 
-def _indent(text: Text, line: Line) -> int:
+def _indent(text: Text, line: TextLine) -> int:
+    """How far right of its box's left side a line begins."""
     spare = text.width - line.width_px
     return {"left": 0, "center": spare // 2, "right": spare}[text.align]
 

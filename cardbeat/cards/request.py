@@ -1,4 +1,4 @@
-"""What a card's URL asks for: from the query as sent to a `Card`. Pure (image-card document, section 2)."""
+"""What a card's URL asks for: from the query as sent to a `Card`, as the README's section "Cards" has it."""
 
 import re
 import unicodedata
@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from urllib.parse import unquote_to_bytes
 
-from cardbeat.cards.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
 from cardbeat.errors import Invalid
+from cardbeat.typeset.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
@@ -15,7 +15,7 @@ THEMES = ("dark", "light")
 PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
 
 MAX_CHARACTERS = 4_000
-"""Of one text; no card has room for more, and what comes after would only cost time."""
+"""Of one text. No card has room for more, and what comes after would only cost time."""
 
 Pairs = list[tuple[str, str]]
 
@@ -23,10 +23,10 @@ _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
-"""What draws nothing by itself, though its category says otherwise; the last is the Braille pattern without dots."""
+"""What draws nothing by itself, whatever its category; the last is the Braille pattern without dots."""
 
 _DOTTED_CIRCLE = "\u25cc"
-"""Stands for a letter under marks that have none, as in tables of characters."""
+"""Stands for the letter of marks that have none, as in the code charts of Unicode."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _single(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
 
 
 def _clean(text: str) -> str:
-    """Drops control characters (CONTRACT 3) and what surrounds the text, which is empty if it shows nothing."""
+    """A text without control characters and surrounding white space; empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
     if not any(_visible(text)):
         return ""

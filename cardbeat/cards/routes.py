@@ -1,118 +1,153 @@
-"""GET /og and GET /robots.txt (CONTRACT 3)."""
+"""`GET /og`: a card's image, and `GET /robots.txt`."""
 
 import re
-from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache, partial
-from typing import NoReturn
+from functools import partial
+from typing import NamedTuple
 
+from cardbeat.cards.index import CardIndex, Entry
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of, key_in, pairs_of
 from cardbeat.cards.seal import StoredCard, file_name, seal
-from cardbeat.cards.store import Store
-from cardbeat.cards.turns import Turns
+from cardbeat.cards.single_flight import SingleFlight
+from cardbeat.cards.store import Signature, Store
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import CARDS, Key, Keys, key_missing
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
+from cardbeat.later import Later
+from cardbeat.web.message import FileBody, Request, Response
+from cardbeat.web.router import Route
+from cardbeat.web.wire import header_lines
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
 READERS = 4
-KNOWN_TARGETS = 1024
-KEPT_ANSWERS = 16
-
-MAX_KNOWN_TARGET = 2048
-"""Longer ones are asked in full each time, so that a few hundred thousand of them can't fill the memory."""
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
 """Crawlers are welcome: they are who cards are drawn for."""
 
+_HIT = {"X-Cache": "HIT"}
+_CONDITIONAL = frozenset({"if-none-match", "range"})
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
+class Drawn(NamedTuple):
+    """`signature` is that of its file, None for a card that could not be stored; or it was stored before already."""
+
+    card: StoredCard
+    signature: Signature | None
+    was_stored: bool
+
+
+class Found(NamedTuple):
+    """A card and what its answer says of it; `key_hash` is that of the key in its URL."""
+
+    card: StoredCard
+    signature: Signature | None
+    key_hash: bytes
+    cache: str
+
+
 class CardRoutes:
-    """Answers a card's URL from the store, or renders it."""
+    """Answers a card's URL from the store, or draws it.
+
+    The index belongs to the server's loop, in which `card` and what it maps run. Reading, judging and drawing are done
+    in other threads: in `_readers` all that waits for the disk or the database, in the single flight's the drawing.
+    """
 
     def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
         self._keys = keys
         self._store = store
         self._renderer = renderer
         self._renders = renders
+        self._index = CardIndex()
         self._readers = ThreadPoolExecutor(READERS, "cards")
-        self._turns: Turns[tuple[StoredCard, bool]] = Turns(WAITING_RENDERS, WAIT_SECONDS)
-        self._known: OrderedDict[str, tuple[str, str]] = OrderedDict()
+        self._drawing: SingleFlight[Drawn] = SingleFlight(WAITING_RENDERS, WAIT_SECONDS)
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/og", quick=self.quick_card, later=self.card),
-            Route("GET", "/robots.txt", lambda _: _ROBOTS, quick=lambda _: _ROBOTS),
+            Route("GET", "/og", self.card, in_loop=True),
+            Route("GET", "/robots.txt", lambda _: _ROBOTS, in_loop=True),
         ]
-
-    def card(self, request: Request, answer: Answer) -> None:
-        """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
-        self._readers.submit(self._answer, request, answer)
 
     def stop(self) -> None:
         """Draw nothing more."""
         self._readers.shutdown(wait=False, cancel_futures=True)
-        self._turns.stop()
+        self._drawing.stop()
 
-    def quick_card(self, request: Request) -> Response | None:
-        """A stored card that is in memory, for a key known to be good. Only for the server's own thread."""
-        card = self._find_good(request.target)
-        if card is None:
+    def card(self, request: Request) -> Response | Later[Response]:
+        """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
+        name = file_name(request.target)
+        hit = self._hit(request, name)
+        if hit is not None:
+            return hit
+        found: Later[Found] = Later()
+        self._readers.submit(self._find, request.query, name, found)
+        return found.map(partial(self._respond, request, name))
+
+    def _hit(self, request: Request, name: str) -> Response | None:
+        """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
+        entry = self._index.get(name)
+        if entry is None:
             return None
-        is_plain = "if-none-match" not in request.headers and "range" not in request.headers
-        return _hit(card) if is_plain else respond(request, card, "HIT")
-
-    def _find_good(self, target: str) -> StoredCard | None:
-        name, value = self._known.get(target, ("", ""))
-        card = self._store.get_hot(name) if name else None
-        key = self._keys.find_cached(value, self._renew) if card else None
-        return card if key and key.scope == CARDS else None
-
-    def _renew(self, value: str) -> None:
-        self._readers.submit(self._keys.find, value)
-
-    def _answer(self, request: Request, answer: Answer) -> None:
+        key = self._keys.find_cached(entry.key_hash, self._renew)
+        if key is None or key.scope != CARDS:
+            return None
+        descriptor = self._store.open(name, entry.signature)
+        if descriptor is None:
+            self._index.discard(name)
+            return None
+        body = FileBody(descriptor, entry.signature[1])
+        if _CONDITIONAL.isdisjoint(request.headers):
+            return Response(200, body, _HIT, entry.lines)
         try:
-            self._find(request, answer)
-        except Exception as error:
-            answer(partial(_fail, error))
+            return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
+        finally:
+            body.close()
 
-    def _find(self, request: Request, answer: Answer) -> None:
-        """Nothing of the URL is judged before its key."""
-        pairs = pairs_of(request.query)
+    def _renew(self) -> None:
+        self._readers.submit(self._keys.renew)
+
+    def _respond(self, request: Request, name: str, found: Found) -> Response:
+        card = found.card
+        if found.signature:
+            lines = header_lines(Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")))
+            entry = Entry(found.signature, found.key_hash, card.etag, card.missing_glyphs, lines)
+            self._index.put(name, entry)
+        return _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, found.cache))
+
+    def _find(self, query: str, name: str, found: Later[Found]) -> None:
+        try:
+            key, key_hash, card = self._judge(query)
+            stored = self._store.get(name)
+            if stored is not None:
+                return found.settle(lambda: Found(*stored, key_hash, "HIT"))
+            drawn, is_first = self._drawing.ask(name, partial(self._admit, name, key), partial(self._draw, name, card))
+        except Exception as error:
+            return found.fail(error)
+        return drawn.map(partial(_found, key_hash, is_first=is_first)).then(lambda it: found.settle(it.result))
+
+    def _judge(self, query: str) -> tuple[Key, bytes, Card]:
+        """The key and the card of a query; nothing of it is judged before its key."""
+        pairs = pairs_of(query)
         value = key_in(pairs)
         if not value:
             raise _key_missing(pairs)
         key = self._keys.authenticate_value(value, CARDS)
-        card = card_of(pairs)
-        name = file_name(request.target)
-        stored = self._store.get(name)
-        if stored is None:
-            drawn, first = self._turns.ask(name, partial(self._admit, name, key), partial(self._make, name, card))
-            drawn.add_done_callback(lambda drawn: answer(lambda: _drawn(request, *drawn.result(), first=first)))
-        else:
-            self._remember(request.target, name, value)
-            answer(lambda: respond(request, stored, "HIT"))
+        return key, hash_of(value), card_of(pairs)
 
     def _admit(self, name: str, key: Key) -> None:
         # It may have been stored since this request looked, and what is stored is never refused.
         if self._store.get(name) is None:
             self._take_render(key)
 
-    def _make(self, name: str, card: Card) -> tuple[StoredCard, bool]:
-        """The card, and whether it was rendered."""
+    def _draw(self, name: str, card: Card) -> Drawn:
         stored = self._store.get(name)
         if stored is not None:
-            return stored, False
+            return Drawn(*stored, was_stored=True)
         drawing = self._renderer.render(card)
-        stored = seal(name, drawing.png, drawing.missing_glyphs)
-        self._store.put(name, stored)
-        return stored, True
+        sealed = seal(name, drawing.png, drawing.missing_glyphs)
+        return Drawn(sealed, self._store.put(name, sealed), was_stored=False)
 
     def _take_render(self, key: Key) -> None:
         per_minute = key.limits.renders_per_minute
@@ -120,52 +155,33 @@ class CardRoutes:
         if wait_seconds:
             raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
-    def _remember(self, target: str, name: str, value: str) -> None:
-        """Spares the next request for this target the reading of its query."""
-        if len(target) <= MAX_KNOWN_TARGET:
-            self._known[target] = (name, value)
-        while len(self._known) > KNOWN_TARGETS:
-            self._known.popitem(last=False)
+
+def _found(key_hash: bytes, drawn: Drawn, *, is_first: bool) -> Found:
+    """Of all who waited for one drawing, the first has the MISS."""
+    cache = "MISS" if is_first and not drawn.was_stored else "HIT"
+    return Found(drawn.card, drawn.signature, key_hash, cache)
 
 
-def _fail(error: Exception) -> NoReturn:
-    raise error
-
-
-def _drawn(request: Request, card: StoredCard, rendered: bool, *, first: bool) -> Response:
-    return respond(request, card, "MISS" if first and rendered else "HIT")
-
-
-def respond(request: Request, card: StoredCard, cache: str) -> Response:
-    """The card, the part of it asked for, or 304. Raises `Refusal` 416."""
-    whole = _whole(card, cache)
-    etag = whole.headers["ETag"]
-    if request.names_tag("if-none-match", etag):
-        return Response(304, b"", whole.headers)
-    part = byte_range(request, len(card.png), etag)
-    if part is None:
-        return whole
-    first, last = part
-    content_range = f"bytes {first}-{last}/{len(card.png)}"
-    return Response(206, card.png[first : last + 1], {**whole.headers, "Content-Range": content_range})
-
-
-@lru_cache(KEPT_ANSWERS)
-def _hit(card: StoredCard) -> Response:
-    """The same answer for the same card, so that the server meets again what it has laid out for the kernel."""
-    return _whole(card, "HIT")
-
-
-def _whole(card: StoredCard, cache: str) -> Response:
-    headers = {
+def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
+    return {
         "Content-Type": "image/png",
         "Cache-Control": "public, max-age=31536000, immutable",
-        "ETag": f'"{card.digest}"',
+        "ETag": etag,
         "X-Cache": cache,
-        "X-Missing-Glyphs": str(card.missing_glyphs),
+        "X-Missing-Glyphs": str(missing_glyphs),
         "Accept-Ranges": "bytes",
     }
-    return Response(200, card.png, headers)
+
+
+def _asked_part(request: Request, png: bytes, headers: dict[str, str]) -> Response:
+    """The card, the part of it asked for, or 304 (RFC 9110, 13 and 14). Raises `Refusal` 416."""
+    if request.names_tag("if-none-match", headers["ETag"]):
+        return Response(304, b"", headers)
+    part = byte_range(request, len(png), headers["ETag"])
+    if part is None:
+        return Response(200, png, headers)
+    first, last = part
+    return Response(206, png[first : last + 1], {**headers, "Content-Range": f"bytes {first}-{last}/{len(png)}"})
 
 
 def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | None:

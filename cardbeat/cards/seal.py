@@ -20,6 +20,10 @@ class StoredCard:
     digest: str
     missing_glyphs: int
 
+    @property
+    def etag(self) -> str:
+        return f'"{self.digest}"'
+
 
 def file_name(target: str) -> str:
     """The stored file of a request target as sent (CONTRACT 3)."""

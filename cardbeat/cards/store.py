@@ -3,17 +3,17 @@
 import contextlib
 import logging
 import os
+import re
 import shutil
 import stat
 import tempfile
 import threading
-from collections import OrderedDict
 from pathlib import Path
-from typing import NamedTuple
 
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, unseal
 from cardbeat.clock import Clock, wall_clock
+from cardbeat.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
 
@@ -23,15 +23,17 @@ TRIMMED_PART = 0.9
 """How much of the budget a trim leaves in use, so that not every new card needs one."""
 LEFT_OVER_SECONDS = 60
 """No write takes this long: a temporary file of this age belongs to nobody."""
-REMEMBERED_USES = 1024
-HOT_BYTES = 8 * 1024 * 1024
+WRITE_USES_SECONDS = 60
 
 _TEMPORARY = ".tmp"
+_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
+"""The shape of a `RENDERER_VERSION`."""
+_CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")
+"""The name of a card's file, finished or not."""
 
 
-class _Hot(NamedTuple):
-    card: StoredCard
-    signature: tuple[int, int, int]
+Signature = tuple[int, int, int]
+"""Tells one state of a file from another: its inode number, its size in bytes, its time of change in ns."""
 
 
 class Store:
@@ -40,19 +42,21 @@ class Store:
     They stand in a folder named after the renderer's version, so that a new renderer serves no old drawings; what
     other versions left is removed. Counting, tidying and trimming go on in the background. Files are the truth:
     several processes may share the folder, and a file that is deleted, replaced or damaged is noticed at the next
-    request. Uses are remembered and written to the files' times now and then, in one go. A folder that can't be
-    written costs the storing, never the answer.
+    request. Uses are remembered and written to the files' access times now and then, in one go. A folder that can't
+    be written costs the storing, never the answer.
+
+    Any thread may call any method. `_bytes` is changed under the lock. Of `_used` each change is one step of a
+    dictionary, which needs none; the keeper replaces it by a new one when it writes it down.
     """
 
     def __init__(
         self, folder: Path, max_bytes: int, version: str = RENDERER_VERSION, clock: Clock = wall_clock
     ) -> None:
         self.folder = folder / version
-        # Joining paths costs more than all else that a hot card takes.
+        # Joining paths costs as much as opening the file.
         self._prefix = f"{self.folder}{os.sep}"
         self._max_bytes = max_bytes
         self._clock = clock
-        self._hot = _HotCards(HOT_BYTES)
         self._used: dict[str, float] = {}
         self._bytes = 0
         self._lock = threading.Lock()
@@ -67,100 +71,115 @@ class Store:
         self._closing = True
         self._wake.set()
         self._keeper.join()
-        self._write_uses()
+        self.write_uses()
 
     @property
     def bytes_stored(self) -> int:
         """As counted at the last trim, and what was stored since."""
         return self._bytes
 
-    def get_hot(self, name: str) -> StoredCard | None:
-        """A card from memory, if its file is still the one it was read from."""
-        hot = self._hot.get(name)
-        if hot is None:
+    def open(self, name: str, signature: Signature) -> int | None:
+        """A descriptor of a card's file, if that is still as it was and in the kernel's memory: no disk is waited for.
+
+        What has left the memory is worth reading, and judging, again: `get` does.
+        """
+        try:
+            descriptor = os.open(self._prefix + name, READ_FLAGS)
+        except OSError:
             return None
-        if _signature(self._prefix + name) != hot.signature:
-            self._hot.drop(name)
+        is_as_it_was = _signature(os.fstat(descriptor)) == signature
+        # Within the minute it has not left the memory.
+        if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
+            self._used[name] = self._clock()
+            return descriptor
+        os.close(descriptor)
+        return None
+
+    def get(self, name: str) -> tuple[StoredCard, Signature] | None:
+        """A stored card and the signature of its file, or None where there is no sound file of that name."""
+        try:
+            descriptor = os.open(self._prefix + name, READ_FLAGS)
+        except OSError:
+            return None
+        try:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+                return None
+            card = unseal(name, os.read(descriptor, MAX_FILE_BYTES))
+        except OSError as error:
+            log.error("can't read the stored card %s: %s", name, error.strerror)
+            return None
+        finally:
+            os.close(descriptor)
+        if card is None:
             return None
         self._used[name] = self._clock()
-        return hot.card
+        return card, _signature(status)
 
-    def get(self, name: str) -> StoredCard | None:
-        """A stored card, or None where there is no sound file of that name."""
-        if hot := self.get_hot(name):
-            return hot
-        path = self.folder / name
-        signature = _signature(path)
-        card = unseal(name, _read(path)) if signature else None
-        if card is None or signature is None:
-            return None
-        self._hot.add(name, _Hot(card, signature))
-        self._note_use(name)
-        return card
-
-    def put(self, name: str, card: StoredCard) -> None:
-        """Store a card, whole or not at all. Trouble with the disk is logged."""
+    def put(self, name: str, card: StoredCard) -> Signature | None:
+        """Store a card, whole or not at all; the signature of its file. Trouble with the disk is logged."""
         if len(card.png) > MAX_FILE_BYTES:
             log.error("a card of %d bytes is too large to be stored", len(card.png))
-            return
+            return None
         try:
-            self._write(name, card.png)
+            signature = self._write(name, card.png)
         except OSError as error:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
-            return
+            return None
+        self._used[name] = self._clock()
         with self._lock:
             self._bytes += len(card.png)
             over = self._bytes > self._max_bytes
-        self._note_use(name)
         if over:
             self._wake.set()
+        return signature
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, data: bytes) -> Signature:
         self.folder.mkdir(parents=True, exist_ok=True)
         descriptor, temporary = tempfile.mkstemp(_TEMPORARY, "", self.folder)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)
+                file.flush()
+                signature = _signature(os.fstat(descriptor))
             _make_way(self.folder / name)
-            os.replace(temporary, self.folder / name)
+            replace(temporary, self.folder / name)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                remove(temporary)
             raise
+        return signature
 
-    def _note_use(self, name: str) -> None:
-        self._used[name] = self._clock()
-        if len(self._used) >= REMEMBERED_USES:
-            self._write_uses()
-
-    def _write_uses(self) -> None:
+    def write_uses(self) -> None:
+        """Into the access times alone: another time of change would be another signature."""
         used, self._used = self._used, {}
         for name, moment in list(used.items()):
             with contextlib.suppress(OSError):
-                os.utime(self.folder / name, (moment, moment))
+                changed_ns = os.lstat(self._prefix + name).st_mtime_ns
+                os.utime(self._prefix + name, ns=(int(moment * 1e9), changed_ns))
 
     def _keep(self) -> None:
         self._remove_other_versions()
-        while True:
-            self._wake.wait()
-            self._wake.clear()
-            if self._closing:
-                return
+        while not self._closing:
             try:
-                self._trim()
+                if self._wake.wait(WRITE_USES_SECONDS):
+                    self._wake.clear()
+                    self._trim()
+                else:
+                    self.write_uses()
             except OSError as error:
                 log.error("can't tidy %s: %s", self.folder, error.strerror)
 
     def _remove_other_versions(self) -> None:
-        """What older renderers drew is never asked for again."""
+        """What older renderers drew is never asked for again. Whatever else stands there is not ours to remove."""
         with contextlib.suppress(OSError):
             for other in self.folder.parent.iterdir():
-                if other != self.folder and other.is_dir():
-                    shutil.rmtree(other, ignore_errors=True)
+                if other != self.folder and _VERSION.fullmatch(other.name) and not other.is_symlink():
+                    _remove_cards(other)
 
     def _trim(self) -> None:
         """Count what is there, and remove the least recently used until there is room."""
-        self._write_uses()
+        self.write_uses()
         counted = self._bytes
         files = self._files()
         total = sum(size for _, size, _ in files)
@@ -181,77 +200,39 @@ class Store:
         found = []
         with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
             for entry in entries:
-                status = _status(Path(entry.path))
-                if status is None or not stat.S_ISREG(status.st_mode):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                if not stat.S_ISREG(status.st_mode):
                     continue
                 left_over = entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS
                 if left_over or status.st_size > MAX_FILE_BYTES:
                     _removed(Path(entry.path))
                 else:
-                    found.append((status.st_mtime_ns, status.st_size, entry.name))
+                    found.append((max(status.st_atime_ns, status.st_mtime_ns), status.st_size, entry.name))
         return found
 
 
-class _HotCards:
-    """The cards asked for again most recently, within a number of bytes."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._room = max_bytes
-        self._cards: OrderedDict[str, _Hot] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, name: str) -> _Hot | None:
-        with self._lock:
-            hot = self._cards.get(name)
-            if hot is not None:
-                self._cards.move_to_end(name)
-            return hot
-
-    def add(self, name: str, hot: _Hot) -> None:
-        with self._lock:
-            self._pop(name)
-            self._cards[name] = hot
-            self._room -= len(hot.card.png)
-            while self._room < 0:
-                self._pop(next(iter(self._cards)))
-
-    def drop(self, name: str) -> None:
-        with self._lock:
-            self._pop(name)
-
-    def _pop(self, name: str) -> None:
-        hot = self._cards.pop(name, None)
-        if hot is not None:
-            self._room += len(hot.card.png)
-
-
-def _status(path: Path | str) -> os.stat_result | None:
-    try:
-        return os.lstat(path)
-    except OSError:
-        return None
-
-
-def _signature(path: Path | str) -> tuple[int, int, int] | None:
-    """Tells one state of a stored file from another; None for anything that can't be a card."""
-    status = _status(path)
-    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
-        return None
+def _signature(status: os.stat_result) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        log.error("can't read the stored card %s: %s", path.name, error.strerror)
-        return b""
+def _remove_cards(folder: Path) -> None:
+    """The cards in a folder, and it with them if it holds nothing else."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if _CARD.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                _removed(path)
+        folder.rmdir()
 
 
 def _removed(path: Path) -> bool:
     """Whether the file is gone: one that can't be removed must not keep the others from it."""
     try:
-        path.unlink(missing_ok=True)
+        remove(path)
+    except FileNotFoundError:
+        return True
     except OSError as error:
         log.error("can't remove %s: %s", path, error.strerror)
         return False

@@ -33,16 +33,16 @@ class Theme:
     accent: Colour
     fill: Colour
     """Of quiet shapes: a pill, a hairline."""
-    people: tuple[Colour, ...] = ()
-    """Of avatars: an author always gets the same one."""
-    on_people: Colour = "#ffffff"
+    avatars: tuple[Colour, ...] = ()
+    """Colours of avatars, of which an author always gets the same one."""
+    on_avatar: Colour = "#ffffff"
 
 
 _WAVES = (Light(1136, 16, 640, 0.5, ((152, 0.34), (304, 0.26), (472, 0.2), (656, 0.14), (856, 0.1))),)
 _HEADS = (Light(1064, 712, 640, 0.5, ((416, 0.3),)), Light(736, 816, 320, 0.2, ((272, 0.26),)))
 _LAMP = (Light(600, -80, 720, 1),)
 
-THEMES = {
+THEME_OF = {
     ("default", "dark"): Theme(
         ramp=("#080a11", "#0d1222", "#161f47", "#24337a", "#3548a8"),
         steps=88,
@@ -69,8 +69,8 @@ THEMES = {
         muted="#dac2ba",
         accent="#ffc2a8",
         fill="#47232f",
-        people=("#ffa07c", "#f5c66f", "#8ed8b4", "#8fc6f2", "#c7adf5", "#f4a0c4"),
-        on_people="#24100f",
+        avatars=("#ffa07c", "#f5c66f", "#8ed8b4", "#8fc6f2", "#c7adf5", "#f4a0c4"),
+        on_avatar="#24100f",
     ),
     ("blog", "light"): Theme(
         ramp=("#fffaf4", "#fff3e9", "#ffe6d7", "#ffd4bf", "#ffbfa5"),
@@ -80,7 +80,7 @@ THEMES = {
         muted="#69493f",
         accent="#8f2c15",
         fill="#ffdfcd",
-        people=("#b5401f", "#8a5a00", "#1f7050", "#1d60a3", "#6b43b3", "#a8336d"),
+        avatars=("#b5401f", "#8a5a00", "#1f7050", "#1d60a3", "#6b43b3", "#a8336d"),
     ),
     ("article", "dark"): Theme(
         ramp=("#11100e", "#1d1b17"),
@@ -101,3 +101,4 @@ THEMES = {
         fill="#cdc4b2",
     ),
 }
+"""By template and theme, as `request` names them."""

@@ -24,10 +24,10 @@ def run(argv: Sequence[str]) -> int:
     as_json: bool = given.pop("json")
     if problem := pillow.problem():
         raise StartupError(problem)
-    from cardbeat.cards.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
+    from cardbeat.cards.layout import HEIGHT, WIDTH  # noqa: PLC0415
     from cardbeat.cards.render import Renderer  # noqa: PLC0415
     from cardbeat.cards.request import card_from  # noqa: PLC0415
-    from cardbeat.cards.templates import HEIGHT, WIDTH  # noqa: PLC0415
+    from cardbeat.typeset.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     with refusals_as_startup_errors():
         drawing = Renderer(Fonts()).render(card_from(given))

@@ -115,9 +115,9 @@ def _pillow(_setup: Setup) -> Iterator[Finding]:
 
 def _fonts(_setup: Setup) -> Iterator[Finding]:
     try:
-        from cardbeat.cards.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
         from cardbeat.cards.render import Renderer  # noqa: PLC0415
         from cardbeat.cards.request import Card  # noqa: PLC0415
+        from cardbeat.typeset.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
         missing = Renderer(Fonts()).render(Card(SAMPLE_TEXT)).missing_glyphs
     except ImportError:

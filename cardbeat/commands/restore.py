@@ -1,7 +1,5 @@
 """The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there."""
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from cardbeat.database_restore import restore
 from cardbeat.options import DATA, Parser, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
+from cardbeat.system import current_user
 
 
 def run(argv: Sequence[str]) -> int:
@@ -33,7 +32,7 @@ def _report(data: Path, source: Path, kept: Path | None) -> Iterator[str]:
     yield f"restored {path} from {source}: {_contents(path)}"
     if kept is not None:
         yield f"the database before is kept as {kept}"
-    if sys.platform != "win32" and os.geteuid() == 0 and data.stat().st_uid == 0:
+    if current_user() == 0 and data.stat().st_uid == 0:
         yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
     yield "now start the server" + (" and, when all is as it should be, remove the kept file" if kept else "")
 

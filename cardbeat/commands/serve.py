@@ -3,7 +3,6 @@
 import contextlib
 import logging
 import os
-import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,8 +13,9 @@ from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base
 from cardbeat.config import Config
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.log import PatientHandler
+from cardbeat.log import QueuedHandler
 from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from cardbeat.system import keep_files_private, on_stop_signals
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -48,8 +48,7 @@ def run(argv: Sequence[str]) -> int:
         stops.append(number)
         sys.exit(0)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, leave)
+    on_stop_signals(leave)
     if problem := pillow.problem():
         raise StartupError(problem)
     # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
@@ -57,7 +56,7 @@ def run(argv: Sequence[str]) -> int:
     from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
 
     # Keys' secrets, check ids and cards are for the owner's eyes.
-    os.umask(0o077)
+    keep_files_private()
     main_log = _start_log()
     service = Service(config, server)
     for warning in _warnings(config, service):
@@ -83,12 +82,12 @@ def config_from(values: dict[str, Any]) -> Config:
     )
 
 
-def _start_log() -> PatientHandler:
+def _start_log() -> QueuedHandler:
     """Log to stderr, with times in UTC."""
     logging.Formatter.converter = time.gmtime
     stderr = logging.StreamHandler()
     stderr.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    main_log = PatientHandler(stderr)
+    main_log = QueuedHandler(stderr)
     logging.basicConfig(level=logging.INFO, handlers=[main_log])
     # The access log comes in records of many lines, each with its own time.
     access_log = logging.getLogger("cardbeat.access")

@@ -1,123 +1,209 @@
-"""Alerts: stored with the change that they tell of, delivered after it (CONTRACT 4, Alerts)."""
+"""The rows of `alerts`, a transactional outbox: stored with the change that they tell of, sent after its commit."""
 
-import json
 import secrets
 import sqlite3
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from cardbeat.clock import Clock, utc_text
+from cardbeat.clock import utc_text
 from cardbeat.database import Database
 from cardbeat.errors import TooMany
+from cardbeat.heartbeat.alert import TEST, body_of
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.courier import Courier, Post, host_of
-from cardbeat.heartbeat.delivery import Delivery
-from cardbeat.heartbeat.outbox import WAITING_FOR_TESTS, NewAlert, Outbox
-from cardbeat.heartbeat.webhook import Sender
 
-TEST = "check.test"
+KEPT = 100
+"""Alerts of a check in its history; finished ones beyond them are dropped."""
+WAITING = 1000
+"""Unfinished alerts of a check at the most, tests aside: a dead receiver must not fill the disk."""
+WAITING_FOR_TESTS = 100
+"""While a check has so many unfinished alerts, no test is taken."""
+PAGE = 1000
+"""Pending alerts read at once."""
 
-# One encoder for all: `json.dumps` with separators makes a new one each time, and a sweep records thousands.
-_COMPACT = json.JSONEncoder(separators=(",", ":"))
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An undelivered alert, as much of it as is kept in memory."""
+
+    seq: int
+    check_seq: int
+    webhook_url: str | None
+    attempts: int
+    next_attempt_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """All that one attempt needs. `webhook_url` is the check's present one."""
+
+    id: str
+    body: bytes
+    attempts: int
+    webhook_url: str | None
+    webhook_secret: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert."""
+
+    seq: int
+    state: str
+    status: int | None
+    error: str | None
+    next_attempt_at: int | None
 
 
 class Alerts:
-    """The alerts of all checks. `post` replaces the webhook sender, `elapsed` the monotonic clock."""
+    """The alerts of all checks; `base_url` stands in their bodies.
 
-    def __init__(
-        self,
-        database: Database,
-        clock: Clock,
-        base_url: str,
-        allow_private_webhooks: bool = False,
-        *,
-        post: Post | None = None,
-        elapsed: Clock = time.monotonic,
-    ) -> None:
+    What takes a connection belongs to the caller's transaction. It holds no state, so any thread may use it.
+    """
+
+    def __init__(self, database: Database, base_url: str) -> None:
+        self._database = database
         self._base_url = base_url
-        self._outbox = Outbox(database)
-        courier = Courier(self._outbox, post or Sender(allow_private_webhooks).post, clock)
-        self._delivery = Delivery(self._outbox, courier, clock, database.path.with_name("delivery.lock"), elapsed)
 
-    def start(self) -> None:
-        """Begin to deliver, first of all what an earlier process left."""
-        self._delivery.start()
+    def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> None:
+        """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
-    def stop(self, seconds: float) -> None:
-        """Begin no more posts; wait at most `seconds` for those that run. What is left is sent after a restart."""
-        self._delivery.stop(seconds)
-
-    def totals(self) -> dict[str, int]:
-        """Attempts since the start by what came of them: delivered, retried, failed."""
-        return self._delivery.totals()
-
-    def record(self, connection: sqlite3.Connection, alert_type: str, check: Check, now: int) -> None:
-        """Store an alert inside the caller's transaction; `wake` must follow its commit.
-
-        Nothing is stored for a check without a webhook URL, nor a second alert of one outage and type. Raises
-        `TooMany` for a test alert while the check has too many waiting.
+        Nothing is stored for a check without a webhook URL or one that is gone, nor a second alert of one outage and
+        type.
         """
-        if alert_type == TEST and self._outbox.waiting(connection, check.id) >= WAITING_FOR_TESTS:
-            raise TooMany("Too many alerts are waiting for this receiver; test it when it answers again.", 60)
-        self.record_all(connection, alert_type, [check], now)
-
-    def record_all(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> None:
-        """The same for up to 1,000 checks at a time, none of them a test."""
-        alerts = [self._alert(alert_type, check, now) for check in checks if check.webhook_url is not None]
+        alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
         if alerts:
-            self._outbox.add(connection, alerts)
+            _insert(connection, alerts)
 
-    def wake(self) -> None:
-        """Alerts are stored and committed."""
-        self._delivery.wake()
+    def record_test(self, connection: sqlite3.Connection, check: Check, now: int) -> None:
+        """Store a test alert. Raises `TooMany` while the check has many alerts waiting."""
+        if _waiting(connection, check.id) >= WAITING_FOR_TESTS:
+            raise TooMany("Too many alerts are waiting for this receiver; test it when it answers again.", 60)
+        self.record(connection, TEST, [check], now)
 
     def make_due(self, connection: sqlite3.Connection, check_id: str, now: int) -> None:
-        """What waits for a check's receiver is due now, because there is another; `move` must follow the commit."""
-        self._outbox.make_due(connection, check_id, now)
+        """Let a check's unfinished alerts be due now, for another receiver; the attempts made still count.
 
-    def move(self, check: Check) -> None:
-        """The check has another webhook URL, and its alerts were made due."""
-        self._delivery.move(check.seq, host_of(check.webhook_url))
+        `Delivery.move` is to be called after the commit.
+        """
+        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+        connection.execute(sql, (now, check_id))
+
+    def pending_after(self, seq: int) -> list[Pending]:
+        """The undelivered alerts created after the one with this `seq`, in that order, at most `PAGE` of them."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT alerts.seq, checks.seq, checks.webhook_url, alerts.attempts, alerts.next_attempt_at"
+                " FROM alerts JOIN checks ON checks.id = alerts.check_id"
+                " WHERE alerts.state = 'pending' AND alerts.seq > ? ORDER BY alerts.seq LIMIT ?",
+                (seq, PAGE),
+            )
+            return [Pending(*row) for row in rows]
+
+    def letter(self, seq: int) -> Letter | None:
+        """What the next attempt needs; None for an alert that is finished, or gone with its check."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret"
+                " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
+                " WHERE alerts.seq = ? AND alerts.state = 'pending'",
+                (seq,),
+            ).fetchone()
+        return row and Letter(row[0], row[1].encode(), *row[2:])
+
+    def store(self, attempts: Iterable[Attempt]) -> None:
+        """Record results, all in one transaction."""
+
+        def store(connection: sqlite3.Connection) -> None:
+            for attempt in attempts:
+                _store(connection, attempt)
+
+        self._database.write(store)
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
-        """A check's history as the contract shows it, newest first, at most 100."""
-        return self._outbox.newest(check_id)
+        """A check's newest alerts as `GET /checks/{id}/alerts` shows them, newest first, at most `KEPT`.
 
-    def _alert(self, alert_type: str, check: Check, now: int) -> NewAlert:
+        A check's alerts go out in order, so the next attempt of one is not before that of the oldest unfinished one.
+        """
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT id, type, state, attempts, last_status, last_error, created_at, max(next_attempt_at,"
+                " (SELECT next_attempt_at FROM alerts WHERE check_id = ?1 AND state NOT IN ('delivered', 'failed')"
+                " ORDER BY seq LIMIT 1)) AS next_attempt_at"
+                " FROM alerts WHERE check_id = ?1 ORDER BY seq DESC LIMIT ?2",
+                (check_id, KEPT),
+            ).fetchall()
+        return [_shown(row) for row in rows]
+
+    def _row(self, alert_type: str, check: Check, now: int) -> tuple[object, ...]:
+        # A test has no outage, so that the check may have any number of them.
         outage = None if alert_type == TEST else check.outage
-        body = self._body(alert_type, check, now)
-        return NewAlert(f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
-
-    def _body(self, alert_type: str, check: Check, now: int) -> str:
-        sentence = _SENTENCES[alert_type](_safe(check.name), check)
-        body = {
-            "type": alert_type,
-            # ISO 8601, as the Standard Webhooks specification has it.
-            "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
-            "data": {"check": check.as_json(self._base_url)},
-            "text": sentence,
-            "content": sentence,
-        }
-        return _COMPACT.encode(body)
+        body = body_of(alert_type, check, self._base_url, now)
+        return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
 
 
-def _overdue(name: str, check: Check) -> str:
-    last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
-    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
+def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]) -> None:
+    """Store alerts in one statement.
+
+    At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
+    one.
+    """
+    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(alerts))
+    connection.execute(
+        f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
+        " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
+        " SELECT new.id, check_id, type, new.outage, body, now, now FROM new JOIN checks ON checks.id = check_id"
+        " WHERE true ON CONFLICT (check_id, outage, type) DO NOTHING",
+        [value for alert in alerts for value in alert],
+    )
 
 
-def _recovered(name: str, check: Check) -> str:
-    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
+def _waiting(connection: sqlite3.Connection, check_id: str) -> int:
+    """How many alerts of a check are not finished."""
+    # Not `state = 'pending'`, for which SQLite takes the index of all pending alerts instead of the check's.
+    sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+    (count,) = connection.execute(sql, (check_id,)).fetchone()
+    return int(count)
 
 
-def _test(name: str, check: Check) -> str:
-    return f'This is a test alert for "{name}"; its alerts arrive here.'
+def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
+    row = connection.execute(
+        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?,"
+        " next_attempt_at = ? WHERE seq = ? RETURNING check_id",
+        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
+    ).fetchone()
+    if row is None:
+        return
+    if attempt.state != "delivered":
+        _give_up_oldest(connection, row["check_id"], attempt.seq)
+    if attempt.state != "pending":
+        _drop_oldest(connection, row["check_id"])
 
 
-_SENTENCES = {"check.overdue": _overdue, "check.recovered": _recovered, TEST: _test}
+def _give_up_oldest(connection: sqlite3.Connection, check_id: str, after: int) -> None:
+    """Fail the oldest of more than `WAITING` unfinished alerts, except for the one just tried, whose seq is `after`."""
+    connection.execute(
+        "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL"
+        " WHERE check_id = ? AND seq > ? AND state NOT IN ('delivered', 'failed') AND type <> 'check.test' AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? AND type <> 'check.test' ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (_TOO_MANY, check_id, after, check_id, WAITING),
+    )
 
 
-def _safe(name: str) -> str:
-    """A name that calls nobody in Slack, Mattermost or Discord: no <!channel>, no @everyone."""
-    return name.replace("<", "\u2039").replace(">", "\u203a").replace("@", "@\u200b")
+def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
+    """Delete a check's finished alerts beyond the newest `KEPT` of all."""
+    connection.execute(
+        "DELETE FROM alerts WHERE check_id = ? AND state <> 'pending' AND seq <="
+        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
+        (check_id, check_id, KEPT),
+    )
+
+
+_TOO_MANY = f"It was never sent: {WAITING:,} newer alerts were waiting for the receiver."
+
+
+def _shown(row: sqlite3.Row) -> dict[str, Any]:
+    shown = dict(row)
+    for name in ("created_at", "next_attempt_at"):
+        shown[name] = None if shown[name] is None else utc_text(shown[name])
+    return shown

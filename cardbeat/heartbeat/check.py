@@ -1,4 +1,4 @@
-"""What a check is, and what its four changeable fields may hold (CONTRACT 4; heartbeat document, sections 2 and 4)."""
+"""What a check is, and what its four changeable fields may hold. Pure: it neither reads nor writes rows."""
 
 import sqlite3
 import unicodedata
@@ -34,8 +34,9 @@ class Settings:
 class Check:
     """One row of `checks`; all times are Unix seconds.
 
-    `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from; `outage` numbers the
-    overdue spells; a ping changes neither `version` nor `updated_at`.
+    `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from: the last ping, or the creation
+    before the first, plus what the monitor itself was down since. `outage` counts how often the check turned overdue.
+    A ping changes neither `version` nor `updated_at`.
     """
 
     seq: int
@@ -60,7 +61,7 @@ class Check:
         return cls(*_columns_of(row))
 
     def as_json(self, base_url: str) -> dict[str, Any]:
-        """The check as the contract shows it everywhere, members in the contract's order."""
+        """The check as every answer and alert shows it; times as `YYYY-MM-DD HH:MM:SS` in UTC."""
         return {
             "id": self.id,
             "api_key_id": self.api_key_id,

@@ -1,37 +1,50 @@
-"""The rows of `checks`: everything but the sweep that reads or changes one goes through here."""
+"""The rows of `checks`, as their owners read and change them and as pings do.
+
+Two others change rows, many at a time: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the
+monitor itself. Revoking a key deletes its checks through the foreign key.
+"""
 
 import dataclasses
 import secrets
 import sqlite3
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Invalid, NotFound, Refusal
+from cardbeat.heartbeat.alert import RECOVERED
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check, Settings
-from cardbeat.keys.store import Key
+from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.keys.store import Key, key_unknown
+from cardbeat.later import Later
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
-    """What a ping did; `recovered` if it ended an overdue spell."""
+class PingResult:
+    """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds."""
 
     deadline_at: int
     recovered: bool
 
 
 class Checks:
-    """The checks of all keys. Another key's check is the same as none: `NotFound`."""
+    """The checks of all keys. Another key's check is the same as none: `NotFound`.
 
-    def __init__(self, database: Database, clock: Clock, alerts: Alerts) -> None:
+    `delivery` is woken once an alert that was recorded with a change is committed.
+    """
+
+    def __init__(self, database: Database, clock: Clock, alerts: Alerts, delivery: Delivery) -> None:
         self._database = database
         self._clock = clock
         self._alerts = alerts
+        self._delivery = delivery
 
     def create(self, key: Key, settings: Settings) -> Check:
-        """A new check, on time from now on. Raises `Refusal` 403 when the key has as many as its tier allows."""
+        """A new check, on time from now on.
+
+        Raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile.
+        """
         values = {
             **dataclasses.asdict(settings),
             # Hexadecimal digits, so that no id starts with a dash and every shell takes it as it is.
@@ -62,8 +75,8 @@ class Checks:
     def update(self, check: Check, settings: Settings) -> Check:
         """Write `settings` if the check still has the version that was read, and give the row so written.
 
-        Another webhook URL gets the alerts that wait at once. Raises `Refusal` 409 when no row changed, be it modified
-        or deleted since (heartbeat document, section 4).
+        Another webhook URL gets the alerts that wait at once. Raises `Refusal` 409 when no row changed, because the
+        check was modified or deleted since it was read: nothing of an update that lost is written.
         """
         now = int(self._clock())
         moved = settings.webhook_url not in (None, check.webhook_url)
@@ -76,32 +89,32 @@ class Checks:
 
         updated = self._database.write(update)
         if moved:
-            self._alerts.move(updated)
+            self._delivery.move(updated.seq, updated.webhook_url)
         return updated
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> None:
         """Remove a check and, with it, its alerts. Raises `Refusal` 412 unless it has `version`, if one is given."""
         self._database.write(lambda connection: _delete(connection, key_id, check_id, version))
 
-    def ping(self, check_id: str) -> Beat:
-        """Record a heartbeat. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
-        return self._told(self._database.write(lambda connection: self._beat(connection, check_id)))
+    def ping(self, check_id: str) -> PingResult:
+        """Record a ping. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
+        return self.ping_later(check_id).wait()
 
-    def ping_later(self, check_id: str, done: Callable[[Callable[[], Beat]], None]) -> None:
-        """As `ping`, without waiting: `done` is given what returns or raises as `ping` would have."""
-        self._database.write_later(
-            lambda connection: self._beat(connection, check_id), lambda outcome: done(lambda: self._told(outcome()))
+    def ping_later(self, check_id: str) -> Later[PingResult]:
+        """As `ping`, without waiting."""
+        return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(
+            self._wake_if_recovered
         )
 
-    def _told(self, beat: Beat) -> Beat:
-        if beat.recovered:
-            self._alerts.wake()
-        return beat
+    def _wake_if_recovered(self, pinged: PingResult) -> PingResult:
+        if pinged.recovered:
+            self._delivery.wake()
+        return pinged
 
     def test_alert(self, key_id: str, check_id: str) -> Check:
-        """Queue a `check.test` alert. Raises `Invalid` for a check without a webhook."""
+        """Record a test alert. Raises `Invalid` for a check without a webhook, `TooMany` while many alerts wait."""
         check = self._database.write(lambda connection: self._test(connection, key_id, check_id))
-        self._alerts.wake()
+        self._delivery.wake()
         return check
 
     def count(self, key_id: str) -> int:
@@ -115,8 +128,8 @@ class Checks:
             (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
         return {"on_time": on_time, "overdue": total - on_time}
 
-    def _beat(self, connection: sqlite3.Connection, check_id: str) -> Beat:
-        # Read in the order of writing, so that of two pings the later one stands.
+    def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
+        # The clock is read here, one write after another, so that of two pings the later one's time stays.
         now = int(self._clock())
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1 "
@@ -124,7 +137,7 @@ class Checks:
             (now, check_id),
         ).fetchone()
         if row is not None:
-            return Beat(row["deadline_at"], recovered=False)
+            return PingResult(row["deadline_at"], recovered=False)
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
             "WHERE id = ?2 AND status = 'overdue' RETURNING *",
@@ -133,20 +146,20 @@ class Checks:
         if row is None:
             raise _no_check()
         check = Check.from_row(row)
-        self._alerts.record(connection, "check.recovered", check, now)
-        return Beat(check.deadline_at, recovered=True)
+        self._alerts.record(connection, RECOVERED, [check], now)
+        return PingResult(check.deadline_at, recovered=True)
 
     def _test(self, connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
         check = _own(connection, key_id, check_id)
         if check.webhook_url is None:
             sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
             raise Invalid("no_webhook", sentence, field="webhook_url")
-        self._alerts.record(connection, "check.test", check, int(self._clock()))
+        self._alerts.record_test(connection, check, int(self._clock()))
         return check
 
 
 def _insert(connection: sqlite3.Connection, values: dict[str, object], max_checks: int | None) -> Check:
-    """Count and insert in one transaction, so that no crowd of creations gets past the limit."""
+    """Count and insert in one transaction, so that many creations at once don't get past the limit."""
     key_id = str(values["key_id"])
     if max_checks is not None and _count(connection, key_id) >= max_checks:
         sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
@@ -161,8 +174,7 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
     except sqlite3.IntegrityError as error:
         if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
             raise
-        sentence = "This API key was revoked a moment ago."
-        raise Refusal(401, "key_unknown", sentence, headers={"WWW-Authenticate": "Bearer"}) from None
+        raise key_unknown("This API key was revoked a moment ago.") from None
     return Check.from_row(row)
 
 

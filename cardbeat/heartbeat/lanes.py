@@ -1,69 +1,81 @@
-"""Whose alert is posted next, so that a slow or dead receiver holds up nobody else's."""
+"""Whose alert is posted next, so that a slow or dead receiver holds up nobody else's. Pure: no clock, thread or row.
+
+A courier is a thread that posts. Which ones may post where follows from how long earlier posts took.
+"""
 
 from collections import deque
 from dataclasses import dataclass, field
 
 COURIERS = 512
-"""Posts that run at once: as many silent receivers can be waited for before anybody has to queue."""
+"""Posts that run at once: so many silent receivers can be waited for before any alert has to queue."""
 DOUBTFUL_SHARE = 4
-"""One in so many of these may post where nobody may answer soon."""
-SLOW_SECONDS = 2.0
+"""The doubtful lane has one in so many of the couriers."""
+SLOW_POST_SECONDS = 2.0
+"""From here on a post counts as slow."""
 REMEMBERED = 10_000
-"""Checks whose pace is kept in mind, and slow hosts."""
+"""Checks whose pace is remembered at the most, and hosts without work that are remembered as slow."""
 
 QUICK, NEW, SLOW = range(3)
-"""The pace of a check's receiver the last time; one that gave no answer at all is new again."""
+"""The pace of a check's receiver at its last post; one that gave no answer at all is new again."""
 HOST_COURIERS = (4, 3, 2)
-"""At most for one host, by pace: that many together with those of a slower pace. So a place is always left."""
+"""How many couriers may post to one host for receivers of a pace or a slower one.
+
+So of the four one is left for receivers that were quick, and another for those that are not known to be slow.
+"""
 
 
 @dataclass(slots=True, eq=False)
-class Line:
+class CheckQueue:
     """A check's undelivered alerts in order, by their `seq`; the first is the one being sent or waited for."""
 
     check_seq: int
     host: str
     alerts: list[int]
     pace: int = NEW
+    """Of the check's receiver, as known when the queue became due."""
     doubtful: bool = False
-    """Whether it is being sent where nobody may answer soon."""
-    ticket: int = 0
-    """Of its place among the lines that wait for their time; 0 while it is due or under way."""
+    """Whether it was last posted for in the doubtful lane."""
+    entry: int = 0
+    """The number of its entry in the schedule while it waits for its time; 0 while it is due or being posted for."""
     moved_to: str | None = None
-    """The new host, while it is under way and its check has got another URL."""
+    """The host of its check's new URL, if that was set while the queue is due or being posted for."""
 
 
 @dataclass(slots=True, eq=False)
 class _Host:
-    """Its lines that are due, and how many run, by pace."""
+    """A host's queues that are due and the number of posts that run, both by pace."""
 
     name: str
-    lines: tuple[deque[Line], ...] = field(default_factory=lambda: (deque(), deque(), deque()))
+    due: tuple[deque[CheckQueue], ...] = field(default_factory=lambda: (deque(), deque(), deque()))
     running: list[int] = field(default_factory=lambda: [0, 0, 0])
     last: int = NEW
-    """The pace of the line taken last."""
+    """The pace of the queue taken last."""
     quick: bool | None = None
-    """How the last attempt went; None before the first."""
-    listed: "deque[_Host] | None" = None
-    """Which of the two queues of hosts it stands in."""
+    """How the last post went; None before the first, and after one without an answer."""
+    lane: "deque[_Host] | None" = None
+    """The lane that it waits in, None if nothing may be posted to it now."""
 
     def paces(self) -> list[int]:
-        """Of the lines that may be posted now, in turns for quick and new ones: neither waits for the other's end."""
-        turns = (NEW, QUICK, SLOW) if self.last == QUICK else (QUICK, NEW, SLOW)
-        return [pace for pace in turns if self.lines[pace] and self._has_room(pace)]
+        """The paces of which a queue may be posted for now, next one first.
+
+        Quick and new ones alternate, so that neither waits until the other's queues are empty.
+        """
+        order = (NEW, QUICK, SLOW) if self.last == QUICK else (QUICK, NEW, SLOW)
+        return [pace for pace in order if self.due[pace] and self._has_room(pace)]
 
     def idle(self) -> bool:
-        return not any(self.running) and not any(self.lines)
+        return not any(self.running) and not any(self.due)
 
     def _has_room(self, pace: int) -> bool:
         return sum(self.running) < HOST_COURIERS[QUICK] and sum(self.running[pace:]) < HOST_COURIERS[pace]
 
 
 class Lanes:
-    """Lines that are due, in turns of one for each host; where nobody may answer soon there is a lane of its own.
+    """The queues that are due, taken host by host in round robin (fair queueing), from two lanes of hosts.
 
-    That lane is for slow receivers and hosts, and for all but the first post to a host that has not answered yet.
-    At most `couriers` posts run at once. Not safe for threads: its owner holds a lock.
+    The doubtful lane is for posts that may get no answer soon: to slow hosts, for slow receivers, and to a host that
+    has not answered yet while a post to it runs. All others stand in the usual lane, which goes first. At most
+    `couriers` posts run at once. Not safe for threads: its owner holds a lock.
     """
 
     def __init__(self, couriers: int = COURIERS) -> None:
@@ -72,50 +84,51 @@ class Lanes:
         self._running_doubtful = 0
         self._hosts: dict[str, _Host] = {}
         self._paces: dict[int, int] = {}
-        self._ready: deque[_Host] = deque()
-        self._ready_doubtful: deque[_Host] = deque()
+        self._usual: deque[_Host] = deque()
+        self._doubtful: deque[_Host] = deque()
 
-    def add(self, line: Line) -> None:
-        host = self._hosts.get(line.host)
+    def add(self, queue: CheckQueue) -> None:
+        """The first alert of a queue is due."""
+        host = self._hosts.get(queue.host)
         if host is None:
-            host = self._hosts[line.host] = _Host(line.host)
-        line.pace = self._paces.get(line.check_seq, NEW)
-        host.lines[line.pace].append(line)
-        self._list(host)
+            host = self._hosts[queue.host] = _Host(queue.host)
+        queue.pace = self._paces.get(queue.check_seq, NEW)
+        host.due[queue.pace].append(queue)
+        self._put_in_lane(host)
 
     def ready(self) -> int:
         """How many more posts could begin now, counting one for each host."""
-        doubtful = min(len(self._ready_doubtful), self._couriers // DOUBTFUL_SHARE - self._running_doubtful)
-        return min(len(self._ready) + doubtful, self._couriers - self.running)
+        doubtful = min(len(self._doubtful), self._couriers // DOUBTFUL_SHARE - self._running_doubtful)
+        return min(len(self._usual) + doubtful, self._couriers - self.running)
 
-    def take(self) -> Line | None:
-        """The next line to post for, None if there is none now; `done` must follow."""
+    def take(self) -> CheckQueue | None:
+        """The next queue to post for, None if there is none now; `done` must follow."""
         if self.ready() <= 0:
             return None
-        doubtful = not self._ready
-        host = (self._ready or self._ready_doubtful).popleft()
-        host.listed = None
+        doubtful = not self._usual
+        host = (self._usual or self._doubtful).popleft()
+        host.lane = None
         host.last = host.paces()[0]
-        line = host.lines[host.last].popleft()
-        line.doubtful = doubtful
-        host.running[line.pace] += 1
+        queue = host.due[host.last].popleft()
+        queue.doubtful = doubtful
+        host.running[queue.pace] += 1
         self.running += 1
         self._running_doubtful += doubtful
-        self._list(host)
-        return line
+        self._put_in_lane(host)
+        return queue
 
-    def done(self, line: Line, seconds: float, answered: bool) -> None:
-        """The post for a taken line took `seconds`, with or without an answer."""
-        host = self._hosts[line.host]
-        host.running[line.pace] -= 1
+    def done(self, queue: CheckQueue, seconds: float, answered: bool) -> None:
+        """The post for a taken queue took `seconds`, with or without an answer."""
+        host = self._hosts[queue.host]
+        host.running[queue.pace] -= 1
         self.running -= 1
-        self._running_doubtful -= line.doubtful
-        slow = seconds >= SLOW_SECONDS
+        self._running_doubtful -= queue.doubtful
+        slow = seconds >= SLOW_POST_SECONDS
         # That a slow receiver is slow says nothing new about its host.
-        if not slow or line.pace != SLOW:
+        if not slow or queue.pace != SLOW:
             host.quick = False if slow else (True if answered else None)
-        self._remember(line.check_seq, SLOW if slow else (QUICK if answered else NEW))
-        self._list(host)
+        self._remember(queue.check_seq, SLOW if slow else (QUICK if answered else NEW))
+        self._put_in_lane(host)
         if host.idle() and (host.quick is not False or len(self._hosts) > REMEMBERED):
             del self._hosts[host.name]
 
@@ -126,21 +139,21 @@ class Lanes:
         if len(self._paces) > REMEMBERED:
             del self._paces[next(iter(self._paces))]
 
-    def _list(self, host: _Host) -> None:
-        """Let a host stand where its next post belongs, and keep its place if it stands there."""
-        queue = self._queue(host)
-        if queue is host.listed:
+    def _put_in_lane(self, host: _Host) -> None:
+        """Move a host to the end of the lane of its next post; if it stands in that one, it keeps its place."""
+        lane = self._lane(host)
+        if lane is host.lane:
             return
-        if host.listed is not None:
-            host.listed.remove(host)
-        if queue is not None:
-            queue.append(host)
-        host.listed = queue
+        if host.lane is not None:
+            host.lane.remove(host)
+        if lane is not None:
+            lane.append(host)
+        host.lane = lane
 
-    def _queue(self, host: _Host) -> deque[_Host] | None:
+    def _lane(self, host: _Host) -> deque[_Host] | None:
         paces = host.paces()
         if not paces:
             return None
         untried = host.quick is None and any(host.running)
         doubtful = untried or host.quick is False or paces[0] == SLOW
-        return self._ready_doubtful if doubtful else self._ready
+        return self._doubtful if doubtful else self._usual

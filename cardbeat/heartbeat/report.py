@@ -1,4 +1,4 @@
-"""Who watches the watcher: a request to another monitor after every finished sweep (CONTRACT 5, `--report-to`)."""
+"""The option `--report-to`: a request to another monitor after every finished sweep, so that it sees ours stop."""
 
 import http.client
 import logging
@@ -15,7 +15,7 @@ _LONGEST_STATUS_LINE = 4096
 
 
 class Report:
-    """Called after a sweep: requests `url` in a thread of its own, so that it is never in the sweep's way.
+    """Called after a sweep: requests `url` in a thread of its own, so that no sweep waits for it.
 
     While one request is still under way the next is left out. Failures are logged, nothing is tried again: the
     other monitor allows for a lost report or two.

@@ -1,4 +1,4 @@
-"""The endpoints of checks and pings (CONTRACT 4)."""
+"""The endpoints of checks and pings; the README's section "Checks" lists them."""
 
 import functools
 import re
@@ -9,16 +9,17 @@ from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
-from cardbeat.heartbeat.checks import Beat, Checks, other_version
-from cardbeat.heartbeat.webhook import refused_url
+from cardbeat.heartbeat.checks import Checks, PingResult, other_version
+from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.store import CHECKS, Key, Keys
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route
+from cardbeat.web.router import Route
 
 PAGE_CHECKS = 100
 LARGEST_PAGE_CHECKS = 1000
 
-_NUMBER = re.compile(r"[0-9]{1,9}")
+_LIMIT = re.compile(r"[0-9]{1,9}")
 
 
 class CheckRoutes:
@@ -41,8 +42,8 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}", self.delete),
             Route("GET", "/checks/{id}/alerts", self.list_alerts),
             Route("POST", "/checks/{id}/test-alert", self.test_alert),
-            Route("GET", "/ping/{id}", later=self.ping, ignores_body=True),
-            Route("POST", "/ping/{id}", later=self.ping, ignores_body=True),
+            Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
+            Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
         ]
 
     def create(self, request: Request) -> Response:
@@ -60,7 +61,12 @@ class CheckRoutes:
         return self._answer(200, self._own(request, self._key(request)))
 
     def update(self, request: Request) -> Response:
-        """The six rules of the heartbeat document, section 4."""
+        """Change the fields that are given, under optimistic locking.
+
+        1. The check is read, and its version with it. 2. Fields that are absent keep their values. 3. The merged
+        settings are validated as a whole. 4. An `If-Match` must name the version that was read, else 412. 5. The row
+        is written only where it still has that version. 6. If it has another by then, nothing is written: 409.
+        """
         key = self._key(request)
         changes = request.json_object(CHANGEABLE)
         check = self._own(request, key)
@@ -86,9 +92,9 @@ class CheckRoutes:
         request.expect_no_body()
         return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
 
-    def ping(self, request: Request, answer: Answer) -> None:
-        """Pings wait for the disk and for nothing else, so none of them needs a thread meanwhile."""
-        self._checks.ping_later(request.params["id"], lambda beat: answer(lambda: _beaten(beat())))
+    def ping(self, request: Request) -> Later[Response]:
+        """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""
+        return self._checks.ping_later(request.params["id"]).map(_ping_answer)
 
     def _key(self, request: Request) -> Key:
         return self._keys.authenticate(request, CHECKS)
@@ -111,13 +117,13 @@ def _matched(request: Request, check: Check) -> Check:
     return check
 
 
-def _beaten(beat: Beat) -> Response:
-    answer = {"status": "on_time", "recovered": beat.recovered, "deadline_at": utc_text(beat.deadline_at)}
+def _ping_answer(pinged: PingResult) -> Response:
+    answer = {"status": "on_time", "recovered": pinged.recovered, "deadline_at": utc_text(pinged.deadline_at)}
     return Response.json(200, answer)
 
 
 def _parameters(query: str, known: tuple[str, ...]) -> dict[str, str]:
-    """The known parameters of a query; others may be there and say nothing. Raises `Invalid` for a repeated one."""
+    """The known parameters of a query; all others are ignored. Raises `Invalid` for a known one that is repeated."""
     parameters: dict[str, str] = {}
     for name, value in parse_qsl(query, keep_blank_values=True):
         if name in parameters:
@@ -130,7 +136,7 @@ def _parameters(query: str, known: tuple[str, ...]) -> dict[str, str]:
 def _limit(text: str | None) -> int:
     if text is None:
         return PAGE_CHECKS
-    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= LARGEST_PAGE_CHECKS:
+    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= LARGEST_PAGE_CHECKS:
         sentence = f"The parameter limit must be an integer from 1 to {LARGEST_PAGE_CHECKS}."
         raise Invalid("invalid_parameter", sentence, field="limit")
     return int(text)

@@ -1,4 +1,4 @@
-"""The sweep: turns checks whose deadline has passed overdue, each with its alert (CONTRACT 4)."""
+"""The sweep: marks the checks whose deadline has passed as overdue, each with its alert."""
 
 import contextlib
 import logging
@@ -10,19 +10,21 @@ from collections.abc import Callable
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.alert import OVERDUE
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import Credit, Moment
 
 log = logging.getLogger(__name__)
 
-STEP_CHECKS = 250
-"""How many checks one write job turns: bounds how long a ping waits behind it."""
+SWEEP_BATCH = 250
+"""How many checks one write job marks: bounds how long a ping waits behind it."""
 
 
 class Sweep:
-    """Sweeps at its start and every `sweep_seconds`, in a thread of its own; `after` is called after each.
+    """Sweeps at its start and every `sweep_seconds`, in a thread of its own.
 
+    `wake` is called when alerts are recorded and committed, `after` after each sweep but one that a stop cut short.
     `last_duration_seconds` is that of the last finished sweep, None before there was one.
     """
 
@@ -31,19 +33,22 @@ class Sweep:
         database: Database,
         clock: Clock,
         alerts: Alerts,
+        wake: Callable[[], None],
         sweep_seconds: float,
-        after: Callable[[], None] | None = None,
         *,
+        after: Callable[[], None] | None = None,
         monotonic: Clock = time.monotonic,
     ) -> None:
         self._database = database
         self._alerts = alerts
+        self._wake = wake
         self._sweep_seconds = sweep_seconds
         self._after = after
         self._monotonic = monotonic
         self.credit = Credit(database, clock, monotonic, sweep_seconds)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+        # Written by the thread that sweeps, read by those that answer requests: single values, each whole at any time.
         self._finished_monotonic = monotonic()
         self.last_duration_seconds: float | None = None
 
@@ -54,10 +59,10 @@ class Sweep:
     def stop(self) -> None:
         """End the thread, at the latest after the step that it is in."""
         self._stopping.set()
-        # Without waiting: the stop of the service must not hang on a database that can't be written.
+        # Without waiting: a database that can't be written must not hold up the stop of the service.
         moment = self.credit.moment()
         with contextlib.suppress(Unavailable):
-            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment), lambda _: None)
+            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
         if self._thread.is_alive():
             self._thread.join()
 
@@ -69,35 +74,36 @@ class Sweep:
         """Whether a sweep has finished within three intervals."""
         return self.age_seconds() <= 3 * self._sweep_seconds
 
-    def sweep_once(self, settled: Moment | None = None) -> int:
-        """Turn every check that is due now, or was when the credit was settled; the number of them.
+    def sweep_once(self, moment: Moment | None = None) -> int:
+        """Mark every check that is due at `moment`, by default now, as overdue; the number of them.
 
-        A clock that is set meanwhile ends the sweep, for the next one to settle.
+        If the wall clock is set meanwhile, the sweep ends there and the next one goes on, after the credit for that.
         """
         started = self._monotonic()
-        moment = settled or self.credit.moment()
-        turned = 0
+        moment = moment or self.credit.moment()
+        marked = 0
         while not self._stopping.is_set():
-            step = self._database.write(lambda connection: self._turn_due(connection, moment))
+            step = self._database.write(lambda connection: self._mark_overdue(connection, moment))
             if step is None:
                 break
-            turned += step
+            marked += step
             if step:
-                self._alerts.wake()
-            if step < STEP_CHECKS:
+                self._wake()
+            if step < SWEEP_BATCH:
                 self._finish(started)
                 break
-        return turned
+        return marked
 
     def _finish(self, started: float) -> None:
         self.credit.monotonic_is_known = True
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
-    def _turn_due(self, connection: sqlite3.Connection, moment: Moment) -> int | None:
-        """One step: the change of status and its alert are one transaction. None if the clock was set meanwhile.
+    def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> int | None:
+        """Mark one batch; the change of status and its alert are one transaction. None if the clock was set meanwhile.
 
-        A ping reads the clock in such a transaction too, so what passes here is judged by the clock of all pings.
+        Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
+        every ping that is stored by now.
         """
         if self.credit.jumped_since(moment):
             return None
@@ -105,10 +111,10 @@ class Sweep:
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
             ") RETURNING *",
-            (moment.wall, STEP_CHECKS),
+            (moment.wall, SWEEP_BATCH),
         ).fetchall()
-        self._alerts.record_all(connection, "check.overdue", [Check.from_row(row) for row in rows], moment.wall)
-        if len(rows) < STEP_CHECKS:
+        self._alerts.record(connection, OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
+        if len(rows) < SWEEP_BATCH:
             self.credit.note_sweep(connection, moment)
         return len(rows)
 
@@ -116,7 +122,7 @@ class Sweep:
         while True:
             started = self._monotonic()
             try:
-                self.sweep_once(self.credit.settle(self._stopping))
+                self.sweep_once(self.credit.give_due(self._stopping))
                 if self._after is not None and not self._stopping.is_set():
                     self._after()
             except Exception:

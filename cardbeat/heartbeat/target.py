@@ -1,4 +1,7 @@
-"""Where a webhook may go: URLs taken apart and addresses judged, without any network (CONTRACT 4, SSRF)."""
+"""Where a webhook may go: parses URLs and judges addresses, without any network.
+
+This keeps anyone with a key from making the server send requests into its own network (SSRF).
+"""
 
 import functools
 import ipaddress
@@ -6,7 +9,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 URL_CHARACTERS = 2000
 DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -59,7 +62,7 @@ _NUMBER = re.compile(r"0x(?P<hex>[0-9a-f]*)|0(?P<octal>[0-7]+)|(?P<decimal>0|[1-
 _BASES = {"hex": 16, "octal": 8, "decimal": 10}
 
 
-class Refused(Exception):
+class BadTarget(Exception):
     """One sentence why a URL or its host can't be a webhook's target."""
 
 
@@ -71,7 +74,7 @@ class Target:
     host: str
     port: int
     path: str
-    address: Address | None
+    address: IpAddress | None
 
     @property
     def url(self) -> str:
@@ -85,29 +88,45 @@ class Target:
 
 @functools.lru_cache(maxsize=1024)
 def parse(url: str) -> Target:
-    """Raises `Refused` unless `url` is an absolute http or https URL of the contract's kind."""
+    """Raises `BadTarget` unless `url` is an absolute http or https URL, without user information, with a valid host."""
     if len(url) > URL_CHARACTERS:
-        raise Refused("The URL is longer than 2,000 characters.")
+        raise BadTarget("The URL is longer than 2,000 characters.")
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise Refused("The URL is not valid.") from None
+        raise BadTarget("The URL is not valid.") from None
     if not _AMBIGUOUS.isdisjoint(parts.netloc):
-        raise Refused("The URL's host has letters that stand for different names; write it in ASCII, as xn--...")
+        raise BadTarget("The URL's host has letters that stand for different names; write it in ASCII, as xn--...")
     if " " in url or not url.isprintable():
-        raise Refused("The URL holds a space or control character; write it percent-encoded.")
+        raise BadTarget("The URL holds a space or control character; write it percent-encoded.")
     if parts.scheme not in DEFAULT_PORTS or not parts.netloc:
-        raise Refused("Give an absolute URL that begins with http:// or https://.")
+        raise BadTarget("Give an absolute URL that begins with http:// or https://.")
     if "@" in parts.netloc:
-        raise Refused("The URL must not hold a user name or password.")
+        raise BadTarget("The URL must not hold a user name or password.")
     netloc = _NETLOC.fullmatch(parts.netloc)
     if netloc is None:
-        raise Refused("The URL's host or port is not valid.")
+        raise BadTarget("The URL's host or port is not valid.")
     host, address = _host(netloc[1])
     port = int(netloc[2] or DEFAULT_PORTS[parts.scheme])
     if not 0 < port < 65536:
-        raise Refused("The URL's port is not valid.")
+        raise BadTarget("The URL's port is not valid.")
     return Target(parts.scheme, host, port, _path(parts.path or "/", parts.query), address)
+
+
+def refused_url(url: str, allow_private: bool) -> str | None:
+    """Why a check can't have this webhook URL, as a sentence; None for a good one. Names are judged when sending."""
+    try:
+        return refusal_of(parse(url), allow_private)
+    except BadTarget as bad:
+        return str(bad)
+
+
+def host_of(webhook_url: str | None) -> str:
+    """Which host's limits a URL counts for, whatever its port; URLs that can't be parsed share the empty name."""
+    try:
+        return parse(webhook_url or "").host
+    except BadTarget:
+        return ""
 
 
 def refusal_of(target: Target, allow_private: bool) -> str | None:
@@ -118,7 +137,7 @@ def refusal_of(target: Target, allow_private: bool) -> str | None:
     return None
 
 
-def allowed(address: Address, allow_private: bool) -> bool:
+def allowed(address: IpAddress, allow_private: bool) -> bool:
     """Whether a webhook may be sent to an address, judged by the IPv4 address that it may carry inside."""
     if isinstance(address, ipaddress.IPv6Address):
         inner = _carried(address)
@@ -139,7 +158,7 @@ def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return None
 
 
-def _host(text: str) -> tuple[str, Address | None]:
+def _host(text: str) -> tuple[str, IpAddress | None]:
     """A host in lower-case ASCII, and its address where it is one in any spelling that a resolver takes."""
     if text.startswith("["):
         return _ipv6(text[1:-1])
@@ -148,20 +167,20 @@ def _host(text: str) -> tuple[str, Address | None]:
     except UnicodeError:
         name = ""
     if not _NAME.fullmatch(name):
-        raise Refused("The URL's host is not valid.")
+        raise BadTarget("The URL's host is not valid.")
     if _NUMERIC.fullmatch(name.rpartition(".")[2]):
         address = _ipv4(name)
         return str(address), address
     return name, None
 
 
-def _ipv6(text: str) -> tuple[str, Address]:
+def _ipv6(text: str) -> tuple[str, IpAddress]:
     try:
         if "%" in text:
             raise ValueError("a zone means nothing to another host")
         whole = ipaddress.IPv6Address(text)
     except ValueError:
-        raise Refused("The URL's host is not a valid IPv6 address.") from None
+        raise BadTarget("The URL's host is not a valid IPv6 address.") from None
     # Pythons differ in how they write a mapped address.
     address = whole.ipv4_mapped or whole
     return str(address), address
@@ -172,14 +191,14 @@ def _ipv4(name: str) -> ipaddress.IPv4Address:
     numbers = [_number(part) for part in name.split(".")]
     *leading, last = numbers
     if len(leading) > 3 or any(number > 255 for number in leading) or last >= 256 ** (4 - len(leading)):
-        raise Refused("The URL's host is not a valid IPv4 address.")
+        raise BadTarget("The URL's host is not a valid IPv4 address.")
     return ipaddress.IPv4Address(sum(number << 24 - 8 * place for place, number in enumerate(leading)) + last)
 
 
 def _number(part: str) -> int:
     match = _NUMBER.fullmatch(part)
     if match is None or match.lastgroup is None:
-        raise Refused("The URL's host is not a valid IPv4 address.")
+        raise BadTarget("The URL's host is not a valid IPv4 address.")
     return int(match[match.lastgroup] or "0", _BASES[match.lastgroup])
 
 

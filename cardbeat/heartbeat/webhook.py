@@ -1,27 +1,23 @@
-"""One webhook: a signed POST that reaches only vetted addresses and ends by its deadline (CONTRACT 4, Alerts)."""
+"""Posting a webhook: one request that goes to vetted addresses only and ends by its deadline.
 
-import base64
+No redirect is followed and no proxy of the environment asked: either could lead to an address that was never vetted.
+"""
+
 import contextlib
 import functools
-import hashlib
-import hmac
 import http.client
 import ipaddress
-import json
-import re
 import socket
 import ssl
 import time
 import urllib.error
-import urllib.parse
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, cast
 
-from cardbeat import __version__
+from cardbeat.heartbeat.alert import Outcome
 from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.target import Address, Refused, allowed, parse, refusal_of
+from cardbeat.heartbeat.target import BadTarget, IpAddress, allowed, parse, refusal_of
 
 SECONDS = 10
 """For one attempt in all: name, connection, TLS, sending and the whole answer."""
@@ -29,59 +25,14 @@ ANSWER_BYTES = 64 * 1024
 ADDRESSES = 8
 """Addresses of one name tried at the most."""
 
-_MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
 _NOT_PUBLIC = "The host's name leads to a private or reserved address, which is never requested."
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history.
-
-    `retry_after` is the answer's header as sent; `final` says that no other attempt can do better.
-    """
-
-    status: int | None = None
-    error: str | None = None
-    retry_after: str | None = None
-    final: bool = False
-
-
-def refused_url(url: str, allow_private: bool) -> str | None:
-    """Why a check can't have this webhook URL, as a sentence; None for a good one. Names are judged when sending."""
-    try:
-        return refusal_of(parse(url), allow_private)
-    except Refused as refused:
-        return str(refused)
-
-
-def signed_headers(alert_id: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
-    """The headers of the Standard Webhooks specification; `secret` is `whsec_` and base64."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
-    signed = f"{alert_id}.{timestamp}.".encode() + body
-    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode("ascii")
-    return {
-        "Content-Type": "application/json",
-        "User-Agent": f"cardbeat/{__version__}",
-        "webhook-id": alert_id,
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": f"v1,{signature}",
-    }
-
-
-def body_for(url: str, body: bytes) -> bytes:
-    """An alert's body as this receiver takes it: Mattermost reads `type` as that of a post of its own.
-
-    It refuses one that it does not know, except beside an attachment.
-    """
-    if not _MATTERMOST.search(urllib.parse.urlsplit(url).path):
-        return body
-    alert = json.loads(body)
-    attachment = {"fallback": alert["text"], "footer": "cardbeat"}
-    return json.dumps({**alert, "attachments": [attachment]}, separators=(",", ":")).encode()
-
-
 class Sender:
-    """Posts webhooks from any number of threads. `tls` is the context to use instead of the system's trust."""
+    """Posts webhooks from any number of threads; nothing in it changes after the first use of `tls`.
+
+    `tls`, where given, is used instead of a context with the system's trusted certificates.
+    """
 
     def __init__(
         self,
@@ -100,24 +51,27 @@ class Sender:
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
-        """Made with the first https URL: reading the system's certificates takes tens of milliseconds."""
+        """Made with the first https URL, because reading the system's certificates takes tens of milliseconds.
+
+        Threads that ask at the same moment may each make one, which is as good as the other.
+        """
         context = self._trust or ssl.create_default_context()
         context.sslsocket_class = _TlsSocket
         return context
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """One attempt, at most `seconds` long whatever the other side does. Raises nothing."""
+        """One attempt, at most `seconds` long whatever the other side does. Every failure is in the outcome."""
         try:
             target = parse(url)
             refusal = refusal_of(target, self._allow_private)
             if refusal is not None:
-                raise Refused(refusal)
+                raise BadTarget(refusal)
             request = urllib.request.Request(target.url, body, dict(headers), method="POST")  # noqa: S310 - parsed above
             with self._opener.open(request, timeout=self._seconds) as response:
                 return _outcome(response)
         except urllib.error.URLError as error:
             return Outcome(error=_sentence(error.reason))
-        except (OSError, http.client.HTTPException, Refused) as error:
+        except (OSError, http.client.HTTPException, BadTarget) as error:
             return Outcome(error=_sentence(error))
 
     def connect(self, host: str, port: int, deadline: float) -> "_Socket":
@@ -129,14 +83,14 @@ class Sender:
                 return _connected(address, port, deadline, _left(deadline) / (1 + len(others) - tried))
         return _connected(last, port, deadline, _left(deadline))
 
-    def _vetted(self, host: str, deadline: float) -> list[Address]:
-        """Every address of a host. Raises `Refused` if a single one must not be requested: it may be next."""
+    def _vetted(self, host: str, deadline: float) -> list[IpAddress]:
+        """The addresses of a host to try. Raises `BadTarget` if a single one of all must not be requested."""
         try:
             addresses = [ipaddress.ip_address(host)]
         except ValueError:
             addresses = self._resolver.addresses(host, _left(deadline))
         if not all(allowed(address, self._allow_private) for address in addresses):
-            raise Refused(_NOT_PUBLIC)
+            raise BadTarget(_NOT_PUBLIC)
         return addresses[:ADDRESSES]
 
 
@@ -155,7 +109,7 @@ class _Handler(urllib.request.AbstractHTTPHandler):
 
 
 class _Response(http.client.HTTPResponse):
-    """The final answer: what is said before it (102, 103) is passed over, as http.client itself does with 100 alone."""
+    """The final answer: informational ones (102, 103) before it are skipped; http.client itself skips only 100."""
 
     def begin(self) -> None:
         super().begin()
@@ -166,7 +120,7 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(http.client.HTTPConnection):
-    """Its `timeout` is a deadline for all that happens from `connect` on."""
+    """Its `timeout` is for all that happens from `connect` on, taken together."""
 
     response_class = _Response
 
@@ -190,7 +144,7 @@ class _TlsConnection(_Connection):
 
 
 class _Socket(socket.socket):
-    """A socket that a trickle can't hold past its deadline, nor a flood past 64 KiB."""
+    """A socket whose reads and writes end by one deadline, and whose reads end after 64 KiB in all."""
 
     deadline: float
     room = ANSWER_BYTES
@@ -212,7 +166,7 @@ class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
     """The same over TLS."""
 
 
-def _connected(address: Address, port: int, deadline: float, seconds: float) -> _Socket:
+def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> _Socket:
     connection = _Socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
     try:
         connection.deadline = deadline
@@ -234,7 +188,7 @@ def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
 
 
 def _left(deadline: float) -> float:
-    """Seconds until `deadline`. Raises `TimeoutError` when there are none, for 0 would mean not to wait at all."""
+    """Seconds until `deadline`. Raises `TimeoutError` when none are left: a timeout of 0 would not wait at all."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError
@@ -248,7 +202,7 @@ def _outcome(response: http.client.HTTPResponse) -> Outcome:
     except TimeoutError as error:
         return Outcome(status, _sentence(error), retry_after)
     except (OSError, http.client.HTTPException, ValueError):
-        # The body says nothing that the status hasn't said.
+        # The status has come, and the body is not used.
         pass
     if 200 <= status < 300:
         return Outcome(status)
@@ -256,7 +210,7 @@ def _outcome(response: http.client.HTTPResponse) -> Outcome:
     return Outcome(status, f"The receiver answered {status}{hint}", retry_after)
 
 
-_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
+_ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, f"There was no complete answer within {SECONDS} seconds."),
     (socket.gaierror, "The host's name has no address."),
     (ConnectionRefusedError, "The connection was refused."),
@@ -270,6 +224,6 @@ _SENTENCES: tuple[tuple[type[Exception], str], ...] = (
 
 def _sentence(reason: object) -> str:
     """What went wrong, for the alert's history: it names no address that the user has not given."""
-    if isinstance(reason, Refused):
+    if isinstance(reason, BadTarget):
         return str(reason)
-    return next((sentence for kind, sentence in _SENTENCES if isinstance(reason, kind)), "The connection failed.")
+    return next((sentence for kind, sentence in _ERROR_SENTENCES if isinstance(reason, kind)), "The connection failed.")

@@ -1,4 +1,4 @@
-"""Rates per minute: with a burst of as many, or never more in any minute."""
+"""Limits of a rate per minute: one that lets as many pass in a burst, and one that holds in every minute."""
 
 import threading
 import time
@@ -6,16 +6,20 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 
 MAX_NAMES = 50_000
-"""Bounds the memory: past it, whoever was seen longest ago starts afresh."""
+"""Bounds the memory: past it, the name seen longest ago is forgotten, and may begin again with a whole burst."""
 
 
 class RateLimit:
-    """Counts what each name takes, as one instant a name: when its burst will be whole again (GCRA)."""
+    """At most `per_minute` at once, then one each time that its share of a minute has passed (GCRA, a leaky bucket).
+
+    For each name it keeps one time: when its burst will be whole again.
+    """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._whole_again_at: OrderedDict[str, float] = OrderedDict()
         self._lock = threading.Lock()
+        # Any thread may take: read and written under the lock only.
+        self._whole_again_at: OrderedDict[str, float] = OrderedDict()
 
     def take(self, name: str, per_minute: int) -> float:
         """Take one: 0 if there was one left, else the seconds until there is."""
@@ -40,15 +44,16 @@ class RateLimit:
 
 
 class StrictRateLimit:
-    """Lets no name take more than so many in any minute, at whatever moment that begins.
+    """At most `per_minute` in any 60 seconds (a sliding window).
 
-    It holds each moment of the last minute, so it is for what is taken slowly.
+    For each name it keeps the time of every take of the last minute, so it is for low rates.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._taken: OrderedDict[str, deque[float]] = OrderedDict()
         self._lock = threading.Lock()
+        # Any thread may take: read and written under the lock only. The name that took last is at the end.
+        self._taken: OrderedDict[str, deque[float]] = OrderedDict()
 
     def take(self, name: str, per_minute: int) -> float:
         """Take one: 0 if there was one left, else the seconds until there is."""
@@ -56,12 +61,12 @@ class StrictRateLimit:
             now = self._monotonic()
             while self._taken and next(iter(self._taken.values()))[-1] <= now - 60:
                 self._taken.popitem(last=False)
-            moments = self._taken.get(name, deque())
-            while moments and moments[0] <= now - 60:
-                moments.popleft()
-            if len(moments) >= per_minute:
-                return moments[0] + 60 - now
-            moments.append(now)
-            self._taken[name] = moments
+            times = self._taken.get(name, deque())
+            while times and times[0] <= now - 60:
+                times.popleft()
+            if len(times) >= per_minute:
+                return times[0] + 60 - now
+            times.append(now)
+            self._taken[name] = times
             self._taken.move_to_end(name)
             return 0

@@ -1,4 +1,4 @@
-"""The endpoints of keys: registration, and a key's own reading, rotation and revocation (CONTRACT 2)."""
+"""The endpoints of keys: registration, and a key's own reading, rotation and revocation."""
 
 import ipaddress
 import unicodedata
@@ -16,7 +16,7 @@ _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has; `renders` counts the drawings of each key."""
+    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key."""
 
     def __init__(
         self,
@@ -88,7 +88,10 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 
 
 def valid_email(email: object) -> str:
-    """The address, if it has the form of CONTRACT 2. Raises `Invalid` otherwise."""
+    """The address as given. Raises `Invalid` for one of another form.
+
+    It needs one @ with something on both sides and at most 254 characters, no spaces or control characters among them.
+    """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
         raise Invalid("invalid_field", sentence, field="email")
@@ -105,7 +108,7 @@ def valid_email(email: object) -> str:
 
 
 def _network(client: str) -> str:
-    """What counts as one client: an address, or the /64 that one IPv6 host usually has to itself."""
+    """What counts as one client: an IPv4 address, or the IPv6 /64 that one host usually has to itself."""
     try:
         address = ipaddress.ip_address(client)
     except ValueError:

@@ -4,12 +4,14 @@ import base64
 import hashlib
 import secrets
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from cardbeat import monitor
 from cardbeat.clock import Clock, utc_text
 from cardbeat.config import Tier
 from cardbeat.database import Database
@@ -21,7 +23,10 @@ CARDS = "cards"
 CHECKS = "checks"
 
 CACHE_SECONDS = 0.1
-"""How long a process may go without seeing what another one changed. So long a change takes to be done."""
+"""For how long a process may go on with a key as it read it. A change waits as long before it counts as done."""
+
+CHANGES = "key_changes"
+"""In the table `monitor`: how often keys were changed."""
 
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
@@ -60,23 +65,28 @@ class IssuedKey:
     webhook_secret: str | None
 
 
-@dataclass(slots=True)
-class _Cached:
-    key: Key
-    looked_up_at: float
-    is_renewed: bool = False
-    """Whether it is being looked up again."""
-
-
 class Keys:
-    """The keys of this instance."""
+    """The keys of this instance.
+
+    Keys are cached by their hash, in each process on its own. Every change is counted in its own transaction, and the
+    cache holds as long as that count, which is looked at anew when it was read `CACHE_SECONDS` ago: one short read for
+    all keys together. A change is committed first and then waits that long, so when it returns, no process goes by what
+    was there before it.
+    """
 
     def __init__(self, database: Database, clock: Clock, tiers: Mapping[str, Tier]) -> None:
         self._database = database
         self._clock = clock
         self._tiers = tiers
-        self._cache: dict[bytes, _Cached] = {}
-        self._changes = 0
+        # Any thread reads, in one step; these are written under the lock.
+        self._lock = threading.Lock()
+        self._cache: dict[bytes, Key] = {}
+        self._changes: int | None = None
+        """How many changes there had been when the cache was last known to hold; None if it was emptied since."""
+        self._checked_at = -inf
+        """When that was, on the monotonic clock, before the read."""
+        self._is_renewed = False
+        """Whether it is being looked at anew. Set by the one thread that calls `find_cached`."""
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
         """A new key: for checks when there is an e-mail address, else for cards."""
@@ -87,7 +97,7 @@ class Keys:
             "scope": CARDS if email is None else CHECKS,
             "tier": tier,
             "email": email,
-            "hash": _hash(value),
+            "hash": hash_of(value),
             "prefix": value[:_PREFIX_LENGTH],
             "webhook_secret": secret,
             "created_at": int(self._clock()),
@@ -102,26 +112,40 @@ class Keys:
         return IssuedKey(self._key(row), value, secret)
 
     def find(self, value: str) -> Key | None:
-        """The key with this value, if it was issued and not revoked. Costs microseconds when asked again."""
-        digest = _hash(value)
-        cached = self._cache.get(digest)
-        if cached is not None and time.monotonic() - cached.looked_up_at < CACHE_SECONDS / 2:
-            return cached.key
-        return self._load(digest)
+        """The key with this value, if it was issued and not revoked. Costs microseconds while it is cached."""
+        return self.find_by_hash(hash_of(value))
 
-    def find_cached(self, value: str, renew: Callable[[str], object]) -> Key | None:
-        """The same without a look into the database: None also for a key that was not asked for a moment ago.
+    def find_by_hash(self, digest: bytes) -> Key | None:
+        """As `find`, by what `hash_of` gives."""
+        if time.monotonic() - self._checked_at >= CACHE_SECONDS / 2:
+            self.renew()
+        return self._cache.get(digest) or self._load(digest)
 
-        `renew` is given the value once it should be looked up again, and returns at once: who asks often never waits.
+    def find_cached(self, digest: bytes, renew: Callable[[], object]) -> Key | None:
+        """The key with this hash, if it is in the cache; never reads the database. To be called by one thread only.
+
+        `renew` is called when the cache is soon too old, and must return at once after having another thread call
+        the method of that name: so a service in steady use goes on from its cache.
         """
-        cached = self._cache.get(_hash(value))
-        seconds = time.monotonic() - cached.looked_up_at if cached else inf
-        if cached is None or seconds >= CACHE_SECONDS:
+        seconds = time.monotonic() - self._checked_at
+        if seconds >= CACHE_SECONDS:
             return None
-        if seconds >= CACHE_SECONDS / 2 and not cached.is_renewed:
-            cached.is_renewed = True
-            renew(value)
-        return cached.key
+        if seconds >= CACHE_SECONDS / 2 and not self._is_renewed:
+            self._is_renewed = True
+            renew()
+        return self._cache.get(digest)
+
+    def renew(self) -> None:
+        """Empty the cache if a key was changed since it was last looked at; it is good for `CACHE_SECONDS` then."""
+        checked_at = time.monotonic()
+        with self._database.read() as connection:
+            changes = monitor.value(connection, CHANGES)
+        with self._lock:
+            if changes != self._changes:
+                self._cache.clear()
+            self._changes = changes
+            self._checked_at = checked_at
+            self._is_renewed = False
 
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
@@ -129,7 +153,7 @@ class Keys:
             raise key_missing()
         key = self.find(value)
         if key is None:
-            raise _unauthorized("key_unknown", "This API key is not known here, or was revoked.")
+            raise key_unknown("This API key is not known here, or was revoked.")
         if scope is not None and key.scope != scope:
             raise Refusal(403, "wrong_scope", _WRONG_SCOPE[scope])
         return key
@@ -142,37 +166,23 @@ class Keys:
         return self.authenticate_value(value.strip(), scope)
 
     def rotate(self, key: Key) -> IssuedKey:
-        """A new value for the same key; the old one is dead from here on. Raises `Refusal` 401 if it was revoked."""
+        """A new value for the same key; the old one is unknown from then on. Raises `Refusal` 401 if it was revoked."""
         value = _new_value()
-
-        def update(connection: sqlite3.Connection) -> sqlite3.Row | None:
-            row: sqlite3.Row | None = connection.execute(
-                "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
-                (_hash(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
-            ).fetchone()
-            return row
-
-        row = self._database.write(update)
-        self._forget()
+        row = self._change(
+            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
+            (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
+        )
         if row is None:
-            raise _unauthorized("key_unknown", "This API key was rotated or revoked a moment ago.")
+            raise key_unknown("This API key was rotated or revoked a moment ago.")
         return IssuedKey(self._key(row), value, None)
 
     def revoke(self, key_id: str) -> bool:
         """End a key; its checks and their alerts go with it. False if there is none with this id."""
-        deleted = self._database.write(
-            lambda connection: connection.execute("DELETE FROM keys WHERE id = ?", (key_id,)).rowcount
-        )
-        self._forget()
-        return deleted == 1
+        return self._change("DELETE FROM keys WHERE id = ? RETURNING *", (key_id,)) is not None
 
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is none with this id."""
-        changed = self._database.write(
-            lambda connection: connection.execute("UPDATE keys SET tier = ? WHERE id = ?", (tier, key_id)).rowcount
-        )
-        self._forget()
-        return changed == 1
+        return self._change("UPDATE keys SET tier = ? WHERE id = ? RETURNING *", (tier, key_id)) is not None
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
@@ -186,25 +196,34 @@ class Keys:
 
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
-        looked_up_at = time.monotonic()
         with self._database.read() as connection:
             row = connection.execute("SELECT * FROM keys WHERE hash = ?", (digest,)).fetchone()
         if row is None:
-            self._cache.pop(digest, None)
             return None
         key = self._key(row)
-        # A change that came between the read and here must not be undone by what was read before it.
-        if changes == self._changes:
-            if len(self._cache) >= _MAX_CACHED:
-                self._cache.clear()
-            self._cache[digest] = _Cached(key, looked_up_at)
+        with self._lock:
+            # What was read before a change must not come into the cache after it was emptied for that.
+            if changes == self._changes:
+                if len(self._cache) >= _MAX_CACHED:
+                    self._cache.clear()
+                self._cache[digest] = key
         return key
 
-    def _forget(self) -> None:
-        """When this returns, no process on this data folder judges by what it read before the change."""
-        self._changes += 1
-        self._cache.clear()
+    def _change(self, sql: str, values: tuple[object, ...]) -> sqlite3.Row | None:
+        """Change one key and count it; the row so written. When this returns, no process uses what it was before."""
+
+        def change(connection: sqlite3.Connection) -> sqlite3.Row | None:
+            row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
+            monitor.increment(connection, CHANGES)
+            return row
+
+        row = self._database.write(change)
+        with self._lock:
+            self._cache.clear()
+            self._changes = None
+            self._checked_at = -inf
         time.sleep(CACHE_SECONDS)
+        return row
 
     def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
         return Key(
@@ -231,7 +250,8 @@ def _new_webhook_secret() -> str:
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
-def _hash(value: str) -> bytes:
+def hash_of(value: str) -> bytes:
+    """What is stored of a key's value: its SHA-256."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
 
 
@@ -239,5 +259,10 @@ def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refus
     return _unauthorized("key_missing", sentence, field)
 
 
+def key_unknown(sentence: str) -> Refusal:
+    return _unauthorized("key_unknown", sentence)
+
+
 def _unauthorized(code: str, sentence: str, field: str | None = None) -> Refusal:
+    """401 with the challenge that RFC 9110, 11.6.1 demands of it."""
     return Refusal(401, code, sentence, field=field, headers={"WWW-Authenticate": "Bearer"})

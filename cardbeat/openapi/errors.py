@@ -1,4 +1,4 @@
-"""Every refusal there is, by status: what it means, and a sentence for each of its codes (CONTRACT 1)."""
+"""Every refusal there is, by status: what it means, and a sentence for each of its codes."""
 
 from typing import Any, Final, NamedTuple
 

@@ -1,9 +1,9 @@
-"""Every endpoint: what it takes and what it answers (CONTRACT 2 to 6)."""
+"""Every endpoint: what it takes and what it answers."""
 
 from typing import Final
 
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
-from cardbeat.heartbeat.outbox import WAITING_FOR_TESTS
+from cardbeat.heartbeat.alerts import WAITING_FOR_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
@@ -32,7 +32,7 @@ IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while i
 
 
 def card_text(name: str, meaning: str, example: str, *, required: bool = False) -> Json:
-    """`title` has more to it than the others: one that is blank is none."""
+    """A text on the card. Only the required one, `title`, must hold something visible."""
     schema = {"type": "string", "pattern": VISIBLE_PATTERN} if required else {"type": "string"}
     return query(name, meaning, schema, required=required, example=example)
 

@@ -25,7 +25,10 @@ def operation(
     body: Json | None = None,
     ignores_body: bool = False,
 ) -> Json:
-    """One operation. `errors` are its own; those that any request can meet are added. `ignores_body` as its route."""
+    """One operation. To `errors`, its own statuses, those are added that any request can meet.
+
+    With `ignores_body`, as its route has it, no body is too large.
+    """
     responses = {str(status): answer for status, answer in answers.items()}
     met = {*errors, *EVERYWHERE}
     if ignores_body:

@@ -1,4 +1,4 @@
-"""`GET /openapi.json`: the description of the service, as OpenAPI 3.1 (CONTRACT 5)."""
+"""`GET /openapi.json`: the description of the service, as OpenAPI 3.1."""
 
 import re
 from functools import cached_property
@@ -9,7 +9,7 @@ from cardbeat.openapi.errors import KINDS, error_body
 from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
 from cardbeat.openapi.parts import Json, answer
 from cardbeat.openapi.schemas import SCHEMAS, ref
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import Request, Response, json_bytes
 from cardbeat.web.router import Route
 
 INFO: Final = {
@@ -61,10 +61,10 @@ class OpenApiRoutes:
 
     @cached_property
     def _body(self) -> bytes:
-        return Response.json(200, document(self._base_url)).body
+        return json_bytes(document(self._base_url))
 
     def routes(self) -> list[Route]:
-        return [Route("GET", "/openapi.json", self.read, quick=self.read)]
+        return [Route("GET", "/openapi.json", self.read, in_loop=True)]
 
     def read(self, _request: Request) -> Response:
         return Response(200, self._body, {"Content-Type": "application/json"})

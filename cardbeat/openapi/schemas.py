@@ -1,4 +1,4 @@
-"""The shapes of what is sent and answered, with their bounds (CONTRACT 2 and 4)."""
+"""The shapes of what is sent and answered, with their bounds."""
 
 from typing import Any, Final
 
@@ -62,7 +62,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def record(properties: dict[str, Schema], *, optional: tuple[str, ...] = ()) -> Schema:
-    """An answer's object: all properties are there, but for `optional` ones; later versions may add some."""
+    """An object in an answer: has every property except perhaps the `optional` ones; later versions may add some."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 

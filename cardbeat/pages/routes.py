@@ -1,4 +1,4 @@
-"""GET / and GET /dashboard, and the files that the two pages load (CONTRACT 6)."""
+"""GET / and GET /dashboard, and the files that the two pages load."""
 
 import hashlib
 import re
@@ -49,9 +49,9 @@ class PageRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/", self.builder, quick=self.builder),
-            Route("GET", "/dashboard", self.dashboard, quick=self.dashboard),
-            Route("GET", "/pages/{name}", self.file, quick=self.file),
+            Route("GET", "/", self.builder, in_loop=True),
+            Route("GET", "/dashboard", self.dashboard, in_loop=True),
+            Route("GET", "/pages/{name}", self.file, in_loop=True),
         ]
 
     def builder(self, request: Request) -> Response:

@@ -4,11 +4,11 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from cardbeat.clock import utc_text
-from cardbeat.web.message import Answered, Given, Request, Response
+from cardbeat.web.message import Answered, Request, Response
 
 log = logging.getLogger("cardbeat.access")
 
@@ -45,10 +45,9 @@ class AccessLog:
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""
-        for request, response, given in answers:
-            room = max(0, _QUEUED_LINES - len(self._lines))
-            self._lines.extend(access_lines(request, response, given[:room]))
-            self._dropped += max(0, len(given) - room)
+        room = max(0, _QUEUED_LINES - len(self._lines))
+        self._lines.extend(access_line(*answered) for answered in answers[:room])
+        self._dropped += max(0, len(answers) - room)
         if not self._some.is_set():
             self._some.set()
 
@@ -67,16 +66,16 @@ class AccessLog:
                 log.info("%s %s", now, f"\n{now} ".join(lines))
 
 
-def access_lines(request: Request, response: Response, given: Iterable[Given]) -> list[str]:
-    """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second, for each time."""
+def access_line(request: Request, response: Response, seconds: float) -> str:
+    """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second."""
     path = request.pattern or _shown_path(request)
     mark = "?" if "?" in request.target else ""
-    start = f"{request.method} {path}{mark} {response.status} {len(response.body)}"
     cache = response.headers.get("X-Cache", "-")
-    return [
-        f"{start} {_shown_ms(seconds)} {client} {cache} {request_id}{' slow' if seconds > SLOW_SECONDS else ''}"
-        for request_id, client, seconds in given
-    ]
+    slow = " slow" if seconds > SLOW_SECONDS else ""
+    return (
+        f"{request.method} {path}{mark} {response.status} {len(response.body)} {_shown_ms(seconds)}"
+        f" {request.client} {cache} {request.id}{slow}"
+    )
 
 
 def _shown_ms(seconds: float) -> str:

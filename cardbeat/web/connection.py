@@ -1,79 +1,277 @@
-"""The open connections, each in the phase it has come to."""
+"""One client: the phases that its connection goes through, and what it does in each.
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from socket import socket
+A connection is new until its first bytes have come, then reads a header, then a body where one is announced. While
+its request is at work it reads nothing more: what the client sends meanwhile stays in the kernel. The answer is sent
+at once as far as the kernel takes it, and the rest as the client takes it. Then the connection is idle until the next
+request begins, or ends: lingering, for the client to see an answer that was sent over bytes nobody has read.
+"""
 
-from cardbeat.web.poller import READ, Poller
+import contextlib
+import logging
+import socket
+import time
+from collections.abc import Callable
+from functools import partial
+from math import inf
+from typing import Final
+
+from cardbeat.config import HttpLimits
+from cardbeat.errors import Refusal
+from cardbeat.later import Later
+from cardbeat.web.exchange import Exchange
+from cardbeat.web.forwarded import is_trusted, parse_address
+from cardbeat.web.loop import Loop
+from cardbeat.web.message import FileBody, Request, Response
+from cardbeat.web.phase import Phase
+from cardbeat.web.poller import WRITE
 from cardbeat.web.reader import Reader
+from cardbeat.web.sending import send
+from cardbeat.web.wire import CONTINUE
 
-Act = Callable[["Connection"], None]
+log = logging.getLogger(__name__)
+
+RECEIVE_BYTES: Final = 16 * 1024
+
+Step = Callable[["Connection"], None]
 
 
-class Phase:
-    """What a connection waits for, and for how long at most.
+class Phases:
+    """All open connections of a server, each in its phase. `are_ending` lets each end with its next answer."""
 
-    All members may wait equally long, so they stand in the order in which their time runs out.
-    """
+    def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self.are_ending = False
+        self.new = Phase(limits.header_seconds, Connection.read, Connection.time_out, events=None)
+        self.header = Phase(limits.header_seconds, Connection.read, Connection.time_out)
+        self.body = Phase(limits.body_seconds, Connection.read, Connection.time_out)
+        self.idle = Phase(limits.idle_seconds, Connection.read, Connection.close)
+        self.working = Phase(inf, Connection.pause, Connection.close, events=None)
+        self.writing = Phase(limits.write_seconds, Connection.write, Connection.close, events=WRITE)
+        self.lingering = Phase(limits.linger_seconds, Connection.drain, Connection.close)
+        self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
+        """Those that wait for the client, in the order in which they give way to new clients."""
 
-    __slots__ = ("events", "expired", "members", "ready", "seconds")
+    def __len__(self) -> int:
+        return sum(map(len, self._waiting)) + len(self.working)
 
-    def __init__(self, seconds: float, ready: Act, expired: Act, events: int | None = READ) -> None:
-        self.seconds = seconds
-        self.ready = ready
-        """What to do once one of the events has come."""
-        self.expired = expired
-        self.events = events
-        """What the poller wakes a member for; None leaves that as it is."""
-        self.members: OrderedDict[Connection, float] = OrderedDict()
+    def can_give_way(self) -> bool:
+        return any(map(len, self._waiting))
 
-    def overdue(self, now: float) -> Iterator["Connection"]:
-        """The members whose time is up; each must leave before the next is asked for."""
-        while self.members:
-            connection, deadline = next(iter(self.members.items()))
-            if deadline > now:
-                return
-            yield connection
+    def give_way(self) -> bool:
+        """Close the connection that has waited longest, idle ones first; none that is being answered."""
+        for phase in self._waiting:
+            for connection in phase.overdue():
+                connection.close()
+                return True
+        return False
+
+    def expire(self, now: float) -> None:
+        for phase in self._waiting:
+            for connection in phase.overdue(now):
+                connection.do(phase.expired)
+
+    def close_unasked(self) -> None:
+        """Close the connections that have asked for nothing yet."""
+        for phase in (self.idle, self.header, self.new):
+            for connection in phase.overdue():
+                connection.close()
+
+    def close_all(self) -> None:
+        for phase in (*self._waiting, self.working):
+            for connection in phase.overdue():
+                connection.close()
 
 
 class Connection:
-    """One client's socket, and how far its request or its answer has come."""
+    """One client's socket, and how far its request or its answer has come. `peer` is the client's address."""
 
-    __slots__ = ("_poller", "_watched", "peer", "phase", "reader", "socket", "then", "trusted", "unsent")
+    __slots__ = (
+        "_exchange",
+        "_is_trusted",
+        "_loop",
+        "_peer",
+        "_phase",
+        "_phases",
+        "_reader",
+        "_socket",
+        "_then",
+        "_unsent",
+        "_watched",
+    )
 
-    def __init__(self, client: socket, peer: str, *, trusted: bool, reader: Reader, poller: Poller) -> None:
-        self.socket = client
-        self.peer = peer
-        self.trusted = trusted
-        """Whether the peer is a trusted proxy."""
-        self.reader = reader
-        self.phase: Phase | None = None
+    def __init__(self, client: socket.socket, peer: str, loop: Loop, phases: Phases, exchange: Exchange) -> None:
+        self._socket = client
+        self._peer = peer
+        self._loop = loop
+        self._phases = phases
+        self._exchange = exchange
+        proxies = exchange.trusted_proxies
+        self._is_trusted = bool(proxies) and is_trusted(parse_address(peer), proxies)
+        self._reader = Reader(phases.limits, exchange.router.ignores_body)
+        self._phase: Phase[Connection] | None = None
         """None once it is closed."""
-        self.unsent: bytes | memoryview = b""
-        self.then: Act = Connection.close
+        self._unsent: memoryview | None = None
+        self._then: Step = Connection.close
         """What follows once everything is sent."""
-        self._poller = poller
         self._watched = 0
 
-    def enter(self, phase: Phase, now: float) -> None:
-        if phase is not self.phase:
-            if self.phase:
-                self.phase.members.pop(self)
-            self.phase = phase
-            if phase.events is not None:
-                self.watch(phase.events)
-        phase.members[self] = now + phase.seconds
-        phase.members.move_to_end(self)
+    def start(self) -> None:
+        """Begin to serve the client. Its request has often come already: reading at once spares it the poller."""
+        self._enter(self._phases.new)
+        self.do(Connection.read)
 
-    def watch(self, events: int) -> None:
-        """Let the poller wake this connection for `events`; 0 for nothing at all."""
-        if events != self._watched:
-            self._poller.watch(self.socket.fileno(), events, self)
-            self._watched = events
+    def do(self, step: Step) -> None:
+        """Take a step. Whatever goes wrong with one connection ends that one alone."""
+        try:
+            if self._phase:
+                step(self)
+        except OSError:
+            self.close()
+        except Exception:
+            log.exception("a connection failed")
+            self.close()
 
     def close(self) -> None:
-        if self.phase:
-            self.phase.members.pop(self)
-            self.phase = None
-            self.watch(0)
-            self.socket.close()
+        if self._phase:
+            self._phase.discard(self)
+            self._phase = None
+            self._watch(0)
+            self._socket.close()
+
+    def read(self) -> None:
+        try:
+            data = self._socket.recv(RECEIVE_BYTES)
+        except BlockingIOError:
+            return self._await(answered=False)
+        if not data:
+            return self.close()
+        self._reader.feed(data)
+        return self._serve(answered=False)
+
+    def pause(self) -> None:
+        """The client sends more while its request is at work: leave it in the kernel until the answer is out."""
+        self._watch(0)
+
+    def write(self) -> None:
+        if self._unsent:
+            with contextlib.suppress(BlockingIOError):
+                self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        if not self._unsent:
+            self._then(self)
+
+    def drain(self) -> None:
+        if not self._socket.recv(RECEIVE_BYTES):
+            self.close()
+
+    def time_out(self) -> None:
+        if not self._reader.has_part:
+            return self.close()
+        return self._refuse(Refusal(408, "too_slow", "Send the whole request within 10 seconds."))
+
+    def _ready(self) -> None:
+        """The loop's call: one of the events of the phase has come."""
+        # None where this turn of the loop has closed it.
+        if self._phase:
+            self.do(self._phase.ready)
+
+    def _enter(self, phase: Phase["Connection"]) -> None:
+        if phase is not self._phase:
+            if self._phase:
+                self._phase.discard(self)
+            self._phase = phase
+            if phase.events is not None:
+                self._watch(phase.events)
+        phase.add(self, self._loop.now)
+
+    def _watch(self, events: int) -> None:
+        if events != self._watched:
+            self._loop.watch(self._socket, events, self._ready)
+            self._watched = events
+
+    def _serve(self, *, answered: bool = True) -> None:
+        """Answer the requests that are whole, in turn, as far as that goes without waiting.
+
+        `answered` tells whether the connection has had an answer since it last began to wait.
+        """
+        while True:
+            try:
+                request = self._reader.next()
+            except Refusal as refusal:
+                return self._refuse(refusal)
+            if request is None:
+                return self._await(answered=answered)
+            self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
+            answer = self._exchange.begin(request)
+            if isinstance(answer, Later):
+                self._enter(self._phases.working)
+                return answer.then(partial(self._hand_back, request))
+            if not self._answer(request, answer):
+                return None
+            answered = True
+
+    def _await(self, *, answered: bool) -> None:
+        """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
+        reader, phases = self._reader, self._phases
+        if answered and not reader.has_part:
+            return self._enter(phases.idle)
+        phase = phases.body if reader.in_body else phases.header
+        if answered or phase is not self._phase:
+            self._enter(phase)
+        if reader.expects_continue:
+            reader.expects_continue = False
+            self._socket.send(CONTINUE)
+        return None
+
+    def _hand_back(self, request: Request, answer: Later[Response]) -> None:
+        """In the thread that has made the answer: give it to the one that owns the connection."""
+        self._loop.call_soon(partial(self.do, lambda _: self._resume(request, answer)))
+
+    def _resume(self, request: Request, answer: Later[Response]) -> None:
+        if self._answer(request, self._exchange.finish(request, answer)):
+            self._serve()
+
+    def _refuse(self, refusal: Refusal) -> None:
+        """Answer what can't be read as a request; nothing after it on this connection can be either."""
+        request = Request("-", "-", "-")
+        self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
+        self._reader.keep_alive = False
+        self._answer(request, Response.refusal(refusal))
+
+    def _answer(self, request: Request, response: Response) -> bool:
+        """Send and note an answer. Whether the connection is ready for its next request at once."""
+        keep_alive = self._reader.keep_alive and not self._phases.are_ending
+        head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
+        body = response.body
+        try:
+            self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
+        finally:
+            self._exchange.note(request, response, time.monotonic() - request.received_at)
+            if isinstance(body, FileBody):
+                body.close()
+        if keep_alive and not self._unsent:
+            return True
+        then = Connection._serve if keep_alive else Connection._end
+        if self._unsent:
+            self._then = then
+            self._enter(self._phases.writing)
+        else:
+            then(self)
+        return False
+
+    def _end(self) -> None:
+        """End a connection whose last answer is sent: at once, but not over bytes that nobody has read.
+
+        Closing over those would destroy the answer, so our side ends first and the client's has a moment to follow.
+        """
+        if self._reader.has_part or _has_unread(self._socket):
+            self._socket.shutdown(socket.SHUT_WR)
+            self._enter(self._phases.lingering)
+        else:
+            self.close()
+
+
+def _has_unread(client: socket.socket) -> bool:
+    try:
+        return bool(client.recv(1, socket.MSG_PEEK))
+    except BlockingIOError:
+        return False

@@ -1,34 +1,29 @@
 """The listening socket, and how many clients the descriptors suffice for."""
 
-import contextlib
 import errno
 import os
-import resource
 import socket
-from typing import Final
+from typing import Any, Final
 
 from cardbeat.errors import StartupError
+from cardbeat.system import MOST_SOCKETS, descriptor_limit
 
 BACKLOG: Final = 1024
 MAX_CONNECTIONS: Final = 10_000
 RESERVED_DESCRIPTORS: Final = 128
 """For the database, fonts, stored cards and webhooks, which go on when connections are at their limit."""
+RESERVED_SOCKETS: Final = 2
+"""For the listener, and for the loop's own wake-up."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
-def listening_socket(host: str, port: int) -> socket.socket:
-    """The socket that systemd holds for us, or one bound to the address. Raises `StartupError` if there is none."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS", "0") != "0":
-        listener = _passed()
-    else:
-        listener = _bound(host, port)
-    listener.setblocking(False)
-    # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listener
+def passed_socket() -> socket.socket | None:
+    """The listening socket that systemd holds for us, if it does (sd_listen_fds(3)).
 
-
-def _passed() -> socket.socket:
+    Raises `StartupError` for one that listens on no port.
+    """
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
+        return None
     try:
         passed = socket.socket(fileno=SYSTEMD_FIRST_DESCRIPTOR)
         listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
@@ -39,24 +34,17 @@ def _passed() -> socket.socket:
     return passed
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
+    """The family and the address to bind to. Raises `StartupError` for a host that is not known."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
         raise StartupError(f"the host {host!r} is not known; give an address of this machine with --host") from None
-    with contextlib.ExitStack() as undo:
-        try:
-            listener = undo.enter_context(socket.socket(family, socket.SOCK_STREAM))
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(address)
-            listener.listen(BACKLOG)
-        except OSError as error:
-            raise StartupError(_bind_failure(error, host, port)) from None
-        undo.pop_all()
-    return listener
+    return family, address
 
 
-def _bind_failure(error: OSError, host: str, port: int) -> str:
+def bind_failure(error: OSError, host: str, port: int) -> str:
+    """Why there is no listening, with the host and port as the operator gave them."""
     reasons = {
         errno.EADDRINUSE: f"port {port} on {host} is in use by another program; choose another with --port",
         errno.EADDRNOTAVAIL: f"{host} is not an address of this machine; choose another with --host",
@@ -67,12 +55,6 @@ def _bind_failure(error: OSError, host: str, port: int) -> str:
 
 def connection_limit() -> int:
     """How many clients may be connected, after raising the limit of descriptors as far as useful and allowed."""
-    wanted = MAX_CONNECTIONS + RESERVED_DESCRIPTORS
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < allowed:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-            soft = allowed
-    descriptors = wanted if soft == resource.RLIM_INFINITY else soft
-    return max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
+    descriptors = descriptor_limit(MAX_CONNECTIONS + RESERVED_DESCRIPTORS)
+    limit = max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
+    return limit if MOST_SOCKETS is None else min(limit, MOST_SOCKETS - RESERVED_SOCKETS)

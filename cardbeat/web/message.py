@@ -1,6 +1,7 @@
 """A request and a response as values; no handler ever sees a socket."""
 
 import json
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Any
 from cardbeat.errors import Invalid, Refusal
 
 NO_STORE = "no-store"
+
 
 _MAX_DEPTH = 16
 """More than any body here needs."""
@@ -21,11 +23,11 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 class Request:
     """One HTTP request, read whole.
 
-    `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what
-    follows the first `?`, still encoded. Header names are in lower case; a repeated header's values are joined
-    with `, `. `client` is the caller's address, the forwarded one behind a trusted proxy.
-    `pattern` is the matched route's. `received_at` is when it had come, in seconds of the monotonic clock; requests
-    that came together share it.
+    `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what follows
+    the first `?`, still encoded. `headers` has those of `reader.HEADERS` that were sent, by their names in lower case;
+    a repeated header's values are joined with `, `. `client` is the caller's address, the forwarded one behind a
+    trusted proxy. `pattern` is the matched route's, `params` what stands for the names in it. `received_at` is when
+    it had come, in seconds of the monotonic clock.
     """
 
     method: str
@@ -36,7 +38,7 @@ class Request:
     body: bytes = b""
     client: str = "127.0.0.1"
     id: str = "-"
-    params: dict[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = field(default_factory=dict)
     pattern: str | None = None
     received_at: float = field(default=nan, compare=False)
 
@@ -77,24 +79,51 @@ class Request:
         return value
 
 
+class FileBody:
+    """A body of `length` bytes that stands at the start of an open file. Whoever sends it, or does not, closes it."""
+
+    __slots__ = ("descriptor", "length")
+
+    def __init__(self, descriptor: int, length: int) -> None:
+        self.descriptor = descriptor
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        """Raises `OSError` if the file is shorter now."""
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        data = os.read(self.descriptor, self.length)
+        if len(data) < self.length:
+            raise OSError("the file of a body is shorter than it was")
+        return data
+
+    def close(self) -> None:
+        os.close(self.descriptor)
+
+
 @dataclass(slots=True)
 class Response:
-    """What to answer, to one request or to many.
-
-    The server adds `Content-Length`, `Date`, `Connection`, `X-Request-Id`, `X-Content-Type-Options` and, where
+    """One HTTP response. The server adds what concerns the connection, `Content-Length`, `X-Request-Id` and, where
     there is none, `Cache-Control: no-store`, and leaves the body out for HEAD.
+
+    `lines` are the headers as they are written, once that has been done. A handler may keep them for its next answer
+    of the same headers and length; of `headers` only `X-Cache` is then looked at, for the log.
     """
 
     status: int = 200
-    body: bytes = b""
+    body: bytes | FileBody = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     lines: bytes = field(default=b"", compare=False, repr=False)
-    """The headers as they are written, once that has been done."""
 
     @classmethod
     def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":
-        body = json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
-        return cls(status, body, {"Content-Type": "application/json", "Cache-Control": NO_STORE, **(headers or {})})
+        return cls(
+            status,
+            json_bytes(value),
+            {"Content-Type": "application/json", "Cache-Control": NO_STORE, **(headers or {})},
+        )
 
     @classmethod
     def refusal(cls, refusal: Refusal) -> "Response":
@@ -105,14 +134,12 @@ class Response:
         return cls.json(refusal.status, value, refusal.headers)
 
 
-Given = tuple[str, str, float]
-"""That an answer was given: the id of the request, the client's address, the seconds from one to the other."""
+Answered = tuple[Request, Response, float]
+"""A request, its answer, and the seconds from one to the other."""
 
-Answered = tuple[Request, Response, list[Given]]
-"""A request with its answer, and every time that was given.
 
-More than once where requests of the same bytes came together; the request is the first of them.
-"""
+def json_bytes(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _parse_json(body: bytes) -> Any:

@@ -1,9 +1,11 @@
-"""The bytes of one connection in, its requests out: strict, and without a socket (CONTRACT 1)."""
+"""The bytes of one connection in, its requests out: strict, because proxies stand in front, and without a socket.
+
+Wherever two programs could read a head in two ways it is refused (RFC 9112, 2.2, 5.1, 6.3 and 11.2): by one pattern
+for the whole of it, after which only the headers that somebody reads are looked at.
+"""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -11,12 +13,35 @@ from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 
-METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
+METHODS: Final = {
+    name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
+}
 """What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
+
+HEADERS: Final = (
+    "host",
+    "connection",
+    "content-length",
+    "transfer-encoding",
+    "expect",
+    "content-type",
+    "authorization",
+    "if-match",
+    "if-none-match",
+    "if-range",
+    "range",
+    "x-forwarded-for",
+    "forwarded",
+)
+"""All headers that anybody here reads; a request has no others."""
 
 _TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(rb"(" + _TOKEN + rb") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + rb"((?:" + _TOKEN + rb":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
+_NAMES = "|".join(HEADERS).encode()
+_INITIALS = "".join(sorted({initial for name in HEADERS for initial in (name[0], name[0].upper())})).encode()
+# Most headers of most clients are not read: the look at their first letter spares them the list of names.
+_READ = re.compile(rb"\n(?=[" + _INITIALS + rb"])(?i:(" + _NAMES + rb")):[ \t]*+([^\r]*)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
 
@@ -29,73 +54,148 @@ _BAD_LINE: Final = (
     "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
 )
 _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
-_REMEMBERED_HEADS: Final = 128
-_REMEMBERED_BYTES: Final = 1024
 _SINGLE: Final = frozenset({"host", "content-length"})
-
 
 IgnoresBody = Callable[[str, str], bool]
 """Whether requests of a method to a path may have any body, of which nothing is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The request line and the header lines of a request, and what they say of its framing."""
+class Reader:
+    """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
 
-    method: str
-    target: str
-    path: str
-    query: str
-    headers: Mapping[str, str]
-    body_bytes: int
-    ignored_bytes: int
-    """Of a body that nobody wants."""
-    keep_alive: bool
-    expects_continue: bool
-
-
-def read_head(head: bytes, limits: HttpLimits, ignores_body: IgnoresBody) -> Head:
-    """Reads a head, up to and with its empty line. Raises `Refusal` where it breaks a rule of the contract."""
-    match = _HEAD.match(head)
-    if match is None:
-        _check_part(head, 0, limits)
-        raise Refusal(400, *_BAD_HEADER)
-    _check_size(match.start(4) - 2, len(match[4]), limits)
-    method_bytes, target_bytes, minor, block = match.groups()
-    if block.count(b"\n") > limits.header_count:
-        raise Refusal(431, "too_many_headers", f"Send at most {limits.header_count} headers.")
-    headers = _read_headers(block)
-    _check_host(headers.get("host"))
-    body_bytes = _body_bytes(headers)
-    expects_continue = _expects_continue(headers.get("expect")) and minor == b"1"
-    method = method_bytes.decode("ascii")
-    if method not in METHODS:
-        raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
-    target = target_bytes.decode("latin-1")
-    path, query = split_target(method, target)
-    ignored_bytes = 0
-    if body_bytes and ignores_body(method, path):
-        body_bytes, ignored_bytes = 0, body_bytes
-    if body_bytes > limits.body_bytes:
-        raise Refusal(413, "body_too_large", f"Send at most {limits.body_bytes} bytes of body.")
-    return Head(
-        method,
-        target,
-        path,
-        query,
-        MappingProxyType(headers),
-        body_bytes,
-        ignored_bytes,
-        keep_alive=_keeps_alive(headers.get("connection", ""), minor),
-        expects_continue=expects_continue,
+    __slots__ = (
+        "_buffer",
+        "_checked",
+        "_ignored_bytes",
+        "_ignores_body",
+        "_limits",
+        "_request",
+        "_wanted_bytes",
+        "expects_continue",
+        "keep_alive",
     )
 
+    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _method, _path: False) -> None:
+        self._limits = limits
+        self._ignores_body = ignores_body
+        self._buffer = b""
+        self._checked = 0
+        """How much of the buffer is known to hold no end of a head, and no fault."""
+        self._request: Request | None = None
+        """The request whose head is read and whose body is not."""
+        self._wanted_bytes = 0
+        self._ignored_bytes = 0
+        self.keep_alive = False
+        """Whether the client lets the connection live on after the newest request."""
+        self.expects_continue = False
+        """Whether the client waits for `100 Continue` before it sends the body."""
 
-def _read_headers(block: bytes) -> dict[str, str]:
+    @property
+    def has_part(self) -> bool:
+        """Whether a request has begun and is not whole."""
+        return bool(self._buffer) or self._request is not None
+
+    @property
+    def in_body(self) -> bool:
+        """Whether a request's head is read and its body is not."""
+        return self._request is not None
+
+    def feed(self, data: bytes) -> None:
+        self._buffer = self._buffer + data if self._buffer else data
+
+    def next(self) -> Request | None:
+        """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
+        if not self._buffer:
+            return None
+        request = self._request or self._read_head()
+        if request is None or (self._ignored_bytes and self._drop_ignored()):
+            return None
+        if self._wanted_bytes:
+            if len(self._buffer) < self._wanted_bytes:
+                return None
+            request.body = self._buffer[: self._wanted_bytes]
+            self._buffer = self._buffer[self._wanted_bytes :]
+        self._request = None
+        self.expects_continue = False
+        return request
+
+    def _drop_ignored(self) -> int:
+        """Drop what has come of a body that nobody wants; the number of bytes that are still to come."""
+        dropped = self._buffer[: self._ignored_bytes]
+        self._buffer = self._buffer[len(dropped) :]
+        self._ignored_bytes -= len(dropped)
+        return self._ignored_bytes
+
+    def _read_head(self) -> Request | None:
+        # What has come is most often one whole head.
+        head = None if self._checked else _HEAD.match(self._buffer)
+        if head is None:
+            head = self._find_head()
+            if head is None:
+                return None
+        request = self._request = self._request_of(head)
+        self._buffer = self._buffer[head.end() :]
+        return request
+
+    def _find_head(self) -> re.Match[bytes] | None:
+        """A head that has come in parts, once its end is there. Each part is looked at once."""
+        # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
+        while self._buffer.startswith(b"\r\n"):
+            self._buffer = self._buffer[2:]
+        end = self._buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
+        if end < 4:
+            _check_part(self._buffer, self._checked, self._limits)
+            self._checked = len(self._buffer)
+            return None
+        self._checked = 0
+        head = _HEAD.match(self._buffer)
+        if head is None:
+            _check_part(self._buffer[:end], 0, self._limits)
+            raise Refusal(400, *_BAD_HEADER)
+        return head
+
+    def _request_of(self, head: re.Match[bytes]) -> Request:
+        """The request that a head begins, and what it says of the framing. Raises `Refusal` for a broken rule."""
+        method_bytes, target_bytes, minor, fields = head.groups()
+        self._check_sizes(head, fields)
+        headers = _read_headers(fields)
+        _check_host(headers.get("host"), minor)
+        body_bytes = _body_bytes(headers)
+        expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == b"1"
+        method = METHODS.get(method_bytes)
+        if method is None:
+            raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
+        target = target_bytes.decode("latin-1")
+        path, query = split_target(method, target)
+        self._wanted_bytes = self._ignored_bytes = 0
+        if body_bytes:
+            self._expect_body(body_bytes, self._ignores_body(method, path))
+        self.keep_alive = _keeps_alive(headers.get("connection"), minor)
+        self.expects_continue = expects_continue
+        return Request(method, target, path, query, headers)
+
+    def _check_sizes(self, head: re.Match[bytes], fields: bytes) -> None:
+        limits = self._limits
+        # A head that is shorter than a request line may be breaks neither limit.
+        if head.end() > limits.request_line_bytes:
+            _check_size(head.start(4) - 2, len(fields), limits)
+        if fields.count(b"\n") > limits.header_count:
+            raise Refusal(431, "too_many_headers", f"Send at most {limits.header_count} headers.")
+
+    def _expect_body(self, body_bytes: int, is_ignored: bool) -> None:
+        if is_ignored:
+            self._ignored_bytes = body_bytes
+        elif body_bytes > self._limits.body_bytes:
+            raise Refusal(413, "body_too_large", f"Send at most {self._limits.body_bytes} bytes of body.")
+        else:
+            self._wanted_bytes = body_bytes
+
+
+def _read_headers(fields: bytes) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for line in block.decode("latin-1").split("\r\n")[:-1]:
-        name, _, value = line.partition(":")
-        name, value = name.lower(), value.strip(" \t")
+    for name_bytes, value_bytes in _READ.findall(b"\n" + fields):
+        name = name_bytes.lower().decode("ascii")
+        value = value_bytes.rstrip(b" \t").decode("latin-1")
         if name not in headers:
             headers[name] = value
         elif name in _SINGLE:
@@ -105,15 +205,19 @@ def _read_headers(block: bytes) -> dict[str, str]:
     return headers
 
 
-def _keeps_alive(connection: str, minor: bytes) -> bool:
-    options = {option.strip().lower() for option in connection.split(",")}
+def _keeps_alive(connection: str | None, minor: bytes) -> bool:
+    if not connection:
+        return minor == b"1"
+    options = {option.strip() for option in connection.lower().split(",")}
     return "close" not in options and ("keep-alive" in options or minor == b"1")
 
 
-def _check_host(host: str | None) -> None:
+def _check_host(host: str | None, minor: bytes) -> None:
     if host is None:
-        raise Refusal(400, "missing_host", "Send the header Host.")
-    if not _HOST.fullmatch(host):
+        # HTTP/1.0 has no such header, and bare health checks of load balancers send none (RFC 9112, 3.2).
+        if minor == b"1":
+            raise Refusal(400, "missing_host", "Send the header Host.")
+    elif not _HOST.fullmatch(host):
         raise Refusal(400, "bad_host", "Send a host name or address, with or without a port, in the header Host.")
 
 
@@ -132,10 +236,10 @@ def _body_bytes(headers: Mapping[str, str]) -> int:
     return int(length) if len(length) < 19 else 10**18
 
 
-def _expects_continue(expect: str | None) -> bool:
-    if expect is not None and expect.lower() != "100-continue":
+def _expects_continue(expect: str) -> bool:
+    if expect.lower() != "100-continue":
         raise Refusal(417, "expectation_failed", "Send no Expect header other than 100-continue.")
-    return expect is not None
+    return True
 
 
 def _check_part(part: bytes, checked: int, limits: HttpLimits) -> None:
@@ -156,111 +260,8 @@ def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
         raise Refusal(431, "headers_too_large", f"Send at most {limits.header_bytes} bytes of headers.")
 
 
-class Heads:
-    """Reads heads for all connections, and remembers the short ones: clients repeat themselves."""
-
-    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _method, _path: False) -> None:
-        self.limits = limits
-        self._ignores_body = ignores_body
-        self.remembered: dict[bytes, Head] = {}
-        """By their bytes."""
-
-    def read(self, head: bytes) -> Head:
-        """Raises `Refusal` as `read_head`."""
-        known = self.remembered.get(head)
-        if known:
-            return known
-        read = read_head(head, self.limits, self._ignores_body)
-        if len(head) <= _REMEMBERED_BYTES:
-            if len(self.remembered) >= _REMEMBERED_HEADS:
-                self.remembered.clear()
-            self.remembered[head] = read
-        return read
-
-
-class Reader:
-    """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
-
-    __slots__ = ("_buffer", "_checked", "_head", "_heads", "_ignored_bytes", "expects_continue", "keep_alive", "whole")
-
-    def __init__(self, heads: Heads) -> None:
-        self._heads = heads
-        self._buffer = b""
-        self._checked = 0
-        self._head: Head | None = None
-        self._ignored_bytes = 0
-        self.keep_alive = False
-        """Whether the client lets the connection live on after the newest request."""
-        self.expects_continue = False
-        """Whether the client waits for `100 Continue` before it sends the body."""
-        self.whole = b""
-        """All bytes of the newest request, if it came alone, without a body and not for the first time; else none."""
-
-    @property
-    def has_part(self) -> bool:
-        """Whether a request has begun and is not whole."""
-        return bool(self._buffer) or self._head is not None
-
-    @property
-    def in_body(self) -> bool:
-        """Whether a request's head is read and its body is not."""
-        return self._head is not None
-
-    def feed(self, data: bytes) -> None:
-        self._buffer = self._buffer + data if self._buffer else data
-
-    def next(self) -> Request | None:
-        """The next request once it is whole, else None. Raises `Refusal` as soon as it can't become one."""
-        if not self._buffer:
-            return None
-        head = self._head or self._begin()
-        if head is None or self._drop_ignored() or len(self._buffer) < head.body_bytes:
-            return None
-        request = Request(head.method, head.target, head.path, head.query, head.headers)
-        if head.body_bytes:
-            request.body = self._buffer[: head.body_bytes]
-            self._buffer = self._buffer[head.body_bytes :]
-        self._head = None
-        self.expects_continue = False
-        return request
-
-    def _drop_ignored(self) -> int:
-        """Drop what has come of a body that nobody wants; the number of bytes that are still to come."""
-        if self._ignored_bytes:
-            dropped = self._buffer[: self._ignored_bytes]
-            self._buffer = self._buffer[len(dropped) :]
-            self._ignored_bytes -= len(dropped)
-        return self._ignored_bytes
-
-    def _begin(self) -> Head | None:
-        buffer = self._buffer
-        # What has come is most often one head and no more, and one that has come before.
-        head = self._heads.remembered.get(buffer)
-        if head:
-            self._buffer = b""
-            self.whole = b"" if head.body_bytes or head.ignored_bytes else buffer
-        else:
-            self.whole = b""
-            # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-            while buffer.startswith(b"\r\n"):
-                buffer = self._buffer = buffer[2:]
-            end = buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
-            if end < 4:
-                _check_part(buffer, self._checked, self._heads.limits)
-                self._checked = len(buffer)
-                return None
-            head = self._heads.read(buffer[:end])
-            self._buffer = buffer[end:]
-        self._checked = 0
-        self._head = head
-        self._ignored_bytes = head.ignored_bytes
-        self.keep_alive = head.keep_alive
-        self.expects_continue = head.expects_continue
-        return head
-
-
 def split_target(method: str, target: str) -> tuple[str, str]:
-    """The path, its percent-encoding undone, and the query of a request target. Raises `Refusal` 400."""
+    """Path, its percent-encoding undone, and query of a request target (RFC 9112, 3.2). Raises `Refusal` 400."""
     if not target.startswith("/"):
         target = _origin_form(method, target)
     path, _, query = target.partition("?")

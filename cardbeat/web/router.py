@@ -4,39 +4,31 @@ import logging
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from queue import SimpleQueue
 
 from cardbeat.errors import NotFound, Refusal
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[Request], Response]
-Answer = Callable[[Callable[[], Response]], None]
-"""Given what makes the response, from any thread."""
+Handler = Callable[[Request], Response | Later[Response]]
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
     """One endpoint. `{name}` in the pattern stands for one path segment, given as `request.params["name"]`.
 
-    `handler` answers in a worker thread, or `later` starts the work elsewhere and returns at once; a route has one of
-    them. `quick`, where there is one, is asked first, in the server's own loop: it must never wait on a disk, a lock or
-    the network, and gives None when it can't answer at once. Requests of the same bytes that came together share one
-    answer of it.
+    The handler answers in a worker thread, unless the route is `in_loop`: then the thread that owns all connections
+    calls it, so it must not wait for a lock, the network or work of any length, and returns a `Later` where the
+    answer takes such.
     """
 
     method: str
     pattern: str
-    handler: Handler | None = None
-    quick: Callable[[Request], Response | None] | None = None
-    later: Callable[[Request, Answer], None] | None = None
+    handler: Handler
+    in_loop: bool = False
     ignores_body: bool = False
     """Whether a request may have any body, however large: it is dropped as it comes."""
-
-    def __post_init__(self) -> None:
-        if (self.handler is None) == (self.later is None):
-            raise ValueError(f"{self.method} {self.pattern} needs a handler or work for later")
 
 
 class Router:
@@ -57,32 +49,10 @@ class Router:
                 methods.setdefault("HEAD", route)
 
     def handle(self, request: Request) -> Response:
-        """The answer to a request, whatever happens while it is made."""
-        return self._made(request, lambda: _waited_for(self.find(request), request))
-
-    def handle_later(self, request: Request, answer: Answer) -> bool:
-        """Whether the route answers by itself, once, from any thread: `answer` is given what makes the response."""
-        later = self.find(request).later
-        if later is None:
-            return False
+        """The answer to a request, whatever happens while it is made and however long it takes."""
         try:
-            later(request, lambda make: answer(lambda: self._made(request, make)))
-        except Exception as error:
-            refused = self.refuse(request, error)
-            answer(lambda: refused)
-        return True
-
-    def handle_quick(self, request: Request) -> Response | None:
-        """The answer if the route can give it without waiting, else None."""
-        try:
-            quick = self.find(request).quick
-            return quick(request) if quick else None
-        except Exception as error:
-            return self.refuse(request, error)
-
-    def _made(self, request: Request, make: Callable[[], Response]) -> Response:
-        try:
-            return make()
+            answer = self.find(request).handler(request)
+            return answer.wait() if isinstance(answer, Later) else answer
         except Exception as error:
             return self.refuse(request, error)
 
@@ -125,12 +95,3 @@ class Router:
             log.error("request %s failed", request.id, exc_info=error)
             error = Refusal(500, "internal_error", "Something went wrong here; the operator's log has the details.")
         return Response.refusal(error)
-
-
-def _waited_for(route: Route, request: Request) -> Response:
-    if route.handler:
-        return route.handler(request)
-    outcome: SimpleQueue[Callable[[], Response]] = SimpleQueue()
-    if route.later:
-        route.later(request, outcome.put)
-    return outcome.get()()

@@ -15,7 +15,7 @@ _NO_LENGTH: Final = (204, 304)
 def response_head(response: Response, request_id: str, date: str, keep_alive: bool) -> bytes:
     """All of an answer that goes before its body. Raises `ValueError` for a header that would break the framing."""
     if not response.lines:
-        response.lines = _lines(response)
+        response.lines = header_lines(response)
     start = _start(response.status, date, keep_alive)
     return b"".join((start, b"X-Request-Id: ", request_id.encode("ascii"), b"\r\n", response.lines))
 
@@ -26,8 +26,8 @@ def _start(status: int, date: str, keep_alive: bool) -> bytes:
     return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {date}\r\nConnection: {connection}\r\n".encode()
 
 
-def _lines(response: Response) -> bytes:
-    """What of the head depends on the answer alone, up to the empty line."""
+def header_lines(response: Response) -> bytes:
+    """What of the head depends on the response alone, up to and with the empty line."""
     headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
     if response.status not in _NO_LENGTH:
         headers["Content-Length"] = str(len(response.body))

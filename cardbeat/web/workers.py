@@ -2,7 +2,13 @@
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from queue import SimpleQueue
+from typing import TypeVar
+
+from cardbeat.later import Later
+
+T = TypeVar("T")
 
 
 class Workers:
@@ -18,13 +24,19 @@ class Workers:
         self._unfinished = 0
         self._lock = threading.Lock()
 
-    def submit(self, job: Callable[[], None]) -> None:
-        self._jobs.put(job)
+    def submit(self, work: Callable[[], T]) -> Later[T]:
+        """What will have come of `work`."""
+        done: Later[T] = Later()
+        self._jobs.put(partial(done.run, work))
         with self._lock:
             self._unfinished += 1
-            if self._started >= min(self._unfinished, self._limit):
-                return
-            self._started += 1
+            needs_thread = self._started < min(self._unfinished, self._limit)
+            self._started += needs_thread
+        if needs_thread:
+            self._start()
+        return done
+
+    def _start(self) -> None:
         try:
             threading.Thread(target=self._work, name="worker", daemon=True).start()
         except RuntimeError:

@@ -1,12 +1,14 @@
 """Whether nginx in front and the server behind it ever see a request differently.
 
     apt-get install nginx-light
-    python -m tests.bench.behind_nginx [DAMAGED_STREAMS]
+    python -m tests.bench.behind_nginx [STREAMS]
 
-Sends the table of malformed requests and then damaged streams, each with a good request behind it, through nginx,
-which keeps its connections to the server. What nginx logged as passed on must be what the server answered, one for one.
+Sends the table of malformed requests and then STREAMS damaged ones (500), each with a good request behind it, through
+nginx, which keeps its connections to the server. What nginx logged as passed on must be what the server answered, one
+for one.
 """
 
+import argparse
 import contextlib
 import random
 import socket
@@ -22,7 +24,7 @@ from cardbeat.config import HttpLimits
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
-from tests.bench.running import free_port, wait_for
+from tests.bench.running import free_port, parser_of, wait_for
 from tests.http.fuzz import mangled
 from tests.http.malformed import MALFORMED, get
 
@@ -103,9 +105,9 @@ def lines_after(log: Path, at: int) -> list[str]:
     return [line for line in lines if line.rpartition(" ")[2].isdigit()]
 
 
-def main(damaged: int) -> None:
+def main(arguments: argparse.Namespace) -> None:
     chance = random.Random(1)
-    streams = [data for data, _ in MALFORMED.values()] + [mangled(chance) for _ in range(damaged)]
+    streams = [data for data, _ in MALFORMED.values()] + [mangled(chance) for _ in range(arguments.streams)]
     recorder = Recorder()
     total = differently = 0
     with proxied(recorder) as (port, log):
@@ -126,4 +128,6 @@ def main(damaged: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 500)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("streams", metavar="STREAMS", nargs="?", type=int, default=500, help="damaged ones [500]")
+    main(parser.parse_args())

@@ -1,4 +1,6 @@
-"""Draws one card here and with each peer, in one run: `python -m tests.bench.cards [FOLDER]`.
+"""Draws one card here and with each peer, in one run.
+
+    python -m tests.bench.cards [FOLDER]
 
 FOLDER holds the peers, installed there with
 `npm install @takumi-rs/core satori @resvg/resvg-js @vercel/og@0.11.1 @fontsource/inter`; without it only ours is drawn.
@@ -7,16 +9,17 @@ Ours, which keeps the labels it has drawn, gets a title and a description it has
 only the author, the tag and the domain stay.
 """
 
+import argparse
 import json
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import card_from
+from cardbeat.typeset.fonts import Fonts
+from tests.bench.running import parser_of
 
 ROUNDS = 40
 CARD = {
@@ -30,9 +33,9 @@ CARD = {
 PEERS = Path(__file__).with_name("cards_peers.mjs")
 
 
-def main(folder: str | None) -> None:
+def main(arguments: argparse.Namespace) -> None:
     ours = [_ours(template) for template in ("blog", "default", "article")]
-    peers = _peers(folder) if folder else []
+    peers = _peers(arguments.folder) if arguments.folder else []
     for result in (*ours, *peers):
         print(f"{result['name']:20} {result['median_ms']:7.1f} ms {result['bytes'] / 1000:7.1f} KB")
     for peer in peers:
@@ -70,4 +73,6 @@ def _peers(folder: str) -> list[dict[str, float]]:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else None)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("folder", metavar="FOLDER", nargs="?", help="where npm has installed the peers")
+    main(parser.parse_args())

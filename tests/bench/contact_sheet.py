@@ -1,18 +1,21 @@
-"""Draws every template and theme with every kind of content: `python -m tests.bench.contact_sheet FOLDER`.
+"""Draws every template and theme with every kind of content.
+
+    python -m tests.bench.contact_sheet FOLDER
 
 Writes each card as a PNG, `sheet-<template>.png` with all of a template's, `chat.png` with them 300 pixels wide, and
 `cards.jpg` for the README.
 """
 
-import sys
+import argparse
 from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
+from cardbeat.typeset.fonts import Fonts
+from tests.bench.running import parser_of
 
 TITLE = "Designing reliable background jobs with nothing but SQLite"
 FULL = {
@@ -77,7 +80,9 @@ README = (
 GAP = 24
 
 
-def main(folder: Path) -> None:
+def main(arguments: argparse.Namespace) -> None:
+    folder = arguments.folder
+    folder.mkdir(parents=True, exist_ok=True)
     renderer = Renderer(Fonts())
     cards = {
         (template, theme, name): _draw(renderer, folder, template, theme, name)
@@ -113,6 +118,6 @@ def _sheet(columns: list[list[Image.Image]], width: int) -> Image.Image:
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1])
-    target.mkdir(parents=True, exist_ok=True)
-    main(target)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("folder", metavar="FOLDER", type=Path, help="where the pictures go")
+    main(parser.parse_args())

@@ -1,117 +1,71 @@
 """How fast alerts are delivered: to one receiver, and to 500 hosts of which half hang.
 
-    python tests/bench/delivery.py
+    python -m tests.bench.delivery [--tree DIR] [--beside DIR] [--rounds N]
 
-The hosts are addresses in 127.0.0.0/8, served by a second process. Prints rates and the ratio that half the hosts
-hanging makes for the healthy half.
+The alerts are in the database when the server starts. Prints seconds from the first delivered alert to the last one
+of a host that answers, and what it makes for these that half of the hosts hang.
 """
 
-import asyncio
+import argparse
 import json
-import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from cardbeat.database import Database
-from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.check import Check
+from tests.bench.checks import Check, count, create_checks_key, database, insert, wait_until
+from tests.bench.receivers import address, receiving
+from tests.bench.running import Figures, add_rounds, compare, parser_of, serving
 
 HOSTS = 500
-SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+BODY = json.dumps({"type": "check.overdue", "data": {"check": {"name": "job"}}, "text": "The job is overdue. " * 9})
 
 
-def main() -> None:
-    one = run(hosts=1, alerts=10_000, hanging=0)
-    print(f"one receiver, 10,000 alerts: {one:.2f} s, {10_000 / one:,.0f} a second")
-    none = run(hosts=HOSTS, alerts=5000, hanging=0)
-    print(f"{HOSTS} hosts, none hanging, 5,000 alerts: {none:.2f} s")
-    half = run(hosts=HOSTS, alerts=5000, hanging=HOSTS // 2)
-    print(f"{HOSTS} hosts, half hanging: the healthy half's 2,500 alerts in {half:.2f} s, {half / none:.2f} times")
+def main(arguments: argparse.Namespace) -> None:
+    compare(arguments, measure)
 
 
-def run(hosts: int, alerts: int, hanging: int) -> float:
-    """Seconds from the alerts' commit until every alert to a host that answers is recorded as delivered."""
-    with receiver(hosts, hanging) as port, tempfile.TemporaryDirectory() as folder:
-        database = Database(Path(folder))
-        deliverer = Alerts(database, time.time, "http://localhost", True)
-        expected = alerts * (hosts - hanging) // hosts
-        fill(database, deliverer, [f"http://{address(number)}:{port}/" for number in range(hosts)], alerts)
-        began = time.monotonic()
-        deliverer.start()
-        while deliverer.totals()["delivered"] < expected and time.monotonic() < began + 60:
-            time.sleep(0.01)
-        seconds = time.monotonic() - began
-        if deliverer.totals()["delivered"] < expected:
-            print("gave up:", deliverer.totals())
-        deliverer.stop(0)
-        database.close()
-    return seconds
+def measure(tree: Path) -> Figures:
+    one = seconds_for(tree, hosts=1, alerts=10_000, hanging=0)
+    none = seconds_for(tree, hosts=HOSTS, alerts=5000, hanging=0)
+    half = seconds_for(tree, hosts=HOSTS, alerts=5000, hanging=HOSTS // 2)
+    return {
+        "one receiver, alerts a second": 10_000 / one,
+        f"{HOSTS} hosts, 5,000 alerts, s": none,
+        "half of them hanging, the others' 2,500, s": half,
+        "half hanging/none": half / none,
+    }
 
 
-def fill(database: Database, deliverer: Alerts, urls: list[str], alerts: int) -> None:
-    """One check for each alert, spread evenly over the hosts."""
+def seconds_for(tree: Path, hosts: int, alerts: int, hanging: int) -> float:
+    """Until every alert to a host that answers is recorded as delivered."""
+    expected = alerts * (hosts - hanging) // hosts
+    with receiving(hosts, hanging) as port, tempfile.TemporaryDirectory() as folder:
+        data = Path(folder)
+        create_checks_key(tree, data)
+        fill(data, [f"http://{address(number)}:{port}/" for number in range(hosts)], alerts)
+        with (
+            serving("--allow-private-webhooks", tree=tree, data=data),
+            database(data) as connection,
+        ):
+            wait_until(lambda: count(connection, "alerts WHERE state = 'delivered'") > 0, "the first alert")
+            began = time.monotonic()
+            wait_until(lambda: count(connection, "alerts WHERE state = 'delivered'") >= expected, "the last alert")
+            return time.monotonic() - began
 
-    def insert(connection) -> None:
+
+def fill(data: Path, urls: list[str], alerts: int) -> None:
+    """An alert for each of as many checks, spread evenly over the hosts."""
+    now = int(time.time())
+    insert(data, [Check(f"check-{number}", 100_000, urls[number % len(urls)], now) for number in range(alerts)])
+    with database(data) as connection:
         connection.execute(
-            "INSERT INTO keys (id, scope, tier, hash, prefix, webhook_secret, created_at)"
-            " VALUES ('k', 'checks', 'free', x'00', 'sk_', ?, 1)",
-            (SECRET,),
+            "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
+            " SELECT 'msg_' || id, id, 'check.overdue', 1, ?1, ?2, ?2 FROM checks ORDER BY seq",
+            (BODY, now),
         )
-        for number in range(alerts):
-            row = connection.execute(
-                "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from,"
-                " created_at, updated_at) VALUES (?, 'k', 'Nightly backup', 60, 60, ?, 1, 1, 1) RETURNING *",
-                (f"check-{number}", urls[number % len(urls)]),
-            ).fetchone()
-            deliverer.record(connection, "check.overdue", Check.from_row(row), 1)
-
-    database.write(insert)
-
-
-@contextmanager
-def receiver(hosts: int, hanging: int) -> Iterator[int]:
-    command = [sys.executable, __file__, "receive", str(hosts), str(hanging)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        yield json.loads(process.stdout.readline())
-    finally:
-        process.kill()
-        process.wait()
-        process.stdout.close()
-
-
-async def receive(hosts: int, hanging: int) -> None:
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
-        await reader.readexactly(length)
-        writer.write(b"HTTP/1.1 204 No Content\r\n\r\n")
-        writer.close()
-
-    async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
-
-    port = 0
-    for number in range(hosts):
-        server = await asyncio.start_server(hang if number < hanging else answer, address(number), port, backlog=1000)
-        port = server.sockets[0].getsockname()[1]
-    print(port, flush=True)
-    await asyncio.sleep(120)
-
-
-def address(number: int) -> str:
-    return f"127.1.{number // 250}.{number % 250 + 1}"
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["receive"]:
-        asyncio.run(receive(int(sys.argv[2]), int(sys.argv[3])))
-    else:
-        main()
+    parser = parser_of(__doc__)
+    add_rounds(parser)
+    main(parser.parse_args())

@@ -6,20 +6,21 @@ Each stream is read whole and in pieces, and whole once more beside the heads of
 refusal, no stream that takes long, and the same requests every time. Ten minutes without an argument.
 """
 
+import argparse
 import itertools
 import random
-import sys
 import time
 
+from tests.bench.running import parser_of
 from tests.http.fuzz import mangled, new_heads, read_all
 
 
-def main(seconds: float, seed: int) -> None:
-    chance = random.Random(seed)
+def main(arguments: argparse.Namespace) -> None:
+    chance = random.Random(arguments.seed)
     heads = new_heads()
     streams = requests = refused = 0
     slowest = 0.0
-    end = time.monotonic() + seconds
+    end = time.monotonic() + arguments.seconds
     while time.monotonic() < end:
         stream = mangled(chance)
         cuts = [0, *sorted(chance.choices(range(len(stream) + 1), k=chance.randint(1, 9))), len(stream)]
@@ -37,4 +38,7 @@ def main(seconds: float, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 600, int(sys.argv[2]) if len(sys.argv) > 2 else 1)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("seconds", metavar="SECONDS", nargs="?", type=float, default=600, help="[600]")
+    parser.add_argument("seed", metavar="SEED", nargs="?", type=int, default=1, help="of the streams [1]")
+    main(parser.parse_args())

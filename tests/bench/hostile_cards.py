@@ -1,13 +1,15 @@
-"""Draws thousands of random and hostile texts: `python -m tests.bench.hostile_cards [CARDS [basic]]`.
+"""Draws thousands of random and hostile texts.
+
+    python -m tests.bench.hostile_cards [CARDS] [--basic]
 
 Every one must be a PNG of 1200 x 630 under 100 KB. Prints the median time, the 99th percentile and the slowest, the
-largest PNG, and the memory after a tenth, half and all of them. With `basic` it does without raqm.
+largest PNG, and the memory after a tenth, half and all of them. With --basic it does without raqm.
 """
 
+import argparse
 import random
 import resource
 import statistics
-import sys
 import time
 from array import array
 from collections.abc import Callable
@@ -17,9 +19,10 @@ from pathlib import Path
 import PIL
 from PIL import Image
 
-from cardbeat.cards.fonts import Fonts
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, Card, card_from
+from cardbeat.typeset.fonts import Fonts
+from tests.bench.running import parser_of
 
 CHANCE = random.Random(1200_630)
 SCRIPTS = (
@@ -41,8 +44,9 @@ FIXED = (
 )
 
 
-def main(count: int, shaping: bool | None) -> None:
-    fonts = Fonts(shaping=shaping)
+def main(arguments: argparse.Namespace) -> None:
+    count = arguments.cards
+    fonts = Fonts(shaping=False if arguments.basic else None)
     renderer = Renderer(fonts)
     memory = []
     times, sizes = array("d"), array("I")
@@ -93,4 +97,7 @@ def _memory_mb() -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000, False if "basic" in sys.argv else None)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("cards", metavar="CARDS", nargs="?", type=int, default=10_000, help="[10000]")
+    parser.add_argument("--basic", action="store_true", help="without raqm")
+    main(parser.parse_args())

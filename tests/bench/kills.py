@@ -1,15 +1,15 @@
 """A server under load killed with SIGKILL again and again: nothing that it acknowledged may be missing.
 
-    python tests/bench/kills.py [rounds]
+    python -m tests.bench.kills [KILLS] [--tree DIR]
 
 Clients ping, PATCH and order test alerts while checks go overdue and recover. In the end every acknowledged ping and
 change is stored, every acknowledged alert has arrived, and each check's outages were told in order, once.
 """
 
+import argparse
 import http.client
 import json
 import random
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,25 +18,20 @@ import time
 from collections import Counter, defaultdict
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from receiver import Receiver
-
-from cardbeat.database_file import integrity_problems
-
-ROOT = Path(__file__).parents[2]
+from tests.bench.checks import database
+from tests.bench.running import free_port, parser_of
+from tests.receiver import Receiver
 
 CLIENTS = 8
 
 
-def main(rounds: int) -> None:
+def main(arguments: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder, Arrivals() as arrivals:
-        server = Server(Path(folder))
+        server = Server(arguments.tree, Path(folder))
         server.start()
         key = server.call("POST", "/register", {"email": "ops@example.com"})["key"]
         clients = [Client(server, key, arrivals.url, number) for number in range(CLIENTS)]
-        for number in range(rounds):
+        for number in range(arguments.kills):
             # In a long life checks go overdue and recover.
             server.survive(clients, 4 if number % 4 == 0 else random.uniform(0.1, 1))
         server.start()
@@ -46,20 +41,19 @@ def main(rounds: int) -> None:
 
 
 class Server:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, tree: Path, folder: Path) -> None:
+        self.tree = tree
         self.folder = folder
         self.starts: list[float] = []
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
 
     def start(self) -> None:
         options = ["--data", str(self.folder), "--port", str(self.port), "--sweep-seconds", "0.2"]
         command = [sys.executable, "-m", "cardbeat", *options, "--allow-private-webhooks"]
         began = time.monotonic()
-        self.process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, cwd=self.tree, stderr=subprocess.DEVNULL)
         while not self.answers():
-            if self.process.poll() is not None or time.monotonic() > began + 30:
+            if self.process.poll() is not None or time.monotonic() > began + 300:
                 sys.exit("the server did not start")
             time.sleep(0.005)
         self.starts.append(time.monotonic() - began)
@@ -153,7 +147,7 @@ class Arrivals:
 
 def settle(server: Server, clients: list[Client]) -> None:
     """Wait until nothing is pending any more."""
-    ends = time.monotonic() + 120
+    ends = time.monotonic() + 900
     for client in clients:
         while "pending" in [
             alert["state"] for alert in server.call("GET", f"{client.path}/alerts", key=client.key)["alerts"]
@@ -167,7 +161,9 @@ def settle(server: Server, clients: list[Client]) -> None:
 
 
 def report(folder: Path, server: Server, clients: list[Client], arrivals: Arrivals) -> None:
-    if problems := integrity_problems(folder):
+    with database(folder) as connection:
+        problems = connection.execute("PRAGMA integrity_check").fetchall()
+    if problems != [("ok",)]:
         sys.exit(f"the database is damaged: {problems}")
     outages = 0
     kinds = arrivals.by_check()
@@ -187,4 +183,6 @@ def report(folder: Path, server: Server, clients: list[Client], arrivals: Arriva
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100)
+    parser = parser_of(__doc__, beside=False)
+    parser.add_argument("kills", metavar="KILLS", nargs="?", type=int, default=100, help="[100]")
+    main(parser.parse_args())

@@ -1,30 +1,33 @@
 """Everything at once for a while: stored and new cards, pings, changes, sweeps and alerts.
 
-    python -m tests.bench.mixed [MINUTES]
+    python -m tests.bench.mixed [MINUTES] [--tree DIR] [--beside DIR]
 
-Prints what the server holds (memory, descriptors, threads) as it goes, and what it answered. It must level off
-after the caches have filled, and there must be no 5xx. Thirty minutes without an argument.
+Prints what the server holds (memory, descriptors, threads) as it goes, and what it answered, and ends with 1 if there
+was a 5xx. What it holds must level off after the caches have filled. Thirty minutes without an argument. A second
+checkout is under the same load at the same time.
 """
 
-import http.client
+import argparse
+import contextlib
 import http.server
 import itertools
 import json
 import sys
-import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tests.bench.running import Server, serving
+from tests.bench.checks import Client, create_checks_key
+from tests.bench.running import Figures, Server, create_key, parser_of, percentiles_ms, serving, show_figures, trees_of
 
 PAUSE_SECONDS = 0.005
 CHECKS = 50
 CARDS = 200
-TIERS = "[free]\nrenders_per_minute = 1000000\n"
+OPTIONS = ("--allow-private-webhooks", "--sweep-seconds", "1", "--store-mb", "50")
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
@@ -42,74 +45,93 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Client:
-    """One kept connection, and the statuses that came over it."""
+@dataclass
+class Load:
+    """The clients of one server, and what they were answered."""
 
-    def __init__(self, server: Server, statuses: Counter[int], key: str = "") -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
-        self._statuses = statuses
-        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    server: Server
+    statuses: Counter[int] = field(default_factory=Counter)
+    seconds: dict[str, list[float]] = field(default_factory=dict)
+    threads: list[threading.Thread] = field(default_factory=list)
 
-    def ask(self, method: str, path: str, value: object = None) -> dict:
-        body = None if value is None else json.dumps(value)
-        self._connection.request(method, path, body, self._headers if body else {})
-        response = self._connection.getresponse()
-        self._statuses[response.status] += 1
-        data = response.read()
-        return json.loads(data) if response.headers["Content-Type"] == "application/json" else {}
+    def start(self, tree: Path, webhook_url: str, end: float) -> None:
+        """Half of the checks are pinged too seldom, so that they fall silent and recover."""
+        cards_key = create_key(tree, self.server.data, "--tier", "unlimited")
+        owner = Client(self.server, create_checks_key(tree, self.server.data))
+        check = {"name": "job", "period_seconds": 1, "grace_seconds": 0, "webhook_url": webhook_url}
+        ids = [owner.ask("POST", "/checks", check)[1]["check"]["id"] for _ in range(CHECKS)]
+        stored, new, pings, rare = (Client(self.server) for _ in range(4))
+        card = f"/og?key={cards_key}&title="
+        self._repeat(end, "stored card", lambda n: stored.ask("GET", f"{card}stored+{n % CARDS}"))
+        self._repeat(end, "new card", lambda n: new.ask("GET", f"{card}new+{n}"), every=20)
+        self._repeat(end, "ping", lambda n: pings.ask("GET", f"/ping/{ids[n % (CHECKS // 2)]}"))
+        self._repeat(end, "rare ping", lambda n: rare.ask("GET", f"/ping/{ids[n // 200 % CHECKS]}"), every=200)
+        self._repeat(end, "PATCH", lambda n: owner.ask("PATCH", f"/checks/{ids[n % CHECKS]}", {"name": f"job {n}"}))
+
+    def _repeat(self, end: float, name: str, ask: Callable[[int], tuple[int, object]], every: int = 1) -> None:
+        """Ask again and again, or at each `every`th turn only."""
+        times = self.seconds[name] = []
+
+        def run() -> None:
+            for number in itertools.count():
+                if time.monotonic() >= end:
+                    return
+                if number % every == 0:
+                    started = time.perf_counter()
+                    self.statuses[ask(number)[0]] += 1
+                    times.append(time.perf_counter() - started)
+                time.sleep(PAUSE_SECONDS)
+
+        self.threads.append(threading.Thread(target=run))
+        self.threads[-1].start()
+
+    def held(self) -> str:
+        server = self.server
+        return (
+            f"{server.memory_bytes() >> 20} MiB, {server.descriptors()} descriptors, {server.threads()} threads, "
+            f"{sum(self.statuses.values())} answers"
+        )
+
+    def figures(self) -> Figures:
+        times = {
+            f"{name}, {what}": milliseconds
+            for name, seconds in self.seconds.items()
+            for what, milliseconds in percentiles_ms(seconds).items()
+        }
+        return {
+            "answers": sum(self.statuses.values()),
+            "5xx": sum(number for status, number in self.statuses.items() if status >= 500),
+            **times,
+            "memory, MiB": self.server.memory_bytes() / 2**20,
+            "descriptors": self.server.descriptors(),
+            "threads": self.server.threads(),
+            "CPU, s": self.server.cpu_seconds(),
+        }
 
 
-def repeat(end: float, act: Callable[[int], object]) -> threading.Thread:
-    def run() -> None:
-        for number in itertools.count():
-            if time.monotonic() >= end:
-                return
-            act(number)
-            time.sleep(PAUSE_SECONDS)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
-
-
-def load(server: Server, webhook_url: str, end: float, statuses: Counter[int]) -> list[threading.Thread]:
-    """Starts the clients. Half of the checks are pinged too seldom, so that they fall silent and recover."""
-    setup = Client(server, statuses)
-    cards_key = setup.ask("POST", "/register")["key"]
-    checks_key = setup.ask("POST", "/register", {"email": "owner@example.org"})["key"]
-    owner = Client(server, statuses, checks_key)
-    check = {"name": "job", "period_seconds": 1, "grace_seconds": 0, "webhook_url": webhook_url}
-    ids = [owner.ask("POST", "/checks", check)["check"]["id"] for _ in range(CHECKS)]
-    stored, new, pings, rare = (Client(server, statuses) for _ in range(4))
-    card = f"/og?key={cards_key}&title="
-    return [
-        repeat(end, lambda n: stored.ask("GET", f"{card}stored+{n % CARDS}")),
-        repeat(end, lambda n: new.ask("GET", f"{card}new+{n}") if n % 20 == 0 else None),
-        repeat(end, lambda n: pings.ask("GET", f"/ping/{ids[n % (CHECKS // 2)]}")),
-        repeat(end, lambda n: rare.ask("GET", f"/ping/{ids[n // 200 % CHECKS]}") if n % 200 == 0 else None),
-        repeat(end, lambda n: owner.ask("PATCH", f"/checks/{ids[n % CHECKS]}", {"name": f"job {n}"})),
-    ]
-
-
-def main(minutes: float) -> None:
+def main(arguments: argparse.Namespace) -> None:
     receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
     threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    statuses: Counter[int] = Counter()
-    with tempfile.NamedTemporaryFile("w") as tiers:
-        Path(tiers.name).write_text(TIERS)
-        options = ("--allow-private-webhooks", "--sweep-seconds", "1", "--store-mb", "50", "--tiers", tiers.name)
-        with serving(*options) as server:
-            started = time.monotonic()
-            clients = load(server, f"http://127.0.0.1:{receiver.server_address[1]}", started + minutes * 60, statuses)
-            while any(client.is_alive() for client in clients):
-                held = (
-                    f"{server.memory_bytes() >> 20} MiB, {server.descriptors()} descriptors, {server.threads()} threads"
-                )
-                print(f"{time.monotonic() - started:5.0f} s: {held}, {sum(statuses.values())} answers", flush=True)
-                time.sleep(minutes * 3)
-    print("answers by status", dict(statuses), "alerts", dict(Receiver.alerts))
-    sys.exit(any(status >= 500 for status in statuses))
+    webhook_url = f"http://127.0.0.1:{receiver.server_address[1]}"
+    trees = trees_of(arguments)
+    with contextlib.ExitStack() as stack:
+        loads = {name: Load(stack.enter_context(serving(*OPTIONS, tree=tree))) for name, tree in trees.items()}
+        started = time.monotonic()
+        for name, load in loads.items():
+            load.start(trees[name], webhook_url, started + arguments.minutes * 60)
+        while any(thread.is_alive() for load in loads.values() for thread in load.threads):
+            for name, load in loads.items():
+                print(f"{time.monotonic() - started:5.0f} s, {name}: {load.held()}", flush=True)
+            time.sleep(arguments.minutes * 3)
+        figures = {name: load.figures() for name, load in loads.items()}
+    show_figures(figures)
+    for name, load in loads.items():
+        print(f"{name}: answers by status {dict(load.statuses)}")
+    print("alerts", dict(Receiver.alerts))
+    sys.exit(any(found["5xx"] for found in figures.values()))
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]) if len(sys.argv) > 1 else 30)
+    parser = parser_of(__doc__)
+    parser.add_argument("minutes", metavar="MINUTES", nargs="?", type=float, default=30, help="[30]")
+    main(parser.parse_args())

@@ -1,159 +1,127 @@
-"""Ours and the peers side by side: a small answer, a stored card, and one connection for each request.
+"""The servers that ours is measured beside. Each serves the files of a folder under their names.
 
-Needs `pip install "uvicorn[standard]" starlette waitress pillow` and `apt-get install nginx-light wrk`. Run from the
-top of the tree as `python -m tests.bench.peers [SECONDS [pinned]]`. Ours serves a card it has drawn and `/robots.txt`,
-the peers the same bytes; every server is started as its documents say, wrk has the second CPU, and all but waitress,
-which has none, write an access log. With `pinned` every server has the first CPU to itself: threads that share the
-interpreter's lock, such as waitress's, are faster there.
-On a shared machine the requests for each second of CPU are the fairer figure.
+    python -m tests.bench.peers uvicorn|waitress|nginx FOLDER PORT
+
+Needs `pip install "uvicorn[standard]" starlette waitress` and `apt-get install nginx-light`. Each is started as its
+documents say; uvicorn and waitress have all files in memory; nginx keeps as many of them open as the hard limit of
+descriptors allows, and sends them by `sendfile`. uvicorn and nginx write an access log, waitress has none.
 """
 
+import argparse
 import contextlib
-import re
+import getpass
+import resource
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-import urllib.parse
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.bench import cards
-from tests.bench.running import cpu_seconds, free_port, wait_for
-
-SMALL = "/robots.txt"
-CARD = "/og?" + urllib.parse.urlencode({**cards.CARD, "template": "blog", "theme": "light"})
-PEERS = ("uvicorn", "waitress", "nginx")
-WORKLOADS = (
-    ("small, kept", "small", ()),
-    ("card, kept", "card", ()),
-    ("small, closed", "small", ("Connection: close",)),
-)
+from tests.bench.running import ROOT, Server, free_port, parser_of, wait_for
 
 NGINX = """
-daemon off; worker_processes 1; pid {folder}/pid; error_log {folder}/error.log;
-events {{ worker_connections 1024; }}
+user {user}; daemon off; worker_processes 1; worker_rlimit_nofile {descriptors};
+pid {scratch}/pid; error_log {scratch}/error.log;
+events {{ worker_connections 512; }}
 http {{
-    access_log {folder}/access.log; keepalive_requests 100000000; sendfile on; tcp_nopush on;
-    open_file_cache max=100; client_body_temp_path {folder}; proxy_temp_path {folder}; fastcgi_temp_path {folder};
-    uwsgi_temp_path {folder}; scgi_temp_path {folder};
+    access_log {scratch}/access.log; keepalive_requests 100000000; sendfile on; tcp_nopush on;
+    open_file_cache max={files} inactive=1h; open_file_cache_valid 1h;
+    client_body_temp_path {scratch}; proxy_temp_path {scratch}; fastcgi_temp_path {scratch};
+    uwsgi_temp_path {scratch}; scgi_temp_path {scratch};
+    types {{ image/png png; text/plain txt; }}
     server {{
         listen 127.0.0.1:{port} backlog=1024; root {folder};
-        location / {{ default_type application/json; add_header X-Request-Id $request_id; }}
+        location / {{ add_header X-Request-Id $request_id; }}
     }}
 }}
 """
+OTHER_DESCRIPTORS = 1100
+"""Connections, and the files that are open at the moment."""
+TYPES = {".png": "image/png", ".txt": "text/plain"}
 
 
-def uvicorn(port: int, folder: Path) -> None:
+def uvicorn(folder: Path, port: int) -> None:
     import starlette.applications
     import starlette.requests
     import starlette.responses
     import starlette.routing
     import uvicorn
 
-    bodies = {name: (folder / name).read_bytes() for name in ("small", "card")}
+    bodies = {path.name: (path.read_bytes(), TYPES[path.suffix]) for path in folder.iterdir()}
 
-    async def small(_: starlette.requests.Request) -> starlette.responses.Response:
-        return starlette.responses.Response(bodies["small"], media_type="text/plain")
+    async def body(request: starlette.requests.Request) -> starlette.responses.Response:
+        content, media_type = bodies[request.path_params["name"]]
+        return starlette.responses.Response(content, media_type=media_type, headers={"X-Cache": "HIT"})
 
-    async def card(_: starlette.requests.Request) -> starlette.responses.Response:
-        return starlette.responses.Response(bodies["card"], media_type="image/png", headers={"X-Cache": "HIT"})
-
-    routes = [starlette.routing.Route("/small", small), starlette.routing.Route("/card", card)]
+    routes = [starlette.routing.Route("/{name}", body)]
     uvicorn.run(starlette.applications.Starlette(routes=routes), port=port, log_level="info")
 
 
-def waitress(port: int, folder: Path) -> None:
+def waitress(folder: Path, port: int) -> None:
     import waitress
 
-    bodies = {f"/{name}": (folder / name).read_bytes() for name in ("small", "card")}
+    bodies = {f"/{path.name}": (path.read_bytes(), TYPES[path.suffix]) for path in folder.iterdir()}
 
     def app(environ, start_response):
-        body = bodies[environ["PATH_INFO"]]
-        start_response("200 OK", [("Content-Type", "image/png"), ("Content-Length", str(len(body)))])
-        return [body]
+        content, media_type = bodies[environ["PATH_INFO"]]
+        start_response("200 OK", [("Content-Type", media_type), ("Content-Length", str(len(content)))])
+        return [content]
 
     waitress.serve(app, host="127.0.0.1", port=port)
 
 
-def nginx(port: int, folder: Path) -> None:
-    folder.chmod(0o755)
-    (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=port))
-    process = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf")])
-    with contextlib.suppress(KeyboardInterrupt):
-        process.wait()
-    process.terminate()
-    process.wait()
+def nginx(folder: Path, port: int) -> None:
+    hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    descriptors = hard_limit if hard_limit != resource.RLIM_INFINITY else 1_000_000
+    files = min(len(list(folder.iterdir())), descriptors - OTHER_DESCRIPTORS)
+    with tempfile.TemporaryDirectory() as scratch:
+        configuration = Path(scratch) / "nginx.conf"
+        # Started by root it would read the files as somebody else.
+        values = {"user": getpass.getuser(), "scratch": scratch, "folder": folder, "port": port}
+        configuration.write_text(NGINX.format(**values, files=files, descriptors=descriptors))
+        with subprocess.Popen(["nginx", "-c", str(configuration)]) as process, contextlib.suppress(KeyboardInterrupt):
+            try:
+                process.wait()
+            finally:
+                process.terminate()
+
+
+PEERS = {"uvicorn": uvicorn, "waitress": waitress, "nginx": nginx}
+
+
+def copy_for_peers(files: list[Path], folder: Path) -> list[Path]:
+    """Copies under short names, with the same endings."""
+    folder.mkdir()
+    return [Path(shutil.copyfile(file, folder / f"{number}{file.suffix}")) for number, file in enumerate(files)]
 
 
 @contextlib.contextmanager
-def running(*command: str, pinned: bool) -> Iterator[subprocess.Popen[bytes]]:
+def serving_peer(name: str, folder: Path, *, pinned: bool = False) -> Iterator[Server]:
+    """One of them as a process of its own, on the first CPU alone if `pinned`."""
+    port = free_port()
     pin = ["taskset", "-c", "0"] if pinned else []
+    command = [*pin, sys.executable, "-m", "tests.bench.peers", name, str(folder), str(port)]
     with (
         tempfile.TemporaryFile() as log,
-        subprocess.Popen([*pin, sys.executable, "-m", *command], stdout=log, stderr=log) as process,
+        subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) as process,
     ):
         try:
-            wait_for(int(command[-1]))
-            yield process
+            wait_for(port)
+            yield Server(port, process.pid, folder)
         finally:
             process.send_signal(signal.SIGINT)
-            process.wait(10)
+            process.wait(60)
 
 
-def measure(port: int, pid: int, path: str, headers: tuple[str, ...], seconds: int) -> tuple[float, float]:
-    """Requests a second, and requests for each second of the server's CPU."""
-    options = [option for header in headers for option in ("-H", header)]
-    command = ["taskset", "-c", "1", "wrk", "-t1", "-c16", f"-d{seconds}s", *options, f"http://127.0.0.1:{port}{path}"]
-    before = cpu_seconds(pid)
-    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    used = cpu_seconds(pid) - before
-    if errors := re.search(r"(Socket errors|Non-2xx).*", output):
-        print(f"    {path} {errors[0]}")
-    done = int(re.search(r"(\d+) requests in", output)[1])
-    return float(re.search(r"Requests/sec:\s*([\d.]+)", output)[1]), done / used
-
-
-def measure_all(port: int, pid: int, paths: dict[str, str], seconds: int) -> list[tuple[float, float]]:
-    return [measure(port, pid, paths[name], headers, seconds) for _, name, headers in WORKLOADS]
-
-
-def measure_ours(folder: Path, seconds: int, *, pinned: bool) -> list[tuple[float, float]]:
-    """Leaves what it served in the folder, for the peers."""
-    create = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(folder / "data")]
-    key = re.search(r"sk_\S+", subprocess.run(create, capture_output=True, text=True, check=True).stdout)[0]
-    port = free_port()
-    with running("cardbeat", "--data", str(folder / "data"), "--port", str(port), pinned=pinned) as process:
-        paths = {"small": SMALL, "card": f"{CARD}&key={key}"}
-        for name, path in paths.items():
-            for _ in range(2):
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-                    (folder / name).write_bytes(answer.read())
-        return measure_all(port, process.pid, paths, seconds)
-
-
-def compare(seconds: int, *, pinned: bool) -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        all_ours = measure_ours(folder, seconds, pinned=pinned)
-        results = {}
-        for peer in PEERS:
-            port = free_port()
-            with running("tests.bench.peers", peer, name, str(port), pinned=pinned) as process:
-                paths = {"small": "/small", "card": "/card"}
-                results[peer] = measure_all(port, process.pid, paths, seconds)
-        print(f"card of {(folder / 'card').stat().st_size / 1000:.1f} KB, {'pinned' if pinned else 'as started'}")
-    for number, (name, _, _) in enumerate(WORKLOADS):
-        for unit, what in enumerate(("a second", "a CPU second")):
-            ours = all_ours[number][unit]
-            ratios = (f"{ours / results[peer][number][unit]:6.2f} x {peer}" for peer in PEERS)
-            print(f"{name:13} {ours:8.0f} {what:12}", *ratios)
+def main(arguments: argparse.Namespace) -> None:
+    PEERS[arguments.peer](arguments.folder, arguments.port)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 4:
-        {"uvicorn": uvicorn, "waitress": waitress, "nginx": nginx}[sys.argv[1]](int(sys.argv[3]), Path(sys.argv[2]))
-    else:
-        compare(int(sys.argv[1]) if len(sys.argv) > 1 else 5, pinned="pinned" in sys.argv)
+    parser = parser_of(__doc__, trees=False)
+    parser.add_argument("peer", choices=PEERS)
+    parser.add_argument("folder", metavar="FOLDER", type=Path)
+    parser.add_argument("port", metavar="PORT", type=int)
+    main(parser.parse_args())

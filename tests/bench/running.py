@@ -1,19 +1,114 @@
-"""For benchmarks: a server process of this tree, what it uses, and someone who asks it while others hold it up."""
+"""For benchmarks: a server process of this tree or of another one, what it uses, and someone who asks it meanwhile.
 
+A bench that starts our server takes `--tree DIR`, the checkout whose server is measured (default: this one), and
+`--beside DIR`, a second checkout, measured in turn with the first in the same run. Both are only started, as
+`python -m cardbeat` in that folder, so any older commit will do.
+"""
+
+import argparse
 import contextlib
 import os
+import re
 import resource
 import socket
+import statistics
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+ROOT = Path(__file__).parents[2]
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+Trees = dict[str, Path]
+"""The checkouts of a run by the name their figures are shown under: "now", and "before" if there is a second one."""
+Figures = dict[str, float]
+"""What one measurement found: a name with its unit -> a number."""
+FAILURES = ("not 2xx", "socket errors", "failures")
+"""Figures of which the sum over all rounds is shown, not the median."""
+Side = TypeVar("Side")
+"""What is measured, in the caller's own terms."""
+
+
+def parser_of(description: str | None, *, trees: bool = True, beside: bool = True) -> argparse.ArgumentParser:
+    """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server."""
+    program = f"python -m tests.bench.{Path(sys.argv[0]).stem}"
+    parser = argparse.ArgumentParser(program, None, description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    if trees:
+        parser.add_argument("--tree", metavar="DIR", type=checkout, default=ROOT, help="checkout to measure [this one]")
+    if trees and beside:
+        parser.add_argument(
+            "--beside", metavar="DIR", type=checkout, help="a second checkout, such as the commit before"
+        )
+    return parser
+
+
+def add_rounds(parser: argparse.ArgumentParser, rounds: int | None = None) -> None:
+    """`--rounds`, of which `rounds_of` knows the default if none is given here."""
+    shown = rounds or "1, 3 with --beside"
+    parser.add_argument("--rounds", metavar="N", type=int, default=rounds, help=f"medians of N rounds [{shown}]")
+
+
+def rounds_of(arguments: argparse.Namespace) -> int:
+    return arguments.rounds or (3 if arguments.beside else 1)
+
+
+def checkout(name: str) -> Path:
+    tree = Path(name).resolve()
+    if not (tree / "cardbeat" / "__main__.py").is_file():
+        raise argparse.ArgumentTypeError(f"{name} holds no cardbeat/__main__.py")
+    return tree
+
+
+def trees_of(arguments: argparse.Namespace) -> Trees:
+    return {"now": arguments.tree} | ({"before": arguments.beside} if arguments.beside else {})
+
+
+def interleaved(measures: dict[Side, Callable[[int], Figures]], rounds: int) -> dict[Side, Figures]:
+    """Take all measures in turn, there and back, and again in each round: the medians, and the sums of what failed.
+
+    A measure is called with the number of the round, from 0.
+    """
+    found: dict[Side, list[Figures]] = {side: [] for side in measures}
+    for number in range(rounds):
+        for side in measures if number % 2 == 0 else reversed(measures):
+            found[side].append(measures[side](number))
+    return {side: over_rounds(figures) for side, figures in found.items()}
+
+
+def over_rounds(rounds: list[Figures]) -> Figures:
+    return {
+        name: (sum if name in FAILURES else statistics.median)([figures[name] for figures in rounds])
+        for name in rounds[0]
+    }
+
+
+def compare(arguments: argparse.Namespace, measure: Callable[[Path], Figures]) -> None:
+    """Measure the trees in turn, and print the figures and the ratio of now to before."""
+    measures = {name: lambda _, tree=tree: measure(tree) for name, tree in trees_of(arguments).items()}
+    show_figures(interleaved(measures, rounds_of(arguments)))
+
+
+def show_figures(found: dict[str, Figures]) -> None:
+    """A line for each figure: its name, a number for each tree, and now/before."""
+    both = "now" in found and "before" in found
+    print(f"{'':44}", *(f"{name:>12}" for name in found), "  now/before" if both else "")
+    for what in next(iter(found.values())):
+        numbers = [figures[what] for figures in found.values()]
+        ratio = f"{numbers[0] / numbers[1]:12.2f}" if both and numbers[1] else ""
+        print(f"{what:44}", *(f"{number:12,.2f}" for number in numbers), ratio, flush=True)
+
+
+def percentiles_ms(seconds: list[float]) -> dict[str, float]:
+    """Median, 99th percentile and longest of some times, in milliseconds."""
+    times = sorted(seconds) or [float("nan")]
+    middle, late = (times[int(len(times) * part)] * 1000 for part in (0.5, 0.99))
+    return {"p50 ms": middle, "p99 ms": late, "longest ms": times[-1] * 1000}
 
 
 def free_port() -> int:
@@ -21,8 +116,9 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-def wait_for(port: int) -> None:
-    for _ in range(200):
+def wait_for(port: int, seconds: float = 60) -> None:
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)):
             return
         time.sleep(0.05)
@@ -33,6 +129,11 @@ def wait_for(port: int) -> None:
 class Server:
     port: int
     pid: int
+    data: Path
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def cpu_seconds(self) -> float:
         return cpu_seconds(self.pid)
@@ -61,20 +162,43 @@ def cpu_seconds(pid: int) -> float:
 
 
 @contextlib.contextmanager
-def serving(*options: str, descriptors: int | None = None) -> Iterator[Server]:
-    """`python -m cardbeat` in a folder of its own, with a limit of descriptors if one is given."""
+def serving(
+    *options: str,
+    tree: Path = ROOT,
+    data: Path | None = None,
+    descriptors: int | None = None,
+    pinned: bool = False,
+    command: tuple[str, ...] = ("-m", "cardbeat"),
+) -> Iterator[Server]:
+    """`python -m cardbeat` of a tree, with a data folder of its own if none is given.
+
+    `descriptors` limits how many it may open; a `pinned` one has the first CPU to itself; `command` replaces what
+    the interpreter runs.
+    """
     port = free_port()
-    command = [sys.executable, "-m", "cardbeat", "--port", str(port), *options]
+    line = [sys.executable, *command, "--port", str(port), *options]
     if descriptors:
-        command = ["prlimit", f"--nofile={descriptors}", *command]
-    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("wb") as log:
-        process = subprocess.Popen([*command, "--data", f"{folder}/data"], stderr=log)
-        try:
-            wait_for(port)
-            yield Server(port, process.pid)
-        finally:
-            process.terminate()
-            process.wait(20)
+        line = ["prlimit", f"--nofile={descriptors}", *line]
+    if pinned:
+        line = ["taskset", "-c", "0", *line]
+    with tempfile.TemporaryDirectory() as folder:
+        data = data or Path(folder) / "data"
+        # One call to the kernel for each write, so a log on disk costs what it costs in use.
+        with (Path(folder) / "log").open("wb") as log:
+            process = subprocess.Popen([*line, "--data", str(data)], cwd=tree, stderr=log)
+            try:
+                wait_for(port)
+                yield Server(port, process.pid, data)
+            finally:
+                process.terminate()
+                process.wait(60)
+
+
+def create_key(tree: Path, data: Path, *options: str) -> str:
+    """A new key, made by the command line of a tree: a cards key unless the options say otherwise."""
+    command = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", str(data), *options]
+    output = subprocess.run(command, cwd=tree, stdout=subprocess.PIPE, text=True, check=True).stdout
+    return re.search(r"sk_\S+", output)[0]
 
 
 class Probe:
@@ -96,10 +220,9 @@ class Probe:
         self._stopped.set()
         self._thread.join()
 
-    def __str__(self) -> str:
-        times = sorted(self.seconds) or [float("nan")]
-        p50, p99 = (times[int(len(times) * part)] * 1000 for part in (0.5, 0.99))
-        return f"{len(times)} answers, p50 {p50:.1f} ms, p99 {p99:.1f} ms, {self.failures} failures"
+    def figures(self, of: str) -> Figures:
+        times = {f"{of}: {name}": number for name, number in percentiles_ms(self.seconds).items()}
+        return {f"{of}: answers": len(self.seconds), **times, f"{of}: failures": self.failures}
 
     def _run(self) -> None:
         client = None

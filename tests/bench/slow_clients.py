@@ -1,19 +1,21 @@
 """Clients that hold connections, and how the others fare meanwhile.
 
-    python -m tests.bench.slow_clients
+    python -m tests.bench.slow_clients [--tree DIR] [--beside DIR] [--rounds N]
 
-First 5,000 idle and 1,000 half-sent connections; then 400 at a limit of 256 descriptors; then, where Debian's
-slowhttptest is installed, its header, body and read modes with 1,000 connections each. About a minute and a half.
+First 5,000 idle and 1,000 half-sent connections; then 400 at a limit of 256 descriptors; then, where it is installed
+(`apt-get install slowhttptest`), its header, body and read modes with 1,000 connections each. "Others" ask for
+`/healthz` 100 times a second on new connections. About a minute and a half for each round and tree.
 """
 
+import argparse
 import resource
 import shutil
 import socket
 import subprocess
-import sys
 import time
+from pathlib import Path
 
-from tests.bench.running import HEALTH, Probe, Server, serving
+from tests.bench.running import HEALTH, Figures, Probe, Server, add_rounds, compare, parser_of, serving
 
 MIB = 1024 * 1024
 SLOW = ["slowhttptest", "-c", "1000", "-r", "200", "-l", "12", "-p", "3", "-i", "1"]
@@ -22,6 +24,24 @@ MODES = {
     "body": [*SLOW, "-B", "-s", "60000", "-u", "http://127.0.0.1:{port}/register"],
     "reading": [*SLOW, "-X", "-k", "3", "-n", "2", "-w", "10", "-y", "20", "-z", "1", "-u", "http://127.0.0.1:{port}/"],
 }
+
+
+def main(arguments: argparse.Namespace) -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+    compare(arguments, measure)
+    if not shutil.which("slowhttptest"):
+        print("slowhttptest is not installed: its modes were left out")
+
+
+def measure(tree: Path) -> Figures:
+    with serving(tree=tree) as server:
+        figures = many_idle(server)
+    with serving(tree=tree, descriptors=256) as server:
+        figures |= few_descriptors(server)
+    for mode in MODES if shutil.which("slowhttptest") else ():
+        with serving(tree=tree) as server:
+            figures |= slowhttptest(server, mode)
+    return figures
 
 
 def count_closed(clients: list[socket.socket]) -> int:
@@ -39,7 +59,7 @@ def count_closed(clients: list[socket.socket]) -> int:
     return closed
 
 
-def many_idle(server: Server) -> None:
+def many_idle(server: Server) -> Figures:
     before = server.memory_bytes()
     clients = [server.connect() for _ in range(2500)]
     clients += [server.connect(HEALTH) for _ in range(2500)]
@@ -49,48 +69,48 @@ def many_idle(server: Server) -> None:
         time.sleep(3)
         grown = server.memory_bytes() - before
         time.sleep(max(0, 12 - (time.monotonic() - opened)))
-    print(f"5,000 idle and 1,000 half-sent: others {probe}")
-    print(f"  {grown / MIB:.1f} MiB more memory; after 12 s {count_closed(clients)} of 6,000 closed")
+    return {
+        **probe.figures("6,000 held, others"),
+        "6,000 held: MiB more": grown / MIB,
+        "6,000 held: closed after 12 s": count_closed(clients),
+    }
 
 
-def few_descriptors(server: Server) -> None:
+def few_descriptors(server: Server) -> Figures:
     clients = [server.connect() for _ in range(400)]
     used, started = server.cpu_seconds(), time.monotonic()
     with Probe(server) as probe:
         time.sleep(5)
-    share = (server.cpu_seconds() - used) / (time.monotonic() - started)
-    print(f"400 clients at 256 descriptors: others {probe}")
-    print(
-        f"  {share:.1%} of a CPU with these 100 requests a second; {count_closed(clients)} of 400 gave way or timed out"
-    )
+    beside_others = (server.cpu_seconds() - used) / (time.monotonic() - started)
+    closed = count_closed(clients)
     clients = [server.connect() for _ in range(400)]
     used, started = server.cpu_seconds(), time.monotonic()
     time.sleep(3)
-    print(f"  {(server.cpu_seconds() - used) / (time.monotonic() - started):.1%} of a CPU while the clients only wait")
+    alone = (server.cpu_seconds() - used) / (time.monotonic() - started)
+    return {
+        **probe.figures("256 descriptors, others"),
+        "256 descriptors: closed of 400": closed,
+        "256 descriptors: CPU % beside others": 100 * beside_others,
+        "256 descriptors: CPU % while all wait": 100 * alone,
+    }
 
 
-def slowhttptest(server: Server, mode: str) -> None:
+def slowhttptest(server: Server, mode: str) -> Figures:
     command = [part.format(port=server.port) for part in MODES[mode]]
     before = server.memory_bytes()
     with Probe(server) as probe:
         output = subprocess.run(command, capture_output=True, text=True, check=False).stdout
         grown = server.memory_bytes() - before
     said = [line.split()[-1] for line in output.splitlines() if "service available" in line]
-    print(f"slowhttptest, {mode}: others {probe}; {grown / MIB:.1f} MiB more; available in its eyes: {set(said)}")
-
-
-def main() -> None:
-    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
-    with serving() as server:
-        many_idle(server)
-    with serving(descriptors=256) as server:
-        few_descriptors(server)
-    if not shutil.which("slowhttptest"):
-        sys.exit("slowhttptest is not installed")
-    for mode in MODES:
-        with serving() as server:
-            slowhttptest(server, mode)
+    return {
+        **probe.figures(f"slow {mode}, others"),
+        f"slow {mode}: MiB more": grown / MIB,
+        f"slow {mode}: times it looked": len(said),
+        f"slow {mode}: unavailable in its eyes": sum("YES" not in word for word in said),
+    }
 
 
 if __name__ == "__main__":
-    main()
+    parser = parser_of(__doc__)
+    add_rounds(parser)
+    main(parser.parse_args())

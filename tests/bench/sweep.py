@@ -1,136 +1,139 @@
-"""What a sweep costs beside very many checks: `python -m tests.bench.sweep [CHECKS]`.
+"""What a sweep costs beside very many checks.
 
-The promises: none due of a million at most 2 ms, 1,000 due at most 150 ms, 10,000 due within 2 s, no write job
-over 150 ms with 100,000 due; a ping, a PATCH and a read cost what they cost at 1,000 checks.
+    python -m tests.bench.sweep [CHECKS] [--tree DIR] [--beside DIR] [--rounds N]
+
+A server with 1,000 checks, and one with CHECKS (a million): how long a sweep of none takes by the server's own
+metrics, and a ping, a read, a page of 100 and a PATCH by the client's clock. Then 1,000, 10,000 and 100,000 of the
+checks come due in one moment: how long that sweep takes, and the longest ping beside it.
+
+The promises on a machine of its own: none due of a million at most 2 ms, 1,000 due at most 150 ms, 10,000 within 2 s,
+and the calls cost what they cost at 1,000 checks. Nothing is judged here. A million takes some minutes, most of them
+waiting for the next sweep.
 """
 
+import argparse
+import re
+import socket
 import statistics
-import sys
 import tempfile
-import threading
 import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from cardbeat.config import UNLIMITED
-from cardbeat.database import Database
-from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.check import Settings
-from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.keys.store import Keys
-from tests.support import FakeClock
+from tests.bench.checks import Check, Client, Pinging, count, create_checks_key, database, insert, wait_until
+from tests.bench.running import Figures, Server, add_rounds, compare, parser_of, serving
 
 SMALL = 1000
+DUE = (1000, 10_000, 100_000)
 PERIOD_SECONDS = 100_000
+SWEEPS = 20
+CALLS = 200
+PRIVATE = "--allow-private-webhooks"
 
 
-class JobTimes(Database):
-    """A database that notes how long each write job ran."""
-
-    def __init__(self, folder):
-        super().__init__(folder)
-        self.seconds = []
-
-    def _run(self, job):
-        started = time.perf_counter()
-        super()._run(job)
-        self.seconds.append(time.perf_counter() - started)
+def main(arguments: argparse.Namespace) -> None:
+    compare(arguments, partial(measure, arguments.checks))
 
 
-class Bench:
-    def __init__(self, folder):
-        self.clock = FakeClock()
-        self.database = JobTimes(folder)
-        self.alerts = Alerts(self.database, self.clock, "https://beats.example", False)
-        self.keys = Keys(self.database, self.clock, {"free": UNLIMITED})
-        self.key = self.keys.issue("ops@example.com").key
-        self.checks = Checks(self.database, self.clock, self.alerts)
-        self.sweep = Sweep(self.database, self.clock, self.alerts, 60)
-        self.created = 0
+def measure(checks: int, tree: Path) -> Figures:
+    figures = {}
+    for size in (SMALL, checks):
+        with tempfile.TemporaryDirectory() as folder, silent_receiver() as url:
+            data = Path(folder)
+            key = create_checks_key(tree, data)
+            now = int(time.time())
+            insert(data, (Check(f"check-{number}", PERIOD_SECONDS, url, now) for number in range(size)))
+            with serving("--sweep-seconds", "0.2", PRIVATE, tree=tree, data=data) as server:
+                figures |= {f"{size:,} checks: {name}": number for name, number in calm(server, key, size).items()}
+            if size == checks:
+                # Longer than any sweep here should take, so that the metric read is that of the one meant.
+                with serving("--sweep-seconds", "30", PRIVATE, tree=tree, data=data) as server:
+                    for due in [due for due in DUE if due < size]:
+                        figures |= {f"{due:,} due: {name}": number for name, number in busy(server, due, size).items()}
+    return figures
 
-    def fill(self, count):
-        """Checks with ids `check-<n>`, none of them due for a long time."""
-        for start in range(self.created, count, 50_000):
-            rows = [(f"check-{n}", self.key.id, int(self.clock())) for n in range(start, min(start + 50_000, count))]
-            self.database.write(lambda connection, rows=rows: connection.executemany(INSERT, rows))
-        self.created = count
 
-    def make_due(self, count):
-        due = int(self.clock()) - PERIOD_SECONDS - 1
-        for start in range(0, count, 10_000):
-            ids = [(due, f"check-{n}") for n in range(start, min(start + 10_000, count))]
-            self.database.write(
-                lambda connection, ids=ids: connection.executemany(
-                    "UPDATE checks SET clock_from = ?, status = 'on_time' WHERE id = ?", ids
+def calm(server: Server, key: str, size: int) -> Figures:
+    """Medians of calls and of sweeps with nothing due, in milliseconds."""
+    client = Client(server, key)
+    path = f"/checks/check-{size // 2}"
+    calls = {
+        "ping, ms": ("GET", f"/ping/check-{size // 2}", None),
+        "read, ms": ("GET", path, None),
+        "page, ms": ("GET", "/checks?limit=100", None),
+        "PATCH, ms": ("PATCH", path, {"name": "other"}),
+    }
+    times = {name: statistics.median(client.seconds(*call) for _ in range(CALLS)) for name, call in calls.items()}
+    return {"sweep of none, ms": 1000 * sweep_of_none(server)} | {name: 1000 * time for name, time in times.items()}
+
+
+def sweep_of_none(server: Server) -> float:
+    durations = []
+    while len(durations) < SWEEPS:
+        durations.append(last_sweep_seconds(server))
+        time.sleep(0.2)
+    return statistics.median(durations)
+
+
+def busy(server: Server, due: int, size: int) -> Figures:
+    with database(server.data) as connection:
+        before = count(connection, "alerts")
+        make_due(server.data, due)
+        wait_until(lambda: count(connection, "alerts") > before, f"the sweep of {due:,} to begin")
+        began = time.monotonic()
+        with Pinging(server, f"check-{size - 1}", 0.001) as pinging:
+            wait_until(lambda: count(connection, "alerts") == before + due, f"the sweep of {due:,} to end")
+            seconds = sweep_seconds(server, time.monotonic() - began)
+    return {"sweep, ms": 1000 * seconds, "longest ping, ms": 1000 * max(pinging.seconds)}
+
+
+def sweep_seconds(server: Server, seen: float) -> float:
+    """By the server's metrics, once they are of the sweep that was seen to take about so long from here.
+
+    If it took longer than the time between two, the next one has followed at once, and what was seen must do.
+    """
+    ends = time.monotonic() + 1
+    while time.monotonic() < ends:
+        seconds = last_sweep_seconds(server)
+        if seconds > seen / 2:
+            return seconds
+        time.sleep(0.02)
+    return seen
+
+
+def make_due(data: Path, due: int) -> None:
+    """The first `due` checks come due together, at a moment that is still to come when the last one is written."""
+    ahead = 2.0
+    while True:
+        moment = time.time() + ahead
+        with database(data) as connection:
+            for start in range(0, due, 10_000):
+                connection.execute(
+                    "UPDATE checks SET clock_from = ?, status = 'on_time' WHERE seq > ? AND seq <= ?",
+                    (int(moment) - PERIOD_SECONDS, start, min(start + 10_000, due)),
                 )
-            )
-
-    def show_sweep(self, due):
-        self.make_due(due)
-        self.database.seconds.clear()
-        pings, stop = [], threading.Event()
-        pinging = threading.Thread(target=self._ping_until, args=(stop, pings))
-        pinging.start()
-        started = time.perf_counter()
-        turned = self.sweep.sweep_once()
-        seconds = time.perf_counter() - started
-        stop.set()
-        pinging.join()
-        assert turned == due, turned
-        print(
-            f"  sweep, {due:>7,} due: {ms(seconds)}; longest write job {ms(max(self.database.seconds))}; "
-            f"longest ping beside it {ms(max(pings))}"
-        )
-
-    def _ping_until(self, stop, seconds):
-        while not stop.wait(0.001) or not seconds:
-            seconds.append(timed(lambda: self.checks.ping(f"check-{self.created - 1}")))
-
-    def show_sweep_of_none(self):
-        print(f"  sweep, none due: {ms(statistics.median(timed(self.sweep.sweep_once) for _ in range(50)))}")
-
-    def show_others(self):
-        check_id = f"check-{self.created // 2}"
-        settings = Settings("other", PERIOD_SECONDS, 0, None)
-        deeds = {
-            "ping": lambda: self.checks.ping(check_id),
-            "read": lambda: self.checks.get(self.key.id, check_id),
-            "page": lambda: self.checks.page(self.key.id, 100, check_id),
-            "PATCH": lambda: self.checks.update(self.checks.get(self.key.id, check_id), settings),
-        }
-        figures = (f"{name} {ms(statistics.median(timed(deed) for _ in range(200)))}" for name, deed in deeds.items())
-        print(f"  {', '.join(figures)}")
+        if time.time() < moment - 1:
+            return
+        ahead *= 2
 
 
-INSERT = (
-    "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from, created_at, "
-    f"updated_at) VALUES (?1, ?2, 'nightly backup', {PERIOD_SECONDS}, 0, 'https://hooks.example/x', ?3, ?3, ?3)"
-)
+def last_sweep_seconds(server: Server) -> float:
+    with urllib.request.urlopen(f"{server.url}/metrics", timeout=60) as answer:
+        return float(re.search(r"^cardbeat_sweep_duration_seconds (\S+)$", answer.read().decode(), re.MULTILINE)[1])
 
 
-def timed(deed):
-    started = time.perf_counter()
-    deed()
-    return time.perf_counter() - started
-
-
-def ms(seconds):
-    return f"{seconds * 1000:.2f} ms"
-
-
-def main(count):
-    with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(Path(folder))
-        for size in (SMALL, count):
-            bench.fill(size)
-            print(f"{size:,} checks")
-            bench.show_sweep_of_none()
-            bench.show_others()
-        for due in (1000, 10_000, 100_000):
-            if due < count:
-                bench.show_sweep(due)
-        bench.database.close()
+@contextmanager
+def silent_receiver() -> Iterator[str]:
+    """A webhook address that takes connections and says nothing, so that hardly an alert is sent meanwhile."""
+    with socket.create_server(("127.0.0.1", 0), backlog=1000) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)
+    parser = parser_of(__doc__)
+    parser.add_argument("checks", metavar="CHECKS", nargs="?", type=int, default=1_000_000, help="[1000000]")
+    add_rounds(parser)
+    main(parser.parse_args())

@@ -1,24 +1,22 @@
 """A thousand different cards in ten scripts over HTTP, and the memory of the whole server after them.
 
-    python -m tests.bench.thousand_cards [CARDS]
+    python -m tests.bench.thousand_cards [CARDS] [--tree DIR] [--beside DIR] [--rounds N]
 
 Prints how long the first card took, the median of all, and the memory now and at its highest.
 """
 
-import json
+import argparse
 import re
 import statistics
-import sys
-import tempfile
 import time
 import urllib.parse
 import urllib.request
+from functools import partial
 from pathlib import Path
 
 from cardbeat.cards.request import TEMPLATES, THEMES
 from tests.bench.cards import turned
-from tests.bench.mixed import TIERS
-from tests.bench.running import serving
+from tests.bench.running import Figures, add_rounds, compare, create_key, parser_of, serving
 
 TITLES = (
     "The quick brown fox jumps over lazy dogs",
@@ -34,18 +32,22 @@ TITLES = (
 )
 
 
-def main(count: int) -> None:
-    with tempfile.NamedTemporaryFile("w", suffix=".toml") as tiers:
-        Path(tiers.name).write_text(TIERS)
-        with serving("--tiers", tiers.name) as server:
-            url = f"http://127.0.0.1:{server.port}"
-            with urllib.request.urlopen(f"{url}/register", data=b"", timeout=10) as answer:
-                key = json.loads(answer.read())["key"]
-            times = [_draw(url, key, number) for number in range(count)]
-            held = Path(f"/proc/{server.pid}/status").read_text()
+def main(arguments: argparse.Namespace) -> None:
+    compare(arguments, partial(measure, arguments.cards))
+
+
+def measure(count: int, tree: Path) -> Figures:
+    with serving(tree=tree) as server:
+        key = create_key(tree, server.data, "--tier", "unlimited")
+        times = [_draw(server.url, key, number) for number in range(count)]
+        held = Path(f"/proc/{server.pid}/status").read_text()
     highest, now = (int(re.search(rf"{name}:\s+(\d+) kB", held)[1]) * 1.024 / 1000 for name in ("VmHWM", "VmRSS"))
-    print(f"first card {times[0]:.0f} ms, median of {count} {statistics.median(times):.1f} ms")
-    print(f"memory now {now:.1f} MB, at its highest {highest:.1f} MB")
+    return {
+        "first card, ms": times[0],
+        f"median of {count:,}, ms": statistics.median(times),
+        "memory, MB": now,
+        "memory at its highest, MB": highest,
+    }
 
 
 def _draw(url: str, key: str, number: int) -> float:
@@ -66,4 +68,7 @@ def _draw(url: str, key: str, number: int) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    parser = parser_of(__doc__)
+    parser.add_argument("cards", metavar="CARDS", nargs="?", type=int, default=1000, help="[1000]")
+    add_rounds(parser)
+    main(parser.parse_args())

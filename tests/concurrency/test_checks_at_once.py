@@ -9,7 +9,7 @@ from cardbeat.config import Tier
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check, Settings
-from cardbeat.heartbeat.checks import Beat, Checks
+from cardbeat.heartbeat.checks import Checks, PingResult
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
@@ -49,7 +49,7 @@ def patch(router, key_value, check, **changes):
 
 def test_of_two_patches_from_one_version_exactly_one_succeeds(heart):
     issued = heart.keys.issue("ops@example.com")
-    checks = MeetingChecks(heart.database, heart.clock, heart.alerts)
+    checks = MeetingChecks(heart.database, heart.clock, heart.alerts, heart.delivery)
     router = Router(CheckRoutes(checks, heart.keys, heart.alerts, "https://beats.example", False).routes())
     check = checks.create(issued.key, Settings("a", 60, 0, None))
     for round_number in range(1, 201):
@@ -175,6 +175,6 @@ def test_a_check_deleted_beside_everything_is_gone(heart):
             partial(heart.checks.update, check, heart.settings(check)),
             heart.sweep.sweep_once,
         )
-        allowed = (type(None), Beat, Check, int)
+        allowed = (type(None), PingResult, Check, int)
         assert all(isinstance(result, allowed) or result.status in (404, 409) for result in results)
         assert heart.alert_types(check) == []

@@ -1,5 +1,6 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,15 +14,17 @@ import pytest
 from cardbeat.cards.render import Drawing
 from cardbeat.cards.routes import WAITING_RENDERS, CardRoutes
 from cardbeat.cards.seal import file_name, seal
+from cardbeat.cards.single_flight import SingleFlight
 from cardbeat.cards.store import Store
-from cardbeat.cards.turns import Turns
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
+from tests.support import taken
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
 ASKERS = 50
@@ -49,11 +52,12 @@ class Cards:
     def __init__(self, folder: Path, keys: Keys) -> None:
         self.renderer = SlowRenderer()
         self.store = Store(folder, 10_000_000, "v1")
-        self.router = Router(CardRoutes(keys, self.store, self.renderer, RateLimit()).routes())  # type: ignore[arg-type]
+        self.routes = CardRoutes(keys, self.store, self.renderer, RateLimit())  # type: ignore[arg-type]
+        self.router = Router(self.routes.routes())
         self.key = keys.issue(tier="unlimited").value
 
     def ask(self, n: int = 0) -> tuple[int, str | None]:
-        response = self.router.handle(self.request(n))
+        response = taken(self.router.handle(self.request(n)))
         return response.status, response.headers.get("X-Cache")
 
     def request(self, n: int) -> Request:
@@ -114,32 +118,37 @@ def test_whoever_asks_for_something_else_does_not_wait_behind_cards_to_be_drawn(
     cards.renderer.go.set()
     assert cards.ask(0) == (200, "MISS")
     cards.renderer.go.clear()
-    answers: SimpleQueue[Callable[[], Response]] = SimpleQueue()
+    answers: SimpleQueue[Later[Response]] = SimpleQueue()
     for n in range(1, 201):
-        assert cards.router.handle_later(cards.request(n), answers.put)
-    refused = [answers.get(timeout=10)() for _ in range(200 - 1 - WAITING_RENDERS)]
-    assert {(answer.status, answer.headers["Retry-After"]) for answer in refused} == {(503, "1")}
+        answer = cards.routes.card(cards.request(n))
+        assert isinstance(answer, Later)
+        answer.then(answers.put)
+    for _ in range(200 - 1 - WAITING_RENDERS):
+        with pytest.raises(Unavailable) as caught:
+            answers.get(timeout=10).result()
+        assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "1")
     assert cards.ask(0) == (200, "HIT")
     assert cards.router.handle(Request("GET", "/og?title=a", "/og", "title=a")).status == 401
     cards.renderer.go.set()
-    drawn = Counter(answers.get(timeout=10)().status for _ in range(1 + WAITING_RENDERS))
+    drawn = Counter(answers.get(timeout=10).result().status for _ in range(1 + WAITING_RENDERS))
     assert drawn == {200: 1 + WAITING_RENDERS}
 
 
 def test_who_waits_too_long_is_sent_away() -> None:
-    turns: Turns[int] = Turns(waiting=1, wait_seconds=0)
+    flights: SingleFlight[int] = SingleFlight(waiting=1, wait_seconds=0)
     go_on = threading.Event()
-    running, _ = turns.ask("a", bool, lambda: int(go_on.wait(10)))
-    waiting, _ = turns.ask("b", bool, int)
+    running, _ = flights.ask("a", bool, lambda: int(go_on.wait(10)))
+    waiting, _ = flights.ask("b", bool, int)
     go_on.set()
     with pytest.raises(Unavailable):
-        waiting.result(10)
-    assert isinstance(running.exception(10), Unavailable | None)
-    turns.stop()
+        waiting.wait()
+    with contextlib.suppress(Unavailable):
+        running.wait()
+    flights.stop()
 
 
 def test_only_one_card_is_drawn_at_a_time() -> None:
-    turns: Turns[int] = Turns(waiting=100, wait_seconds=30)
+    flights: SingleFlight[int] = SingleFlight(waiting=100, wait_seconds=30)
     at_work = threading.Lock()
 
     def work() -> int:
@@ -149,20 +158,21 @@ def test_only_one_card_is_drawn_at_a_time() -> None:
         return 1
 
     with ThreadPoolExecutor(20) as pool:
-        asked = [pool.submit(turns.ask, str(n), bool, work) for n in range(60)]
-        assert [asked.result(10)[0].result(10) for asked in asked] == [1] * 60
-    turns.stop()
+        asked = [pool.submit(flights.ask, str(n), bool, work) for n in range(60)]
+        assert [asked.result(10)[0].wait() for asked in asked] == [1] * 60
+    flights.stop()
 
 
 def test_what_failed_can_be_tried_again_and_who_is_not_admitted_takes_no_place() -> None:
-    turns: Turns[float] = Turns(waiting=0, wait_seconds=30)
-    failed, _ = turns.ask("a", bool, lambda: 1 / 0)
-    assert isinstance(failed.exception(10), ZeroDivisionError)
+    flights: SingleFlight[float] = SingleFlight(waiting=0, wait_seconds=30)
+    failed, _ = flights.ask("a", bool, lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        turns.ask("a", lambda: 1 / 0, int)
-    again, first = turns.ask("a", bool, lambda: 1.0)
-    assert (again.result(10), first) == (1.0, True)
-    turns.stop()
+        failed.wait()
+    with pytest.raises(ZeroDivisionError):
+        flights.ask("a", lambda: 1 / 0, int)
+    again, first = flights.ask("a", bool, lambda: 1.0)
+    assert (again.wait(), first) == (1.0, True)
+    flights.stop()
 
 
 def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -> None:
@@ -173,7 +183,8 @@ def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -
     def churn(store: Store) -> None:
         for n in range(200):
             name = names[n * 7 % len(names)]
-            assert store.get(name) in (None, cards[name])
+            stored = store.get(name)
+            assert stored is None or stored[0] == cards[name]
             store.put(name, cards[name])
 
     with ThreadPoolExecutor(4) as pool:

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from PIL import Image
 
-from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.text import fit
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.text import fit
 
 TITLES = ("Plain words", "مرحبا بالعالم", "हिन्दी शीर्षक", "日本語の題", "ภาษาไทย", "emoji 👩‍👩‍👧‍👦 🇩🇪", "한국어", "שלום")
 

@@ -6,7 +6,7 @@ from random import Random
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
-from cardbeat.web.reader import Heads, Reader
+from cardbeat.web.reader import Reader
 from tests.http.malformed import MALFORMED, get, post
 
 _GOOD = (
@@ -35,14 +35,9 @@ def mangled(chance: Random) -> bytes:
     return stream
 
 
-def new_heads() -> Heads:
-    """That know of one path whose bodies nobody wants."""
-    return Heads(HttpLimits(), lambda _, path: path == "/ignored")
-
-
-def read_all(pieces: Iterable[bytes], heads: Heads | None = None) -> tuple[list[Request], Refusal | None]:
-    """The requests that a reader finds in a stream, and what it refused in the end. `heads` may know some already."""
-    reader = Reader(heads or new_heads())
+def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
+    """The requests that a reader finds in a stream, and what it refused in the end; one path ignores bodies."""
+    reader = Reader(HttpLimits(), lambda _, path: path == "/ignored")
     requests = []
     try:
         for piece in pieces:

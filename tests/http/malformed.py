@@ -76,7 +76,6 @@ MALFORMED: dict[str, tuple[bytes, int]] = {
     "a name beyond ASCII": (get(b"\xc3\xa4: b"), 400),
     # Host
     "no Host": (get(host=b""), 400),
-    "no Host in HTTP/1.0": (get(line=b"GET / HTTP/1.0", host=b""), 400),
     "two Hosts": (get(b"Host: other.example"), 400),
     "two equal Hosts": (get(HOST.strip()), 400),
     "two Hosts spelled differently": (get(b"hOST: cards.example"), 400),

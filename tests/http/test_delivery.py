@@ -55,7 +55,7 @@ def customer(config):
 
 def delivering(config, clock):
     service = service_of(dataclasses.replace(config, allow_private_webhooks=True), clock)
-    service.alerts.start()
+    service.delivery.start()
     return App(service, clock)
 
 
@@ -149,7 +149,7 @@ def test_after_a_restart_what_was_pending_arrives_under_the_same_id(customer, co
 
 
 def test_without_the_flag_a_private_receiver_gets_nothing(app):
-    app.service.alerts.start()
+    app.service.delivery.start()
     customer = Customer(app)
     with Receiver() as receiver:
         check = customer.check(f"http://receiver.invalid:{receiver.port}/")

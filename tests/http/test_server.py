@@ -10,7 +10,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from functools import partial
 from ipaddress import ip_network
@@ -21,10 +20,10 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError, Unavailable
-from cardbeat.web import listener
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Answer, Route, Router
-from cardbeat.web.server import FRESH_SECONDS, Server
+from cardbeat.web.router import Route, Router
+from cardbeat.web.server import Server
 from tests.http.malformed import MALFORMED, get, post
 from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until
@@ -42,7 +41,7 @@ class Site:
         self.seen: list[Request] = []
         self.router = Router(
             [
-                Route("GET", "/healthz", self.quick, self.quick),
+                Route("GET", "/healthz", self.quick, in_loop=True),
                 Route("POST", "/register", self.echo),
                 Route("POST", "/beat/{id}", lambda r: Response(200, r.body or b"nothing was kept"), ignores_body=True),
                 Route("GET", "/held", self.held),
@@ -52,9 +51,8 @@ class Site:
                 Route("GET", "/broken", self.broken),
                 Route("DELETE", "/register", lambda _: Response(204)),
                 Route("GET", "/held-big", self.held_big),
-                Route("GET", "/tardy", self.quick, self.tardy),
-                Route("GET", "/later", later=self.later),
-                Route("GET", "/never", later=self.broken_later),
+                Route("GET", "/later", self.later, in_loop=True),
+                Route("GET", "/never", self.broken_later, in_loop=True),
             ]
         )
 
@@ -74,18 +72,16 @@ class Site:
         self.held(request)
         return Response(200, BIG)
 
-    def tardy(self, request: Request) -> Response:
-        time.sleep(2 * FRESH_SECONDS)
-        return self.quick(request)
-
     def broken(self, _: Request) -> Response:
         raise RuntimeError("secret detail")
 
-    def later(self, request: Request, answer: Answer) -> None:
+    def later(self, request: Request) -> Later[Response]:
+        answer: Later[Response] = Later()
         make = partial(self.broken if request.query else self.quick, request)
-        threading.Thread(target=answer, args=(make,)).start()
+        threading.Thread(target=answer.run, args=(make,)).start()
+        return answer
 
-    def broken_later(self, request: Request, answer: Answer) -> None:
+    def broken_later(self, request: Request) -> Later[Response]:
         raise Unavailable("stopping", "No more work is taken.")
 
 
@@ -327,18 +323,12 @@ def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(start: 
 def test_an_answer_is_noted_though_its_client_has_left(start: Start, site: Site) -> None:
     server = start()
     noted: list[object] = []
-    server.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server.exchange.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
     with Client(server, get(line=b"GET /held HTTP/1.1")) as client:
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     site.let_go.set()
     wait_until(lambda: noted == [("GET", "/held", 200)])
-
-
-def test_what_came_together_is_looked_at_anew_when_its_turn_is_long(start: Start, site: Site) -> None:
-    with Client(start(), get(line=b"GET /tardy HTTP/1.1") * 3) as client:
-        assert [client.answer()[0] for _ in range(3)] == [200] * 3
-    assert len({request.received_at for request in site.seen}) == 3
 
 
 def test_nothing_follows_an_answer_after_which_the_client_wanted_to_close(start: Start) -> None:
@@ -371,13 +361,44 @@ def test_a_stop_leaves_time_for_a_body_and_an_answer_under_way(start: Start) -> 
         Client(server, post(b"Content-Length: 4", body=b"bo")) as sending,
         Client(server, get()[:-1]) as dropped,
     ):
-        wait_until(lambda: server._writing.members and server._body.members and server._header.members)
+        phases = server._phases
+        wait_until(lambda: len(phases.writing) and len(phases.body) and len(phases.header))
         server.stop()
         assert dropped.rest() == b""
         sending.send(b"dy")
         assert sending.answer()[2] == b"body"
         assert reading.answer()[2] == BIG
         assert (sending.rest(), reading.rest()) == (b"", b"")
+
+
+def test_a_shutdown_returns_when_serving_has_ended(site: Site) -> None:
+    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=PATIENCE_SECONDS))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
+        stopper = threading.Thread(target=server.shutdown)
+        stopper.start()
+        stopper.join(0.05)
+        assert stopper.is_alive()
+        site.let_go.set()
+        stopper.join(PATIENCE_SECONDS)
+        assert not stopper.is_alive()
+        assert held.answer()[2] == b"held"
+        assert held.rest() == b""
+    thread.join(PATIENCE_SECONDS)
+
+
+def test_one_client_that_cannot_be_served_ends_no_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = start()
+    with Client(server, get()) as other:
+        assert other.answer()[0] == 200
+        monkeypatch.setattr("cardbeat.web.server.Connection", None)
+        with Client(server, get()) as client:
+            assert client.rest() == b""
+        monkeypatch.undo()
+        other.send(get())
+        assert other.answer()[0] == 200
 
 
 def test_a_stop_before_serving_is_not_lost(site: Site) -> None:
@@ -416,7 +437,7 @@ def test_every_request_is_logged_without_its_secrets(start: Start, caplog: pytes
 def test_answers_are_observed(start: Start) -> None:
     seen: list[tuple[str, str | None, int]] = []
     server = start()
-    server.observe = lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server.exchange.observe = lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
     with Client(server, get(line=b"GET /checks/7 HTTP/1.1") + get(line=b"GET /no HTTP/1.1") + b"\n") as client:
         assert [client.answer()[0] for _ in range(3)] == [200, 404, 400]
     wait_until(lambda: len(seen) == 3)
@@ -495,7 +516,7 @@ def test_a_family_that_the_host_lacks_is_told_of(site: Site, monkeypatch: pytest
     def lacking(*_: object) -> socket.socket:
         raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
 
-    monkeypatch.setattr(listener.socket, "socket", lacking)
+    monkeypatch.setattr(socket, "socket", lacking)
     with pytest.raises(StartupError, match="can't listen on ::1, port 0: Address family not supported"):
         Server(site.router, "::1", 0)
 
@@ -507,7 +528,7 @@ from cardbeat.web.router import Route, Router
 from cardbeat.web.server import Server
 resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 ok = lambda _: Response(200, b"ok")
-server = Server(Router([Route("GET", "/healthz", ok, ok)]), "127.0.0.1", 0, max_connections=int(sys.argv[1]))
+server = Server(Router([Route("GET", "/healthz", ok, in_loop=True)]), "127.0.0.1", 0, max_connections=int(sys.argv[1]))
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """

@@ -1,68 +1,18 @@
-"""What an alert says, and what its history keeps."""
+"""The rows of alerts: which are stored, which are shown, which are given up and which dropped."""
 
 import dataclasses
-import json
 import sqlite3
 
 import pytest
 
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.outbox import KEPT, WAITING, WAITING_FOR_TESTS, Attempt, NewAlert, Outbox
+from cardbeat.heartbeat.alerts import KEPT, WAITING, WAITING_FOR_TESTS, Attempt
 from tests.mail import Mail
 
 
 @pytest.fixture
 def mail(database, clock):
     return Mail(database, clock)
-
-
-def body(mail, check, alert_type):
-    mail.record(check, alert_type)
-    with mail.database.read() as connection:
-        (stored,) = connection.execute("SELECT body FROM alerts ORDER BY seq DESC LIMIT 1").fetchone()
-    return json.loads(stored)
-
-
-def named(mail, name):
-    return dataclasses.replace(mail.heart.create(), name=name)
-
-
-def test_the_body_is_the_contracts(mail, clock):
-    check = mail.heart.create()
-    sent = body(mail, check, "check.overdue")
-    assert list(sent) == ["type", "timestamp", "data", "text", "content"]
-    assert sent["type"] == "check.overdue"
-    assert sent["timestamp"] == "2027-01-15T08:00:00Z"
-    assert sent["data"] == {"check": check.as_json("https://beats.example")}
-    assert sent["content"] == sent["text"]
-
-
-def test_each_kind_has_a_sentence(mail, clock):
-    check = named(mail, "nightly backup")
-    sentences = [body(mail, check, kind)["text"] for kind in ("check.overdue", "check.recovered", "check.test")]
-    assert sentences == [
-        '"nightly backup" is overdue: no ping yet, expected by 2027-01-15 08:01:00 UTC.',
-        '"nightly backup" has recovered: pinged again, next ping expected by 2027-01-15 08:01:00 UTC.',
-        'This is a test alert for "nightly backup"; its alerts arrive here.',
-    ]
-    pinged = body(mail, dataclasses.replace(check, outage=1, last_ping_at=int(clock()) + 30), "check.overdue")
-    assert "last ping 2027-01-15 08:00:30 UTC" in pinged["text"]
-
-
-@pytest.mark.parametrize(
-    "name", ["@everyone", "<!channel>", "@here <@U1> <!here|x>", "<@&1234>", "<https://evil.example|x>"]
-)
-def test_a_name_calls_nobody_in_a_chat(mail, name):
-    check = named(mail, name)
-    sent = body(mail, check, "check.test")
-    assert sent["data"]["check"]["name"] == name
-    for called in ("@e", "@h", "@U", "@&", "<", ">"):
-        assert called not in sent["text"]
-
-
-def test_a_name_of_any_script_arrives_as_it_is(mail):
-    check = named(mail, 'Sicherung "Ü" 夜 🌙')
-    assert body(mail, check, "check.test")["data"]["check"]["name"] == 'Sicherung "Ü" 夜 🌙'
 
 
 def test_a_check_without_webhook_has_no_alerts(mail):
@@ -88,7 +38,7 @@ def test_alerts_of_many_checks_are_stored_at_once_but_for_those_that_can_have_no
     checks = [mail.heart.create(), mail.heart.create(webhook_url=None), mail.heart.create(), mail.heart.create()]
     mail.heart.checks.delete(mail.heart.key.id, checks[2].id)
     for _ in range(2):
-        mail.database.write(lambda connection: mail.alerts.record_all(connection, "check.overdue", checks, 1))
+        mail.database.write(lambda connection: mail.alerts.record(connection, "check.overdue", checks, 1))
     assert [len(mail.alerts.newest(check.id)) for check in checks] == [1, 0, 0, 1]
 
 
@@ -96,7 +46,7 @@ def test_an_alert_is_undone_with_its_transaction(mail):
     check = mail.heart.create()
 
     def fail(connection):
-        mail.alerts.record(connection, "check.overdue", check, 1)
+        mail.alerts.record(connection, "check.overdue", [check], 1)
         raise sqlite3.IntegrityError
 
     with pytest.raises(sqlite3.IntegrityError):
@@ -125,8 +75,7 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     check = mail.heart.create()
     mail.record(check, "check.overdue", "check.recovered", "check.test")
     now = int(clock())
-    outbox = Outbox(mail.database)
-    outbox.store([Attempt(1, "failed", 410, "gone", None), Attempt(2, "pending", 503, "busy", now + 3600)])
+    mail.alerts.store([Attempt(1, "failed", 410, "gone", None), Attempt(2, "pending", 503, "busy", now + 3600)])
     times = [alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)]
     assert times == [mail.in_text(3600), mail.in_text(3600), None]
 
@@ -134,21 +83,20 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
-    outbox = Outbox(mail.database)
-    outbox.store([Attempt(1, "pending", 503, "busy", 1), Attempt(1, "pending", None, "refused", 2)])
+    mail.alerts.store([Attempt(1, "pending", 503, "busy", 1), Attempt(1, "pending", None, "refused", 2)])
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
 
 
 def store_outages(mail, check, numbers):
+    outages = [dataclasses.replace(check, outage=number) for number in numbers]
     now = int(mail.clock())
-    alerts = [NewAlert(f"msg_{number}", check.id, "check.overdue", number, "{}", now) for number in numbers]
-    mail.database.write(lambda connection: Outbox(mail.database).add(connection, alerts))
+    mail.database.write(lambda connection: mail.alerts.record(connection, "check.overdue", outages, now))
 
 
 def fail_first(mail):
     """An attempt that fails gives the oldest of too many up."""
-    Outbox(mail.database).store([Attempt(1, "pending", 500, "The receiver answered 500.", int(mail.clock()) + 5)])
+    mail.alerts.store([Attempt(1, "pending", 500, "The receiver answered 500.", int(mail.clock()) + 5)])
 
 
 def seqs(mail, state):
@@ -160,9 +108,8 @@ def seqs(mail, state):
 def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     other, check = mail.heart.create(), mail.heart.create()
     mail.record(other)
-    outbox = Outbox(mail.database)
     store_outages(mail, check, range(1, KEPT + 21))
-    outbox.store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")[1:-5]])
+    mail.alerts.store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")[1:-5]])
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
     assert len(mail.alerts.newest(other.id)) == 1
@@ -171,7 +118,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(1, KEPT + 21))
-    Outbox(mail.database).store([Attempt(KEPT + 20, "delivered", 204, None, None)])
+    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None)])
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
@@ -185,10 +132,9 @@ def test_what_waits_for_a_dead_receiver_is_bounded(mail):
 
 def test_what_was_given_up_is_not_sent_any_more(mail):
     store_outages(mail, mail.heart.create(), range(WAITING + 2))
-    outbox = Outbox(mail.database)
-    assert outbox.letter(2).id == "msg_1"
+    assert mail.alerts.letter(2).attempts == 0
     fail_first(mail)
-    assert outbox.letter(2) is None
+    assert mail.alerts.letter(2) is None
 
 
 def test_tests_push_out_no_real_alert_and_are_refused_while_many_wait(mail):

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,12 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "progress", "output", "pillow"},
-    {"ownership", "web"},
-    {"database_file"},
-    {"database", "database_restore"},
+    {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
+    {"later", "ownership"},
+    {"database_file", "web"},
+    {"database", "database_restore", "monitor"},
     {"keys"},
+    {"typeset"},
     {"cards", "heartbeat"},
     {"health", "metrics", "openapi", "pages"},
     {"service", "options"},
@@ -25,22 +27,68 @@ LAYERS = [
     {"cli"},
     {"__main__"},
 ]
-LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
+"""The modules and folders of the package; each imports only from its own layer and from those above it here."""
+
 LONE = {"cards", "heartbeat"}
-SOCKETS_ALLOWED = {
-    "web/server.py",
-    "web/listener.py",
-    "web/connection.py",
-    "heartbeat/webhook.py",
-    "heartbeat/report.py",
+"""These never import each other."""
+
+NETWORK = {
+    "asyncio",
+    "http.client",
+    "http.server",
+    "select",
+    "selectors",
+    "socket",
+    "socketserver",
+    "ssl",
+    "urllib.request",
 }
+SOCKETS_ALLOWED = {
+    "heartbeat/report.py",
+    "heartbeat/resolver.py",
+    "heartbeat/webhook.py",
+    "web/connection.py",
+    "web/listener.py",
+    "web/loop.py",
+    "web/poller.py",
+    "web/server.py",
+    "system.py",
+    "web/sending.py",
+}
+"""The only modules that may import one of `NETWORK`."""
+
+PURE = {
+    "heartbeat/alert.py",
+    "heartbeat/check.py",
+    "heartbeat/lanes.py",
+    "heartbeat/retries.py",
+    "heartbeat/schedule.py",
+    "heartbeat/target.py",
+}
+"""Modules that decide and do nothing: neither they nor what they import has to do with networks or threads."""
+
+SYSTEM_NAMES = {"sys.platform", "os.name", "os.uname", "platform.system", "platform.uname", "sys.getwindowsversion"}
+SYSTEM_MODULES = {"os", "select", "signal", "socket", "sys", "time"}
+ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winreg"}
 
 
-def part_of(module: str) -> str:
-    return module.split(".")[1] if "." in module else module
+def modules() -> dict[str, Path]:
+    """Every module of the package by its path in it."""
+    paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
+    return {name: path for name, path in sorted(paths.items()) if not name.startswith("fonts/")}
+
+
+MODULES = modules()
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+
+
+def part_of(name: str) -> str:
+    """The name in `LAYERS` of a module, given by its path in the package."""
+    return name.partition("/")[0].removesuffix(".py").replace("__init__", "cardbeat")
 
 
 def imports(path: Path) -> set[str]:
+    """All that a module imports, in dotted names; those of what it imports from a module among them."""
     names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
@@ -51,25 +99,96 @@ def imports(path: Path) -> set[str]:
     return names
 
 
-def modules():
-    return [path for path in PACKAGE.rglob("*.py") if path.parent.name != "fonts"]
+def own_modules(imported: Iterable[str]) -> set[str]:
+    """The modules of this package among what is imported, by their paths in it."""
+    return {found for name in imported if name.split(".")[0] == "cardbeat" for found in [own_module(name)]}
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(PACKAGE).as_posix())
-def test_imports_point_downwards(path):
-    own = path.relative_to(PACKAGE).parts[0].removesuffix(".py").replace("__init__", "cardbeat")
-    for name in imports(path):
-        if not name.startswith("cardbeat"):
-            continue
-        other = part_of(name) if part_of(name) in LEVEL else "cardbeat"
-        assert LEVEL[other] <= LEVEL[own], f"{own} imports {name}"
-        assert not (other != own and {other, own} <= LONE), f"{own} imports {name}"
+def own_module(name: str) -> str:
+    *folders, last = name.split(".")[1:] or [""]
+    inside = "/".join((*folders, f"{last}.py"))
+    return inside if inside in MODULES else "/".join((*folders[:-1], f"{folders[-1]}.py")) if folders else "__init__.py"
+
+
+def wrong_arrows(own: str, others: Iterable[str]) -> Iterator[str]:
+    """Which of the modules `others` the module `own` must not import."""
+    mine = part_of(own)
+    for other in others:
+        part = part_of(other)
+        if LEVEL[part] > LEVEL[mine] or (part != mine and {part, mine} <= LONE):
+            yield other
+
+
+def networks(imported: Iterable[str]) -> set[str]:
+    return {network for network in NETWORK for name in imported if f"{name}.".startswith(f"{network}.")}
+
+
+def reached_from(name: str) -> set[str]:
+    """A module and all of the package that is imported with it."""
+    reached, found = set(), {name}
+    while found:
+        reached |= found
+        found = {other for one in found for other in own_modules(imports(MODULES[one]))} - reached
+    return reached
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_imports_point_downwards(name):
+    assert list(wrong_arrows(name, own_modules(imports(MODULES[name])))) == []
+
+
+def test_a_wrong_arrow_would_be_found():
+    imported = {"cardbeat.service.Service", "cardbeat.heartbeat.check.Check", "cardbeat.errors.Refusal", "os.path"}
+    assert set(wrong_arrows("cards/store.py", own_modules(imported))) == {"service.py", "heartbeat/check.py"}
+    assert own_modules({"cardbeat.__version__", "cardbeat.errors", "cardbeat"}) == {"__init__.py", "errors.py"}
+
+
+def test_every_module_has_a_layer_and_every_name_in_the_layers_a_module():
+    assert set(LEVEL) == {part_of(name) for name in MODULES}
+    assert sum(map(len, LAYERS)) == len(LEVEL), "a name stands in two layers"
+    assert set(LEVEL) >= LONE
+
+
+def test_only_the_modules_of_the_list_use_the_network_and_each_of_them_does():
+    assert {name for name, path in MODULES.items() if networks(imports(path))} == SOCKETS_ALLOWED
+
+
+def test_every_way_to_the_network_in_the_list_is_found_and_no_other_module_of_its_package():
+    assert networks({"socket", "http.client.HTTPException", "urllib.request"}) == {
+        "socket",
+        "http.client",
+        "urllib.request",
+    }
+    assert networks({"urllib.parse.quote", "http.HTTPStatus", "socketserver"}) == {"socketserver"}
+
+
+@pytest.mark.parametrize("name", sorted(PURE))
+def test_pure_modules_import_neither_networks_nor_threads(name):
+    for reached in reached_from(name):
+        imported = imports(MODULES[reached])
+        assert not networks(imported), reached
+        assert not {"threading", "concurrent.futures"} & {".".join(one.split(".")[:2]) for one in imported}, reached
 
 
 def test_nothing_outside_the_standard_library_but_pillow_is_imported():
-    for path in modules():
-        tops = {name.split(".")[0] for name in imports(path)}
-        assert tops <= set(sys.stdlib_module_names) | {"cardbeat", "PIL"}, path
+    for name, path in MODULES.items():
+        tops = {imported.split(".")[0] for imported in imports(path)}
+        assert tops <= set(sys.stdlib_module_names) | {"cardbeat", "PIL"}, name
+
+
+def test_only_one_module_asks_which_system_this_is():
+    """It may also be asked by what a module of the standard library holds, which `hasattr` and `ImportError` tell."""
+    for name, path in MODULES.items():
+        if name == "system.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                assert ast.unparse(node) not in SYSTEM_NAMES, f"{path}:{node.lineno}"
+            elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "getattr"):
+                assert ast.unparse(node.args[0]) not in SYSTEM_MODULES, f"{path}:{node.lineno}"
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                named = {alias.name for alias in node.names} | {getattr(node, "module", None)}
+                assert not named & ONE_SYSTEM_ONLY, f"{path}:{node.lineno}"
 
 
 def test_ruff_finds_nothing():
@@ -84,9 +203,10 @@ def test_ruff_finds_nothing():
         assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
-def test_mypy_strict_finds_nothing(tmp_path):
+@pytest.mark.parametrize("platform", ["linux", "darwin", "win32"])
+def test_mypy_strict_finds_nothing(tmp_path, platform):
     ran = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path)],
+        [sys.executable, "-m", "mypy", "--platform", platform, "--cache-dir", str(tmp_path)],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -99,7 +99,7 @@ def test_a_refused_webhook_url_is_named(url):
     assert refusal.value.field == "webhook_url"
 
 
-def test_a_check_is_shown_in_the_order_of_the_contract():
+def test_a_check_is_shown_with_all_its_members_in_order():
     check = Check(1, "id", "key", "n", 60, 5, None, "on_time", 0, 0, 65, None, 0, 0, 0, 1)
     assert list(check.as_json("https://b.example").items()) == [
         ("id", "id"),

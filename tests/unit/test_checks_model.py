@@ -16,7 +16,7 @@ from tests.support import FakeClock
 
 @dataclass
 class Model:
-    """What a check must look like, by the sentences of the contract."""
+    """What a check must look like, by the rules of the README."""
 
     period: int
     grace: int
@@ -111,7 +111,7 @@ class Beating(RuleBasedStateMachine):
                 if model.deadline < self.clock.now:
                     model.overdue = True
                     model.alerts.append("check.overdue")
-        self.heart.sweep.credit.settle(threading.Event())
+        self.heart.sweep.credit.give_due(threading.Event())
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
 

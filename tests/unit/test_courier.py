@@ -1,10 +1,9 @@
-"""One attempt at the first alert of a line."""
+"""One attempt at the first alert of a queue."""
 
 import pytest
 
-from cardbeat.heartbeat.courier import Courier, Report
-from cardbeat.heartbeat.lanes import Line
-from cardbeat.heartbeat.outbox import Outbox
+from cardbeat.heartbeat.courier import Courier, Result
+from cardbeat.heartbeat.lanes import CheckQueue
 from tests.mail import FAILED, Mail
 
 
@@ -13,14 +12,14 @@ def mail(database, clock):
     return Mail(database, clock)
 
 
-def attempt(mail, line):
-    return Courier(Outbox(mail.database), mail.post, mail.clock).attempt(line)
+def attempt(mail, queue):
+    return Courier(mail.alerts, mail.post, mail.clock).attempt(queue)
 
 
-def test_an_alert_whose_url_led_elsewhere_meanwhile_changes_its_line_first(mail):
+def test_an_alert_whose_url_leads_to_another_host_by_now_goes_to_the_queue_of_that_first(mail):
     mail.record(mail.heart.create(webhook_url="https://new.example/x"))
-    line = Line(1, "old.example", [1])
-    assert attempt(mail, line) == Report(line, wait_seconds=0, host="new.example")
+    queue = CheckQueue(1, "old.example", [1])
+    assert attempt(mail, queue) == Result(queue, wait_seconds=0, host="new.example")
     assert mail.posted == []
 
 
@@ -28,5 +27,5 @@ def test_the_stored_time_of_the_next_attempt_is_never_too_early(mail, clock):
     clock.advance(0.5)
     mail.outcomes = [FAILED]
     mail.record(mail.heart.create(webhook_url="https://a.example/x"))
-    report = attempt(mail, Line(1, "a.example", [1]))
-    assert 0 <= report.attempt.next_attempt_at - (clock() + report.wait_seconds) < 1
+    result = attempt(mail, CheckQueue(1, "a.example", [1]))
+    assert 0 <= result.attempt.next_attempt_at - (clock() + result.wait_seconds) < 1

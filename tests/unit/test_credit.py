@@ -17,7 +17,7 @@ def heart(database, clock):
 def beat(heart, sweep=None):
     """What the sweep's thread does in each round."""
     sweep = sweep or heart.sweep
-    return sweep.sweep_once(sweep.credit.settle(threading.Event()))
+    return sweep.sweep_once(sweep.credit.give_due(threading.Event()))
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_a_check_pinged_since_the_restart_is_not_credited(heart):
 
 
 def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monkeypatch):
-    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    monkeypatch.setattr(credit_module, "CREDIT_BATCH", 2)
     checks = [heart.create(HOUR) for _ in range(7)]
     beat(heart)
     heart.clock.advance(2 * HOUR)
@@ -156,7 +156,7 @@ def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monke
 
 def crashed_in_a_credit(heart, monkeypatch):
     """Five checks, and the credit of two hours that a process began for them and did not finish."""
-    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    monkeypatch.setattr(credit_module, "CREDIT_BATCH", 2)
     checks = [heart.create(HOUR) for _ in range(5)]
     beat(heart)
     heart.clock.advance(2 * HOUR)
@@ -255,7 +255,7 @@ def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
     check = heart.create(1000)
     beat(heart)
     with monkeypatch.context() as patch:
-        patch.setattr(heart.sweep, "_turn_due", lambda *_: 1 / 0)
+        patch.setattr(heart.sweep, "_mark_overdue", lambda *_: 1 / 0)
         for _ in range(3):
             heart.pass_time(SWEEP_SECONDS)
             with pytest.raises(ZeroDivisionError):
@@ -265,14 +265,14 @@ def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
 
 
 def test_a_stop_in_the_middle_of_a_credit_leaves_the_rest_for_the_next_start(heart, monkeypatch):
-    monkeypatch.setattr(credit_module, "STEP_CHECKS", 2)
+    monkeypatch.setattr(credit_module, "CREDIT_BATCH", 2)
     checks = [heart.create(HOUR) for _ in range(5)]
     beat(heart)
     heart.clock.advance(2 * HOUR)
     stopping = threading.Event()
     stopped = heart.new_sweep().credit
     monkeypatch.setattr(stopped, "_step", lambda connection: stopping.set() or type(stopped)._step(stopped, connection))
-    stopped.settle(stopping)
+    stopped.give_due(stopping)
     assert heart.read(checks[4]) == checks[4]
     beat(heart, heart.new_sweep())
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
@@ -283,7 +283,7 @@ def test_a_stop_before_a_credit_is_finished_begins_no_other(heart, monkeypatch):
     heart.clock.advance(3 * HOUR)
     stopping = threading.Event()
     stopping.set()
-    heart.new_sweep().credit.settle(stopping)
+    heart.new_sweep().credit.give_due(stopping)
     beat(heart, heart.new_sweep())
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
 
@@ -302,10 +302,10 @@ def test_a_clock_set_between_the_settling_and_the_sweep_alerts_nobody_wrongly(he
     check = heart.create(period_seconds=600)
     beat(heart)
     heart.pass_time(60)
-    settled = heart.sweep.credit.settle(threading.Event())
+    moment = heart.sweep.credit.give_due(threading.Event())
     heart.clock.advance(jump)
     heart.checks.ping(check.id)
-    assert heart.sweep.sweep_once(settled) == 0
+    assert heart.sweep.sweep_once(moment) == 0
     turned = []
     for _ in range(12):
         heart.pass_time(SWEEP_SECONDS)

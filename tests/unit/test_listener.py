@@ -4,14 +4,16 @@ import socket
 import subprocess
 import sys
 
-from cardbeat.web.listener import listening_socket
+from cardbeat.web.listener import passed_socket
+from cardbeat.web.router import Router
+from cardbeat.web.server import Server
 
 ACTIVATED_FOR_ANOTHER = """
 import os, sys
-from cardbeat.web.listener import listening_socket
+from cardbeat.web.listener import passed_socket
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getppid()))
-print(listening_socket("127.0.0.1", 0).getsockname()[1])
+print(passed_socket())
 """
 
 
@@ -19,12 +21,18 @@ def test_a_socket_that_systemd_passed_to_another_process_is_not_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as passed:
         command = [sys.executable, "-c", ACTIVATED_FOR_ANOTHER, str(passed.fileno())]
         done = subprocess.run(command, pass_fds=[passed.fileno()], capture_output=True, check=True, timeout=60)
-        assert 0 < int(done.stdout) != passed.getsockname()[1]
+        assert done.stdout == b"None\n"
+
+
+def test_there_is_none_where_systemd_passes_none() -> None:
+    assert passed_socket() is None
 
 
 def test_no_piece_of_an_answer_waits_for_the_acknowledgement_of_the_one_before() -> None:
-    with listening_socket("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
-        listener.setblocking(True)
-        accepted, _ = listener.accept()
+    server = Server(Router(), "127.0.0.1", 0)
+    with socket.create_connection(server.server_address[:2]):
+        server.socket.setblocking(True)
+        accepted, _ = server.get_request()
         with accepted:
             assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    server.server_close()

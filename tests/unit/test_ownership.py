@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from cardbeat import cli, ownership
+from cardbeat import cli, ownership, system
 from cardbeat.database import Database
 from cardbeat.database_file import check_writable
 from cardbeat.errors import StartupError
@@ -38,7 +38,7 @@ def nothing_writable(folder, monkeypatch):
 
 @pytest.mark.usefixtures("as_somebody", "nothing_writable")
 def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_back(folder):
-    owner = ownership.user_name(folder.stat().st_uid)
+    owner = system.user_name(folder.stat().st_uid)
     with pytest.raises(StartupError) as caught:
         check_writable(folder)
     assert str(caught.value).endswith(f"it belongs to {owner}, so run as root: chown -R {SOMEBODY} {folder}")

@@ -1,14 +1,17 @@
 """What the request reader takes, what it refuses, and that it never depends on how the bytes arrive."""
 
 import random
+import re
+from pathlib import Path
 
 import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
+from cardbeat.web import reader as reader_module
 from cardbeat.web.message import Request
-from cardbeat.web.reader import Heads, Reader, split_target
-from tests.http.fuzz import mangled, new_heads, read_all
+from cardbeat.web.reader import HEADERS, Reader, split_target
+from tests.http.fuzz import mangled, read_all
 from tests.http.malformed import HOST, MALFORMED, get, post
 
 LIMITS = HttpLimits()
@@ -45,12 +48,12 @@ def test_nothing_malformed_is_hidden_behind_a_good_request(name: str) -> None:
 
 def test_a_request_is_read_whole() -> None:
     request = read_one(
-        get(b"Content-Length: 3", b"X-Two: a", b"x-two:\t b ", line=b"POST /checks?limit=1?&a HTTP/1.1") + b"{1}"
+        get(b"Content-Length: 3", b"If-Match: a", b"if-match:\t b ", line=b"POST /checks?limit=1?&a HTTP/1.1") + b"{1}"
     )
     assert (request.method, request.path, request.query) == ("POST", "/checks", "limit=1?&a")
     assert request.target == "/checks?limit=1?&a"
     assert request.body == b"{1}"
-    assert request.headers["x-two"] == "a, b"
+    assert request.headers["if-match"] == "a, b"
 
 
 def test_requests_are_cut_apart_however_they_arrive() -> None:
@@ -73,14 +76,14 @@ def test_requests_are_cut_apart_however_they_arrive() -> None:
     ],
 )
 def test_the_connection_lives_as_the_client_asks(head: bytes, keep_alive: bool) -> None:
-    reader = Reader(Heads(LIMITS))
+    reader = Reader(LIMITS)
     reader.feed(head)
     assert reader.next()
     assert reader.keep_alive is keep_alive
 
 
 def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
-    reader = Reader(Heads(LIMITS))
+    reader = Reader(LIMITS)
     reader.feed(post(b"Content-Length: 2", b"Expect: 100-Continue"))
     assert reader.next() is None
     assert reader.in_body
@@ -93,10 +96,9 @@ def test_a_client_that_waits_for_100_is_noticed_once_its_head_is_read() -> None:
 
 @pytest.mark.parametrize("size", [1, 9, 1000, 70_000])
 def test_a_body_that_nobody_wants_may_have_any_size_and_is_dropped_as_it_comes(size: int) -> None:
-    ignoring = Heads(LIMITS, lambda method, path: (method, path) == ("POST", "/register"))
     ignored = post(b"Content-Length: 70000", body=get() + b"x" * (70_000 - len(get())))
     other = get(b"Content-Length: 2", line=b"POST / HTTP/1.1") + b"{}"
-    reader, requests = Reader(ignoring), []
+    reader, requests = Reader(LIMITS, lambda method, path: (method, path) == ("POST", "/register")), []
     for _ in range(2):
         for piece in cut(ignored + other + get(), size):
             reader.feed(piece)
@@ -108,7 +110,7 @@ def test_a_body_that_nobody_wants_may_have_any_size_and_is_dropped_as_it_comes(s
 
 
 def test_what_is_ignored_elsewhere_is_refused_where_it_is_too_large() -> None:
-    reader = Reader(Heads(LIMITS, lambda method, path: (method, path) == ("POST", "/register")))
+    reader = Reader(LIMITS, lambda method, path: (method, path) == ("POST", "/register"))
     reader.feed(get(b"Content-Length: 70000", line=b"POST /registers HTTP/1.1"))
     with pytest.raises(Refusal, match="at most 65536"):
         reader.next()
@@ -156,7 +158,6 @@ def test_a_target_is_split(target: str, path: str, query: str) -> None:
 
 def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> None:
     chance = random.Random(5)
-    heads = new_heads()
     for _ in range(1500):
         stream = mangled(chance)
         cuts = sorted(chance.choices(range(len(stream) + 1), k=4))
@@ -165,35 +166,29 @@ def test_mangled_streams_are_read_the_same_in_whatever_pieces_they_come() -> Non
         requests_in_pieces, refusal_in_pieces = read_all(pieces)
         assert requests == requests_in_pieces
         assert (refusal is None) == (refusal_in_pieces is None)
-        # Heads that are known from other connections, or from the same bytes a moment ago, change nothing.
-        for known in (pieces, [stream]):
-            again, refusal_again = read_all(known, heads)
-            assert requests == again
-            assert (refusal is None) == (refusal_again is None)
 
 
-def test_only_short_heads_are_remembered_and_not_many() -> None:
-    heads = Heads(LIMITS)
-    for number in range(300):
-        assert read_all([get(b"X-Number: %d" % number)], heads)[1] is None
-        assert 0 < len(heads.remembered) <= 128
-    remembered = len(heads.remembered)
-    assert read_all([get(b"X-Long: " + b"a" * 1024)], heads)[1] is None
-    assert len(heads.remembered) == remembered
+def test_only_the_headers_that_somebody_reads_are_kept_and_by_their_names_in_lower_case() -> None:
+    sent = (b"AUTHORIZATION:  Bearer a ", b"Cookie: host: x", b"A: b", b"X-Forwarded-For:a", b"x-forwarded-for: b\t")
+    assert read_one(get(*sent, b"Hos: t", b"If-Range:")).headers == {
+        "host": "cards.example",
+        "authorization": "Bearer a",
+        "x-forwarded-for": "a, b",
+        "if-range": "",
+    }
 
 
-def test_a_head_that_is_known_makes_no_room_for_itself() -> None:
-    heads = Heads(LIMITS)
-    known = [get(b"X-Number: %d" % number) for number in range(128)]
-    assert read_all(known, heads)[1] is None
-    assert len(heads.remembered) == 128
-    assert read_all([known[0] + known[1]], heads)[1] is None
-    assert len(heads.remembered) == 128
+def test_every_header_that_the_package_reads_is_kept() -> None:
+    package = Path(reader_module.__file__).parents[1]
+    read = set()
+    for path in package.rglob("*.py"):
+        text = path.read_text()
+        read |= set(re.findall(r"""(?:request\.headers|\bheaders)(?:\.get\(|\[)"([a-z-]+)\"""", text))
+        read |= set(re.findall(r"""\"([a-z-]+)" (?:not )?in (?:request\.)?headers""", text))
+        read |= set(re.findall(r"""names_tag\("([a-z-]+)\"""", text))
+    assert len(read) > 8
+    assert read <= set(HEADERS)
 
 
-def test_a_remembered_head_waits_for_its_own_body() -> None:
-    heads = Heads(LIMITS)
-    head = post(b"Content-Length: 2")
-    for body in (b"ab", b"cd"):
-        [request], refusal = read_all([head, body], heads)
-        assert (request.body, refusal) == (body, None)
+def test_http_1_0_may_leave_the_host_out() -> None:
+    assert read_one(b"GET /healthz HTTP/1.0\r\n\r\n").path == "/healthz"

@@ -3,6 +3,8 @@
 import os
 import random
 import struct
+import subprocess
+import sys
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
@@ -15,17 +17,18 @@ from PIL import Image, ImageChops, ImageStat
 
 from cardbeat.cards import canvas
 from cardbeat.cards.background import background
-from cardbeat.cards.fonts import Fonts
-from cardbeat.cards.render import RENDERER_VERSION, Drawing, Renderer
+from cardbeat.cards.layout import HEIGHT, MARGIN, WIDTH
+from cardbeat.cards.render import DRAWING_FOLDERS, RENDERER_VERSION, Drawing, Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
-from cardbeat.cards.templates import HEIGHT, MARGIN, WIDTH
-from cardbeat.cards.themes import THEMES as LOOKS
+from cardbeat.cards.themes import THEME_OF
 from cardbeat.errors import Invalid
+from cardbeat.typeset.fonts import Fonts
 
 RENDERER = Renderer(Fonts())
 UNSHAPED = Renderer(Fonts(shaping=False))
 SAFE = (MARGIN - 2, 60, WIDTH - MARGIN + 2, HEIGHT - 60)
-GOLDEN = Path(__file__).parents[1] / "golden"
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden"
 GOLDEN_WIDTH = 300
 TOLERANCE = {True: 3.0, False: 6.0}
 """Mean difference of a channel, with and without a shaping engine, which kerns: letters stand a little elsewhere."""
@@ -66,7 +69,7 @@ def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> 
     image = picture(png)
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
     bare = {
-        background(LOOKS[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
+        background(THEME_OF[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
         for mirrored in (False, True)
     }
     indices = Image.frombytes("L", image.size, image.tobytes())
@@ -203,6 +206,13 @@ def test_a_missing_glyph_is_counted_once_however_often_it_stands_on_the_card(tem
 
 def test_the_renderer_version_names_a_folder() -> None:
     assert RENDERER_VERSION.replace("-", "").isalnum()
+
+
+def test_the_renderer_version_changes_with_every_module_that_draws() -> None:
+    names = "import sys, cardbeat.cards.render; print(*(n for n in sys.modules if n.startswith('cardbeat.')))"
+    loaded = subprocess.run([sys.executable, "-c", names], cwd=ROOT, capture_output=True, text=True, check=True)
+    folders = {name.split(".")[1] for name in loaded.stdout.split()}
+    assert folders - {"errors", "resources"} <= set(DRAWING_FOLDERS)
 
 
 @pytest.mark.parametrize("shaping", [True, False], ids=["shaped", "unshaped"])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, file_name, seal, unseal
 from cardbeat.cards.store import MAX_FILE_BYTES, Store
 
@@ -41,6 +42,11 @@ def stored(store: Store, name: str = NAME, size: int = 1000) -> StoredCard:
     return card
 
 
+def got(store: Store, name: str = NAME) -> StoredCard | None:
+    found = store.get(name)
+    return found and found[0]
+
+
 def eventually(condition: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + 10
     while not condition() and time.monotonic() < deadline:
@@ -50,9 +56,8 @@ def eventually(condition: Callable[[], bool]) -> bool:
 
 def test_a_stored_card_comes_back_as_it_was(store: Store) -> None:
     card = stored(store)
-    assert store.get(NAME) == card
-    assert store.get(NAME) == card
-    assert store.get_hot(NAME) == card
+    assert got(store) == card
+    assert got(store) == card
     assert [path.name for path in store.folder.iterdir()] == [NAME]
 
 
@@ -60,7 +65,7 @@ def test_what_is_stored_is_served_and_nothing_larger_is_stored(store: Store) -> 
     around = len(seal(NAME, drawing(0), 3).png)
     largest = stored(store, NAME, MAX_FILE_BYTES - around)
     stored(store, OTHER, MAX_FILE_BYTES - around + 1)
-    assert store.get(NAME) == largest
+    assert got(store) == largest
     assert [path.name for path in store.folder.iterdir()] == [NAME]
 
 
@@ -123,20 +128,47 @@ def damage_gone(path: Path, _: bytes) -> None:
 DAMAGE = [value for name, value in dict(globals()).items() if name.startswith("damage_")]
 
 
-@pytest.mark.parametrize("warm", [False, True])
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
-    store: Store, damage: Callable[[Path, bytes], None], warm: bool
+    store: Store, damage: Callable[[Path, bytes], None]
 ) -> None:
-    stored(store)
+    card = seal(NAME, drawing(), 3)
+    signature = store.put(NAME, card)
     other = stored(store, OTHER)
-    if warm:
-        store.get(NAME)
+    assert signature
+    descriptor = store.open(NAME, signature)
+    assert descriptor
+    os.close(descriptor)
     damage(store.folder / NAME, other.png)
-    assert store.get_hot(NAME) is None
+    assert store.open(NAME, signature) is None
     assert store.get(NAME) is None
     again = stored(store)
-    assert store.get(NAME) == again
+    assert got(store) == again
+
+
+def test_the_signature_of_a_stored_card_is_that_of_its_file(store: Store) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    status = (store.folder / NAME).stat()
+    assert signature == (status.st_ino, status.st_size, status.st_mtime_ns)
+    assert store.get(NAME)[1] == signature
+
+
+def test_writing_down_what_was_used_changes_no_signature(store: Store, clock) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    store.write_uses()
+    descriptor = store.open(NAME, signature)
+    assert descriptor
+    os.close(descriptor)
+
+
+def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> None:
+    signature = store.put(NAME, seal(NAME, drawing(), 3))
+    damage_zeros(store.folder / NAME, b"")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        assert store.open(NAME, signature) is None
+        assert store.get(NAME) is None
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_every_torn_length_is_noticed() -> None:
@@ -173,14 +205,14 @@ def test_the_least_recently_used_go_first(tmp_path: Path, clock) -> None:
 
 def test_a_card_that_can_not_be_removed_keeps_no_other_from_it(tmp_path: Path, clock, monkeypatch, caplog) -> None:
     names = [file_name(str(n)) for n in range(30)]
-    remove = Path.unlink
+    remove = os.unlink
 
-    def unlink(path: Path, missing_ok: bool = False) -> None:
-        if path.name == names[0]:
+    def unlink(path: Path) -> None:
+        if Path(path).name == names[0]:
             raise PermissionError(1, "Operation not permitted")
-        remove(path, missing_ok)
+        remove(path)
 
-    monkeypatch.setattr(Path, "unlink", unlink)
+    monkeypatch.setattr(os, "unlink", unlink)
     store = Store(tmp_path, 10_000, "v1", clock)
     for name in names:
         clock.advance(1)
@@ -207,18 +239,45 @@ def test_what_was_used_when_survives_a_restart(tmp_path: Path, clock) -> None:
     assert not second.get(names[1])
 
 
+OLD_VERSION = "0123456789ab-raqm"
+
+
 def test_old_versions_and_old_temporary_files_are_removed(tmp_path: Path) -> None:
-    old, now = tmp_path / "v0", tmp_path / "v1"
+    old, now = tmp_path / OLD_VERSION, tmp_path / "v1"
     for folder in (old, now):
         folder.mkdir()
         (folder / NAME).write_bytes(b"x")
-    abandoned, fresh = now / "abandoned.tmp", now / "fresh.tmp"
-    abandoned.write_bytes(b"x")
-    fresh.write_bytes(b"x")
-    os.utime(abandoned, (1, 1))
+        (folder / "abandoned.tmp").write_bytes(b"x")
+        os.utime(folder / "abandoned.tmp", (1, 1))
+    (now / "fresh.tmp").write_bytes(b"x")
     store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not old.exists() and not abandoned.exists())
-    assert fresh.exists()
+    assert eventually(lambda: not old.exists() and not (now / "abandoned.tmp").exists())
+    assert (now / "fresh.tmp").exists()
+    store.close()
+
+
+def test_what_is_not_ours_beside_the_cards_is_kept(tmp_path: Path) -> None:
+    kept = [
+        tmp_path / "photos" / NAME,
+        tmp_path / OLD_VERSION / "holiday.png",
+        tmp_path / OLD_VERSION / "folder" / NAME,
+        tmp_path / "elsewhere" / NAME,
+    ]
+    for path in kept:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"x")
+    (tmp_path / OLD_VERSION / NAME).write_bytes(b"x")
+    (tmp_path / "fedcba987654-basic").symlink_to(tmp_path / "elsewhere")
+    store = Store(tmp_path, 1_000_000, "v1")
+    assert eventually(lambda: not (tmp_path / OLD_VERSION / NAME).exists())
+    store.close()
+    assert all(path.read_bytes() == b"x" for path in kept)
+
+
+def test_the_present_version_has_the_shape_by_which_an_old_one_is_known(tmp_path: Path) -> None:
+    (tmp_path / RENDERER_VERSION).mkdir()
+    store = Store(tmp_path, 1_000_000, "v1")
+    assert eventually(lambda: not (tmp_path / RENDERER_VERSION).exists())
     store.close()
 
 
@@ -244,14 +303,3 @@ def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.
 def test_files_are_for_their_owner_only(store: Store) -> None:
     stored(store)
     assert stat.S_IMODE((store.folder / NAME).stat().st_mode) == 0o600
-
-
-def test_memory_holds_a_bounded_number_of_cards(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    size = 90_000
-    names = [file_name(str(n)) for n in range(120)]
-    for name in names:
-        store.put(name, seal(name, drawing(size), 0))
-        store.get(name)
-    hot = [name for name in names if store.get_hot(name)]
-    assert eventually(lambda: store.get(names[-1]) == store.get_hot(names[-1]))
-    assert len(hot) * size <= 8 * 1024 * 1024

@@ -75,7 +75,7 @@ def test_a_check_without_webhook_turns_overdue_and_back_without_alerts(heart):
 
 
 def test_more_checks_than_a_step_holds_are_all_turned(heart, monkeypatch):
-    monkeypatch.setattr(sweep_module, "STEP_CHECKS", 4)
+    monkeypatch.setattr(sweep_module, "SWEEP_BATCH", 4)
     checks = [heart.create() for _ in range(12)]
     heart.pass_time(61)
     assert heart.sweep.sweep_once() == 12

@@ -22,7 +22,7 @@ def running(heart):
     sweeps = []
 
     def start(**options):
-        sweep = Sweep(heart.database, heart.clock, heart.alerts, SECONDS, **options)
+        sweep = heart.sweep_every(SECONDS, **options)
         sweeps.append(sweep)
         sweep.start()
         return sweep
@@ -73,7 +73,7 @@ def test_a_failing_report_is_logged_and_not_in_the_way(running, caplog):
 
 
 def test_it_stops_at_once(heart):
-    sweep = Sweep(heart.database, heart.clock, heart.alerts, 3600)
+    sweep = heart.sweep_every(3600)
     sweep.start()
     started = time.monotonic()
     sweep.stop()
@@ -95,14 +95,7 @@ def test_it_credits_an_outage_before_its_first_sweep(heart, running):
 
 def test_a_long_sweep_does_not_put_off_those_after_it(heart, monkeypatch):
     waits, lengths = [], [0, 20, 90]
-    sweep = Sweep(
-        heart.database,
-        heart.clock,
-        heart.alerts,
-        60,
-        after=lambda: heart.pass_time(lengths[len(waits)]),
-        monotonic=heart.monotonic,
-    )
+    sweep = heart.sweep_every(60, after=lambda: heart.pass_time(lengths[len(waits)]), monotonic=heart.monotonic)
     monkeypatch.setattr(sweep._stopping, "wait", lambda seconds: waits.append(seconds) or len(waits) == len(lengths))
     sweep._run()
     assert waits == [60, 40, 0]
@@ -110,7 +103,7 @@ def test_a_long_sweep_does_not_put_off_those_after_it(heart, monkeypatch):
 
 def test_a_sweep_that_a_stop_cut_short_is_not_reported(heart):
     reports = []
-    sweep = Sweep(heart.database, heart.clock, heart.alerts, 60, after=lambda: reports.append(1))
+    sweep = heart.sweep_every(60, after=lambda: reports.append(1))
     sweep.stop()
     sweep.start()
     sweep.stop()

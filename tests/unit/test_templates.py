@@ -7,11 +7,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cardbeat.cards.background import Rgb, background, rgb
-from cardbeat.cards.fonts import Fonts
+from cardbeat.cards.layout import BOTTOM, HEIGHT, MARGIN, TOP, WIDTH, Layout, Text
 from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
-from cardbeat.cards.templates import BOTTOM, HEIGHT, MARGIN, TOP, WIDTH, Layout, Text, lay_out
-from cardbeat.cards.themes import THEMES
+from cardbeat.cards.templates import lay_out
+from cardbeat.cards.themes import THEME_OF
 from cardbeat.errors import Invalid
+from cardbeat.typeset.fonts import Fonts
 
 FONTS = Fonts()
 SERIF = FONTS.with_serif()
@@ -112,7 +113,7 @@ def test_a_description_of_the_other_direction_keeps_to_its_own_side(template: st
 
 
 @pytest.mark.parametrize("texts", [FULL, LONG, SHORT, ARABIC], ids=["full", "long", "short", "arabic"])
-@pytest.mark.parametrize(("template", "theme"), THEMES)
+@pytest.mark.parametrize(("template", "theme"), THEME_OF)
 def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str, str]) -> None:
     for subset in subsets(texts):
         layout = layout_of(template, theme, **subset)
@@ -121,7 +122,7 @@ def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str
                 assert contrast(rgb(text.colour), behind) >= 4.5, (text.colour, behind)
 
 
-EMPTY = {(*key, mirrored): background(THEMES[key], mirrored) for key in THEMES for mirrored in (False, True)}
+EMPTY = {(*key, mirrored): background(THEME_OF[key], mirrored) for key in THEME_OF for mirrored in (False, True)}
 SEEN = {key: (empty.ramp, empty.rows()) for key, empty in EMPTY.items()}
 
 
@@ -129,7 +130,7 @@ def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
     """The darkest and the lightest of the background behind a text, or the shape it stands on."""
     if text.over:
         return [rgb(text.over)]
-    [key] = [key for key, theme in THEMES.items() if theme is layout.theme]
+    [key] = [key for key, theme in THEME_OF.items() if theme is layout.theme]
     ramp, rows = SEEN[(*key, layout.mirrored)]
     left, top, right, bottom = map(int, box_of(text))
     return [ramp[place] for place in rows.crop((left + 1, top, right + 1, bottom)).getextrema()]
@@ -148,9 +149,9 @@ def luminance(colour: Rgb) -> float:
 
 
 def test_avatars_and_pills_have_enough_contrast_for_every_author() -> None:
-    for (template, _), theme in THEMES.items():
+    for (template, _), theme in THEME_OF.items():
         if template == "blog":
-            assert all(contrast(rgb(theme.on_people), rgb(colour)) >= 4.5 for colour in theme.people)
+            assert all(contrast(rgb(theme.on_avatar), rgb(colour)) >= 4.5 for colour in theme.avatars)
             assert contrast(rgb(theme.accent), rgb(theme.fill)) >= 4.5
 
 

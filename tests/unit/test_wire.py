@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cardbeat.web.access import AccessLog, access_lines
+from cardbeat.web.access import AccessLog, access_line
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.wire import response_head
 
@@ -41,9 +41,8 @@ def test_a_header_can_not_break_out_of_its_line(value: str) -> None:
 
 
 def line_of(target: str, pattern: str | None = None, seconds: float = 0.0012) -> str:
-    request = Request("GET", target, "-", pattern=pattern)
-    [line] = access_lines(request, Response(200, b"12345", {"X-Cache": "HIT"}), [("a-1", "192.0.2.1", seconds)])
-    return line
+    request = Request("GET", target, "-", client="192.0.2.1", id="a-1", pattern=pattern)
+    return access_line(request, Response(200, b"12345", {"X-Cache": "HIT"}), seconds)
 
 
 def test_a_line_of_the_log_tells_all_but_secrets() -> None:
@@ -54,26 +53,18 @@ def test_a_line_of_the_log_tells_all_but_secrets() -> None:
     assert line_of("/og", "/og", 1.5).endswith(" a-1 slow")
 
 
-def test_an_answer_given_often_has_a_line_for_each_time() -> None:
-    given = [("a-1", "192.0.2.1", 0.0012), ("a-2", "192.0.2.2", 0.0013)]
-    assert access_lines(Request("GET", "/og?", "/og", pattern="/og"), Response(), given) == [
-        "GET /og? 200 0 1.2ms 192.0.2.1 - a-1",
-        "GET /og? 200 0 1.3ms 192.0.2.2 - a-2",
-    ]
-
-
 def test_a_line_of_the_log_stays_short_however_long_the_path() -> None:
     assert len(line_of("/abc" * 2000)) < 300
 
 
-def answered(*ids: str) -> Answered:
-    return Request("GET", "/", "/"), Response(), [(request_id, "127.0.0.1", 0.001) for request_id in ids]
+def answered(request_id: str = "-") -> Answered:
+    return Request("GET", "/", "/", id=request_id), Response(), 0.001
 
 
 def test_lines_that_stderr_is_too_slow_for_are_dropped_and_counted(caplog: pytest.LogCaptureFixture) -> None:
     access = AccessLog()
     for count in (19_999, 3, 1):
-        access.note([answered("-"), answered(*["-"] * (count - 1))])
+        access.note([answered()] * count)
     with caplog.at_level("INFO", "cardbeat.access"):
         access.start()
         access.stop(patience_seconds=60)

@@ -1,11 +1,9 @@
-"""The worker threads, and the mailbox they answer into."""
+"""The worker threads."""
 
-import select
 import threading
 
 import pytest
 
-from cardbeat.web.mailbox import Mailbox
 from cardbeat.web.workers import Workers
 
 PATIENCE_SECONDS = 10
@@ -61,18 +59,9 @@ def test_a_job_is_done_where_it_is_submitted_if_there_is_no_thread_at_all(monkey
     workers.stop()
 
 
-def test_calls_left_while_the_mailbox_is_emptied_are_not_lost() -> None:
-    mailbox, taken = Mailbox(), 0
-    rounds, threads = 300, 4
-
-    def leave() -> None:
-        for _ in range(rounds):
-            mailbox.leave(lambda: None)
-
-    for _ in range(threads):
-        threading.Thread(target=leave).start()
-    while taken < rounds * threads:
-        assert select.select([mailbox.receiver], [], [], PATIENCE_SECONDS)[0]
-        taken += len(list(mailbox.take()))
-    mailbox.close()
-    mailbox.wake()
+def test_what_comes_of_a_job_is_told() -> None:
+    workers = Workers(limit=1)
+    assert workers.submit(lambda: 1).wait() == 1
+    with pytest.raises(ZeroDivisionError):
+        workers.submit(lambda: 1 / 0).wait()
+    workers.stop()

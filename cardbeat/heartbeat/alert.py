@@ -1,0 +1,102 @@
+"""What an alert says, how it is signed, and what came of sending it: values and rules, no rows and no network.
+
+Body, headers and signature follow the Standard Webhooks specification (https://www.standardwebhooks.com).
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import re
+import time
+import urllib.parse
+from dataclasses import dataclass
+
+from cardbeat import __version__
+from cardbeat.clock import utc_text
+from cardbeat.heartbeat.check import Check
+
+OVERDUE = "check.overdue"
+RECOVERED = "check.recovered"
+TEST = "check.test"
+
+# One encoder for all: `json.dumps` with separators makes a new one each time, and a sweep records thousands.
+_COMPACT = json.JSONEncoder(separators=(",", ":"))
+
+_MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history.
+
+    `status` is None where there was no answer. `retry_after` is the answer's header as sent; `final` says that no
+    other attempt can do better.
+    """
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: str | None = None
+    final: bool = False
+
+
+def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
+    """The JSON body. `text` is where Slack and Mattermost look for a message, `content` where Discord does."""
+    sentence = _SENTENCES[alert_type](_without_mentions(check.name), check)
+    body = {
+        "type": alert_type,
+        # ISO 8601, as the specification has it.
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "data": {"check": check.as_json(base_url)},
+        "text": sentence,
+        "content": sentence,
+    }
+    return _COMPACT.encode(body)
+
+
+def body_for(url: str, body: bytes) -> bytes:
+    """The body as the receiver at `url` takes it; only Mattermost's differs.
+
+    It reads `type` as that of one of its own posts and refuses a type that it does not know, except where the body has
+    attachments.
+    """
+    if not _MATTERMOST.search(urllib.parse.urlsplit(url).path):
+        return body
+    alert = json.loads(body)
+    attachment = {"fallback": alert["text"], "footer": "cardbeat"}
+    return _COMPACT.encode({**alert, "attachments": [attachment]}).encode()
+
+
+def signed_headers(alert_id: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
+    """All headers of an attempt made at the Unix second `timestamp`; `secret` is `whsec_` and base64."""
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    signed = f"{alert_id}.{timestamp}.".encode() + body
+    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode("ascii")
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"cardbeat/{__version__}",
+        "webhook-id": alert_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": f"v1,{signature}",
+    }
+
+
+def _overdue(name: str, check: Check) -> str:
+    last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
+    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _recovered(name: str, check: Check) -> str:
+    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _test(name: str, check: Check) -> str:
+    return f'This is a test alert for "{name}"; its alerts arrive here.'
+
+
+_SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
+
+
+def _without_mentions(name: str) -> str:
+    """A name that notifies nobody in Slack, Mattermost or Discord: no <!channel>, no @everyone."""
+    return name.replace("<", "\u2039").replace(">", "\u203a").replace("@", "@\u200b")

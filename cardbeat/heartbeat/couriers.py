@@ -1,0 +1,123 @@
+"""The threads that post: each posts for one due queue after another, and ends when none is due."""
+
+import functools
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from cardbeat.errors import Refusal
+from cardbeat.heartbeat.courier import Courier, Result
+from cardbeat.heartbeat.lanes import CheckQueue, Lanes
+
+log = logging.getLogger(__name__)
+
+TROUBLE_SECONDS = 5.0
+"""Until the next try after the database could not be used, or no thread started."""
+STACK_BYTES = 512 * 1024
+"""Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
+
+
+class Couriers:
+    """At most `limit` threads, and what they bring back. `changed` is notified when they have brought something."""
+
+    def __init__(self, courier: Courier, changed: threading.Condition, limit: int) -> None:
+        self._courier = courier
+        # The dispatcher and the couriers read and write all of these, under this condition's lock only.
+        self._changed = changed
+        self._lanes = Lanes(limit)
+        self._results: deque[Result] = deque()
+        self._stopping = False
+
+    def add(self, queues: Iterable[CheckQueue]) -> None:
+        """These are due. Posting begins with the next `send_out`, or as soon as a courier is free."""
+        with self._changed:
+            for queue in queues:
+                self._lanes.add(queue)
+
+    def send_out(self) -> None:
+        """Start a thread for every post that may begin now."""
+        while (queue := self._take()) is not None:
+            try:
+                _start_small(functools.partial(self._post_while_due, queue))
+            except RuntimeError:
+                log.warning("no more threads for alerts; going on with those that run")
+                self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
+                return
+
+    def stop(self) -> None:
+        """Begin no more posts."""
+        with self._changed:
+            self._stopping = True
+
+    def results(self, most: int) -> list[Result]:
+        """What was brought back first, at most so many; they stay here until `forget`."""
+        with self._changed:
+            return list(islice(self._results, most))
+
+    def forget(self, count: int) -> None:
+        """So many of the oldest results are recorded."""
+        with self._changed:
+            for _ in range(count):
+                self._results.popleft()
+
+    def has_results(self) -> bool:
+        with self._changed:
+            return bool(self._results)
+
+    def posting(self) -> bool:
+        """Whether any post is still running."""
+        with self._changed:
+            return self._lanes.running > 0
+
+    def finished(self) -> bool:
+        """Whether, after `stop`, every post has ended and its result is recorded."""
+        with self._changed:
+            return self._stopping and not self._lanes.running and not self._results
+
+    def _take(self) -> CheckQueue | None:
+        with self._changed:
+            queue = None if self._stopping else self._lanes.take()
+            if queue is not None:
+                # The URL is read after this, so a move before it needs nothing more.
+                queue.moved_to = None
+            return queue
+
+    def _post_while_due(self, first: CheckQueue) -> None:
+        queue: CheckQueue | None = first
+        while queue is not None:
+            began = time.monotonic()
+            result = self._attempt(queue)
+            self._bring_back(result, time.monotonic() - began)
+            queue = self._take()
+
+    def _attempt(self, queue: CheckQueue) -> Result:
+        try:
+            return self._courier.attempt(queue)
+        except Exception as error:
+            log_trouble(error)
+            return Result(queue, wait_seconds=TROUBLE_SECONDS)
+
+    def _bring_back(self, result: Result, seconds: float) -> None:
+        answered = result.attempt is not None and result.attempt.status is not None
+        with self._changed:
+            self._lanes.done(result.queue, seconds, answered)
+            self._results.append(result)
+            self._changed.notify()
+
+
+def log_trouble(error: Exception) -> None:
+    """The database logs its own trouble; anything else is a defect to be seen, but must not end all alerts."""
+    if not isinstance(error, Refusal):
+        log.exception("alerts go on in %g s", TROUBLE_SECONDS)
+
+
+def _start_small(work: Callable[[], None]) -> None:
+    """Start a thread with a small stack. Raises `RuntimeError` when the system has no room for another."""
+    usual = threading.stack_size(STACK_BYTES)
+    try:
+        threading.Thread(target=work, name="alerts-courier", daemon=True).start()
+    finally:
+        threading.stack_size(usual)

@@ -1,0 +1,76 @@
+"""Places marks on letters without a shaping engine, by the anchors of the fonts (OpenType GPOS, kept as JSON)."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+AnchorPoints = dict[str, dict[str, list[float]]]
+"""Character to anchor name to `[x, y]` in em, right of and above the character's origin."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedText:
+    """Characters to draw as they are, `x_px` right of and `y_px` below the origin of the run."""
+
+    text: str
+    x_px: float
+    y_px: float
+
+
+@dataclass(frozen=True, slots=True)
+class Anchors:
+    """A mark stands where its anchor point meets the base's of the same name."""
+
+    marks: AnchorPoints = field(default_factory=dict)
+    bases: AnchorPoints = field(default_factory=dict)
+    """Of letters, and of marks that carry others."""
+
+    @classmethod
+    def read(cls, text: str) -> "Anchors":
+        return cls(**json.loads(text))
+
+    def offset_em(self, mark: str, base: str) -> tuple[float, float] | None:
+        """How far right of and above the base's origin the mark's is; None where the base has no anchor for it."""
+        points = self.bases.get(base, {})
+        for name, (x, y) in self.marks.get(mark, {}).items():
+            if name in points:
+                return points[name][0] - x, points[name][1] - y
+        return None
+
+
+NO_ANCHORS = Anchors()
+
+
+def placed(text: str, anchors: Anchors, size_px: float, length: Callable[[str], float]) -> list[PlacedText]:
+    """Runs of letters, and each mark by itself on its letter or on a mark before it. `length` gives pixels."""
+    parts: list[PlacedText] = []
+    letters, x = "", 0.0
+    below: list[PlacedText] = []
+    for character in text:
+        mark = _placed_mark(character, below, anchors, size_px, length)
+        if mark:
+            if letters:
+                parts.append(PlacedText(letters, x, 0))
+                x, letters = x + length(letters), ""
+            parts.append(mark)
+            below.append(mark)
+        else:
+            below = [PlacedText(character, x + length(letters), 0)]
+            letters += character
+    return [*parts, PlacedText(letters, x, 0)] if letters else parts
+
+
+def _placed_mark(
+    mark: str, below: list[PlacedText], anchors: Anchors, size_px: float, length: Callable[[str], float]
+) -> PlacedText | None:
+    """On the last of the letter and its marks so far that has an anchor for it, else centred on the letter.
+
+    None where the character is no mark, or there is no letter for it.
+    """
+    if mark not in anchors.marks or not below:
+        return None
+    for base in reversed(below):
+        if offset := anchors.offset_em(mark, base.text):
+            return PlacedText(mark, base.x_px + offset[0] * size_px, base.y_px - offset[1] * size_px)
+    centre, _ = next(iter(anchors.marks[mark].values()))
+    return PlacedText(mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0)

@@ -1,0 +1,153 @@
+"""The visual order of letters on a line (UAX #9, whose rules are named by their numbers).
+
+Explicit embeddings, overrides and isolates are not implemented: `clusters.clean` takes their controls out.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+_BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫⦅⦆〈〉《》「」『』【】〔〕〖〗〘〙〚〛（）＜＞［］｛｝｟｠"
+_PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
+MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
+_OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
+_RTL_KINDS = {"R", "AL", "AN"}
+_NEUTRAL = {"B", "S", "WS", "ON", "BN"}
+_MAX_PENDING_BRACKETS = 63
+"""The limit that BD16 sets."""
+_SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
+"""W4: which separators belong to the numbers on both sides of them."""
+
+
+def is_rtl(text: str) -> bool:
+    """Whether the first strong character is right-to-left (P2, P3)."""
+    for character in text:
+        kind = unicodedata.bidirectional(character)
+        if kind in ("L", "R", "AL"):
+            return kind != "L"
+    return False
+
+
+def levels(text: str, rtl: bool) -> list[int]:
+    """The embedding level of each character in a paragraph of that direction: odd is right-to-left."""
+    base = int(rtl)
+    kinds = [unicodedata.bidirectional(c) or "L" for c in text]
+    if not rtl and _RTL_KINDS.isdisjoint(kinds):
+        return [0] * len(text)
+    _resolve_weak(kinds, "R" if rtl else "L")
+    _resolve_brackets(text, kinds, base)
+    _resolve_neutral(kinds, base)
+    return [_level(kind, base) for kind in kinds]
+
+
+def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
+    """Items of one line, given in logical order, from left to right (L2)."""
+    order = list(range(len(items)))
+    for level in range(max(item_levels, default=0), 0, -1):
+        start = 0
+        for deep, group in groupby(order, key=lambda i: item_levels[i] >= level):
+            count = len(list(group))
+            if deep:
+                order[start : start + count] = reversed(order[start : start + count])
+            start += count
+    return [items[i] for i in order]
+
+
+def _resolve_weak(kinds: list[str], start: str) -> None:
+    """W1 to W7: resolves marks, numbers and the signs in numbers, in place. `start` is the paragraph's direction."""
+    _resolve_marks(kinds, start)
+    for i in range(1, len(kinds) - 1):
+        if kinds[i - 1] == kinds[i + 1] and (kinds[i - 1], kinds[i]) in _SEPARATORS:
+            kinds[i] = kinds[i - 1]
+    _spread_terminators(kinds)
+    strong = start
+    for i, kind in enumerate(kinds):
+        if kind in ("ES", "ET", "CS"):
+            kinds[i] = "ON"
+        elif kind in ("L", "R", "AL"):
+            strong = kind
+            kinds[i] = "R" if kind == "AL" else kind
+        elif kind == "EN" and strong == "L":
+            kinds[i] = "L"
+
+
+def _resolve_marks(kinds: list[str], start: str) -> None:
+    """W1 and W2: a mark is of its letter's kind; a European number after Arabic letters is an Arabic one."""
+    previous, strong = start, start
+    for i, kind in enumerate(kinds):
+        if kind in ("NSM", "BN"):
+            kinds[i] = previous
+        elif kind == "EN" and strong == "AL":
+            kinds[i] = "AN"
+        elif kind in ("L", "R", "AL"):
+            strong = kind
+        previous = kinds[i]
+
+
+def _spread_terminators(kinds: list[str]) -> None:
+    """W5: currency and percent signs beside a European number belong to it."""
+    for order in (range(1, len(kinds)), range(len(kinds) - 2, -1, -1)):
+        step = -1 if order.step > 0 else 1
+        for i in order:
+            if kinds[i] == "ET" and kinds[i + step] == "EN":
+                kinds[i] = "EN"
+
+
+def _resolve_brackets(text: str, kinds: list[str], base: int) -> None:
+    """N0: a pair of brackets takes a direction of the text it holds."""
+    for start, end in _pairs(text, kinds):
+        own = "R" if base else "L"
+        inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
+        if own in inside:
+            kinds[start] = kinds[end] = own
+        elif inside:
+            before = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), own)
+            kinds[start] = kinds[end] = before if before in inside else own
+
+
+def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
+    """BD16: where the pairs of brackets open and close, in the order of opening."""
+    stack: list[tuple[str, int]] = []
+    pairs = []
+    for i, character in enumerate(text):
+        if kinds[i] != "ON" or character not in MIRRORED:
+            continue
+        if character in _OPENING:
+            if len(stack) == _MAX_PENDING_BRACKETS:
+                break
+            stack.append((MIRRORED[character], i))
+        else:
+            at = next((n for n in range(len(stack) - 1, -1, -1) if stack[n][0] == character), None)
+            if at is not None:
+                pairs.append((stack[at][1], i))
+                del stack[at:]
+    return sorted(pairs)
+
+
+def _resolve_neutral(kinds: list[str], base: int) -> None:
+    """N1 and N2: neutrals between text of one direction take it, others take the paragraph's."""
+    own = "R" if base else "L"
+    before, start = own, 0
+    for neutral, group in groupby(list(kinds), key=_NEUTRAL.__contains__):
+        end = start + len(list(group))
+        if neutral:
+            after = _strong(kinds[end]) if end < len(kinds) else own
+            kinds[start:end] = [before if before == after else own] * (end - start)
+        else:
+            before = _strong(kinds[end - 1]) or own
+        start = end
+
+
+def _strong(kind: str) -> str | None:
+    """The direction a neutral sees: numbers count as right-to-left (N1)."""
+    return "R" if kind in ("R", "AL", "EN", "AN") else "L" if kind == "L" else None
+
+
+def _level(kind: str, base: int) -> int:
+    """I1 and I2."""
+    if base:
+        return 1 if kind == "R" else 2
+    return {"R": 1, "EN": 2, "AN": 2}.get(kind, 0)

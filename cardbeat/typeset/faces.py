@@ -1,0 +1,103 @@
+"""Font files opened at a size, some of them kept open."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from weakref import WeakValueDictionary
+
+from PIL import ImageFont, features
+
+from cardbeat.resources import read_bytes, read_text
+from cardbeat.typeset import unshaped
+from cardbeat.typeset.anchors import NO_ANCHORS, Anchors, PlacedText, placed
+from cardbeat.typeset.catalogue import FontSubset
+
+Key = tuple[str, int, bool]
+"""File, size in pixels, and whether Raqm shapes its text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A font at one size. Several threads may draw with it: Pillow holds the interpreter's lock meanwhile."""
+
+    font: ImageFont.FreeTypeFont
+    raqm: bool
+    """Raqm orders, joins and places the glyphs; else `unshaped` and `anchors` do, as far as characters go."""
+    anchors: Anchors = NO_ANCHORS
+    """Where marks stand on letters, for text that Raqm does not shape."""
+    rise_px: float = 0
+    """How far above the baseline it is drawn."""
+
+    def to_draw(self, graphemes: Sequence[str], rtl: bool) -> str:
+        """The string to give to Pillow for graphemes in logical order."""
+        return "".join(graphemes) if self.raqm else unshaped.in_visual_order(graphemes, rtl)
+
+    def placed(self, text: str) -> list[PlacedText]:
+        """What `to_draw` returned, in parts that Pillow draws right, and where they stand."""
+        if self.raqm or not self.anchors.marks:
+            return [PlacedText(text, 0, 0)]
+        return placed(text, self.anchors, self.font.size, self.font.getlength)
+
+    def direction(self, rtl: bool) -> str | None:
+        """Pillow's argument of this name, which it takes only with Raqm."""
+        return ("rtl" if rtl else "ltr") if self.raqm else None
+
+
+class Faces:
+    """Opens faces and keeps the most recently used, at most `max_bytes` of their files.
+
+    A face that some text still holds is found again although it is no longer kept: a line of Han can need more faces
+    than that. Any thread may call it: what is kept changes under `_lock`.
+    """
+
+    def __init__(self, max_bytes: int, shaping: bool | None = None) -> None:
+        """`shaping` False does without Raqm even where it is there."""
+        self.shaping = bool(features.check("raqm")) if shaping is None else shaping
+        self.bytes = 0
+        """Of the files that are kept."""
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[Key, tuple[ImageFont.FreeTypeFont, int]] = OrderedDict()
+        self._alive: WeakValueDictionary[Key, ImageFont.FreeTypeFont] = WeakValueDictionary()
+        self._lock = threading.Lock()
+        self._anchors: dict[str, Anchors] = {}
+        """By the subset's name. Any thread writes without a lock: all write the same."""
+
+    def face(self, subset: FontSubset, weight: int, size_px: int) -> Face:
+        """The face that draws a subset's part of a text of this size. Han and emoji need no shaping, which is slow."""
+        raqm = self.shaping and not subset.square
+        font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
+        anchors = self._anchors_of(subset) if subset.shaped and not self.shaping else NO_ANCHORS
+        return Face(font, raqm, anchors, size_px * subset.rise_em)
+
+    def font(self, file: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
+        """A font file of the package, opened."""
+        key = (file, size_px, raqm)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][0]
+            font = self._alive.get(key)
+            return self._open(key) if font is None else font
+
+    def _open(self, key: Key) -> ImageFont.FreeTypeFont:
+        """The caller holds the lock."""
+        file, size_px, raqm = key
+        data = read_bytes(f"fonts/{file}")
+        engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
+        font = self._alive[key] = ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine)
+        self._kept[key] = font, len(data)
+        self.bytes += len(data)
+        while self.bytes > self._max_bytes:
+            self.bytes -= self._kept.popitem(last=False)[1][1]
+        return font
+
+    def _anchors_of(self, subset: FontSubset) -> Anchors:
+        if subset.name not in self._anchors:
+            try:
+                anchors = Anchors.read(read_text(f"fonts/{subset.name}.json"))
+            except OSError:
+                anchors = NO_ANCHORS
+            self._anchors[subset.name] = anchors
+        return self._anchors[subset.name]

@@ -1,0 +1,34 @@
+"""The package's fonts, ready to set text with."""
+
+from copy import copy
+
+from cardbeat.typeset.advances import Advances
+from cardbeat.typeset.catalogue import read_catalogue
+from cardbeat.typeset.emoji import EmojiSequences
+from cardbeat.typeset.faces import Faces
+from cardbeat.typeset.fallback import Fallback
+from cardbeat.typeset.repertoire import Repertoire
+
+
+class Fonts:
+    """What setting a text asks of the fonts. Any number of threads may use one."""
+
+    def __init__(self, max_bytes: int = 700_000, shaping: bool | None = None) -> None:
+        """Keeps at most `max_bytes` of font files open; `shaping` False does without Raqm even where it is there."""
+        self._catalogue = read_catalogue()
+        self.emoji = EmojiSequences()
+        self.repertoire = Repertoire((s.boundaries for s in self._catalogue if not s.emoji), self.emoji)
+        self.faces = Faces(max_bytes, shaping)
+        self.advances = Advances(self.faces)
+        self.fallback = Fallback((s for s in self._catalogue if not s.serif), self.emoji)
+
+    @property
+    def shaping(self) -> bool:
+        """Whether Raqm shapes the text."""
+        return self.faces.shaping
+
+    def with_serif(self) -> "Fonts":
+        """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
+        fonts = copy(self)
+        fonts.fallback = Fallback(sorted(self._catalogue, key=lambda s: not s.serif), self.emoji)
+        return fonts

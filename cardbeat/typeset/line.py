@@ -1,0 +1,152 @@
+"""Draws one line of text."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor
+from typing import Any
+
+from PIL import Image, ImageDraw, ImageFont
+
+from cardbeat.typeset.catalogue import FontSubset
+from cardbeat.typeset.clusters import without_marks
+from cardbeat.typeset.faces import Face
+
+_SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM = 0.92, 0.16
+_TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
+"""No script needs more: a grapheme that reaches farther is drawn without its marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedEmoji:
+    """Neighbouring emoji, which begin `x` pixels right of the beginning of their line."""
+
+    text: str
+    font: ImageFont.FreeTypeFont
+    x: float
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class TextLine:
+    """A drawn line, whose origin is on the baseline where its ink begins.
+
+    All ink is within 0 and `width_px`, `ascent_px` above and `descent_px` below the baseline.
+    """
+
+    text: str
+    """The runs from left to right, each as Pillow was given it."""
+    width_px: int
+    ascent_px: int
+    descent_px: int
+    ink: Image.Image | None
+    """Coverage ("L") of all but the emoji; its upper left corner is at `ink_x` and `ink_y`."""
+    ink_x: int
+    ink_y: int
+    emoji: tuple[PlacedEmoji, ...]
+
+    def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
+        """Paints the emoji into an "RGBA" image, over what is there."""
+        draw = ImageDraw.Draw(layer)
+        for emoji in self.emoji:
+            draw.text((x + emoji.x, baseline), emoji.text, font=emoji.font, anchor="ls", embedded_color=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mask:
+    """Coverage of a piece of text as Pillow returns it, at least as wide as its advance, and its box on the line."""
+
+    bitmap: Any
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+class LineBuilder:
+    """Draws runs from left to right, each once: asking Pillow for its size first would double the cost."""
+
+    def __init__(self, faces: Callable[[FontSubset, int], Face], size: int) -> None:
+        self._faces, self._size = faces, size
+        self._texts: list[str] = []
+        self._masks: list[_Mask] = []
+        self._emoji: list[PlacedEmoji] = []
+        self._x = 0.0
+        self._ascent = self._descent = 0
+
+    def add(self, subset: FontSubset, rtl: bool, texts: Sequence[str]) -> None:
+        """A run in one font and one direction, its graphemes in logical order."""
+        face = self._faces(subset, self._size)
+        text = face.to_draw(texts, rtl)
+        if subset.square:
+            self._add_squares(subset, face, text)
+        else:
+            masks = self._drawn(face, text, rtl)
+            if self._too_far(masks):
+                text, masks = self._drawn_lower(face, texts, rtl)
+            self._masks += masks
+            self._x = max([self._x, *(m.right for m in masks)])
+            self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
+        self._texts.append(text)
+
+    def _too_far(self, masks: Sequence[_Mask]) -> bool:
+        return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
+
+    def _drawn_lower(self, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
+        """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
+        bare = {t: without_marks(t) for t in texts}
+        alone = {t: self._drawn(face, face.to_draw([t], rtl), rtl) for t in bare}
+        text = face.to_draw([bare[t] if self._too_far(alone[t]) else t for t in texts], rtl)
+        masks = self._drawn(face, text, rtl)
+        if self._too_far(masks):
+            text = face.to_draw([bare[t] for t in texts], rtl)
+            masks = self._drawn(face, text, rtl)
+        return text, masks
+
+    def _add_squares(self, subset: FontSubset, face: Face, text: str) -> None:
+        """Han and emoji count with their squares, not their ink, so that all lines of them have one height."""
+        width = face.font.getlength(text)
+        if subset.emoji:
+            self._emoji.append(PlacedEmoji(text, face.font, self._x, width))
+        else:
+            self._masks += self._drawn(face, text, rtl=False)
+        self._x += width
+        self._reach(ceil(_SQUARE_ASCENT_EM * self._size), ceil(_SQUARE_DESCENT_EM * self._size))
+
+    def _drawn(self, face: Face, text: str, rtl: bool) -> list[_Mask]:
+        masks = []
+        for part in face.placed(text):
+            x = self._x + part.x_px
+            bitmap, (left, top) = face.font.getmask2(
+                part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
+            )
+            left, top = floor(x) + left, round(part.y_px - face.rise_px) + top
+            masks.append(_Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1]))
+        return masks
+
+    def _reach(self, ascent: int, descent: int) -> None:
+        self._ascent, self._descent = max(self._ascent, ascent), max(self._descent, descent)
+
+    def built(self) -> TextLine:
+        ink, x, y = _merged(self._masks)
+        ends = [(e.x, e.x + e.width) for e in self._emoji]
+        if ink:
+            ends.append((x, x + ink.width))
+        left = floor(min((end[0] for end in ends), default=0))
+        width = ceil(max((end[1] for end in ends), default=0)) - left
+        emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
+        return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji)
+
+
+def _merged(masks: Sequence[_Mask]) -> tuple[Image.Image | None, int, int]:
+    """All masks as one "L" image, no larger than their ink, and its upper left corner."""
+    left, top = min((m.left for m in masks), default=0), min((m.top for m in masks), default=0)
+    right, bottom = max((m.right for m in masks), default=0), max((m.bottom for m in masks), default=0)
+    image = Image.new("L", (right - left, bottom - top))
+    if len(masks) == 1:
+        image.paste(masks[0].bitmap, (0, 0, *image.size))
+    else:
+        draw = ImageDraw.Draw(image)
+        for mask in masks:
+            draw.draw.draw_bitmap((mask.left - left, mask.top - top), mask.bitmap, 255)
+    box = image.getbbox()
+    return (image.crop(box), left + box[0], top + box[1]) if box else (None, 0, 0)

@@ -1,0 +1,68 @@
+"""Which characters the fonts have, and what to write instead of some that they do not."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from cardbeat.typeset.clusters import is_invisible
+from cardbeat.typeset.emoji import EmojiSequences
+
+_RISES_EM = {"<super>": 0.4, "<sub>": -0.14}
+"""By the kind of decomposition that UnicodeData.txt gives."""
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+_SPACED = {"‾": "¯"}
+"""Instead of a sign whose decomposition is a space and a mark, of which only the space would be drawn."""
+
+
+class Repertoire:
+    """All fonts together, for whole texts, of which perhaps a part is drawn: one look-up a character."""
+
+    def __init__(self, boundaries: Iterable[Sequence[int]], emoji: EmojiSequences) -> None:
+        """`boundaries` are those of each font, as in `FontSubset`."""
+        self._boundaries = tuple(boundaries)
+        self._emoji = emoji
+
+    def drawable(self, text: str) -> tuple[str, int]:
+        """What to draw for a clean text, and how many of its characters can't be drawn.
+
+        A character that no font has gives way to others that say the same, where there are some that a font has.
+        """
+        lacking = set() if text.isascii() else {character for character in set(text) if not self.has(character)}
+        if not lacking:
+            return text, 0
+        others = {ord(character): other for character in lacking if (other := self._other(character))}
+        return text.translate(others), sum(character in lacking and ord(character) not in others for character in text)
+
+    def has(self, character: str) -> bool:
+        """Whether a character is drawn as it should be, which is as nothing for some."""
+        codepoint, covered = ord(character), self._covered
+        if codepoint < len(covered) and covered[codepoint]:
+            return True
+        return is_invisible(character) or character in self._emoji.characters
+
+    def _other(self, character: str) -> str:
+        """What to write a character with that no font has, or "". A small letter stays: it is drawn with its letter."""
+        plain = _SPACED.get(character) or unicodedata.normalize("NFKC", character)
+        if plain == character or not all(map(self.has, plain)):
+            return ""
+        if small_letter(character):
+            return character
+        over, stroke, under = plain.partition("\u2044")
+        return over.translate(_RAISED) + stroke + under.translate(_LOWERED) if stroke else plain
+
+    @cached_property
+    def _covered(self) -> bytearray:
+        """One byte a codepoint. Threads that ask first at the same moment may each make it: all make the same."""
+        covered = bytearray(max(boundaries[-1] for boundaries in self._boundaries))
+        for boundaries in self._boundaries:
+            for start, end in zip(boundaries[::2], boundaries[1::2], strict=True):
+                covered[start:end] = b"\1" * (end - start)
+        return covered
+
+
+def small_letter(character: str) -> tuple[str, float] | None:
+    """The letter of a superscript or subscript, and how far above the baseline it stands, in em."""
+    rise_em = _RISES_EM.get(unicodedata.decomposition(character).partition(" ")[0])
+    letter = unicodedata.normalize("NFKC", character)
+    return (letter, rise_em) if rise_em and len(letter) == 1 else None

@@ -1,0 +1,35 @@
+"""Text without a shaping engine: Arabic joined, Indic vowels reordered, brackets mirrored, as far as characters go."""
+
+import unicodedata
+from collections.abc import Sequence
+
+from cardbeat.typeset.arabic import joined
+from cardbeat.typeset.bidi import MIRRORED
+from cardbeat.typeset.clusters import ZWJ, ZWNJ, clusters
+
+_BEFORE_BASE = frozenset(
+    "\u093f\u09bf\u09c7\u09c8\u0a3f\u0abf\u0b47\u0bc6\u0bc7\u0bc8\u0d46\u0d47\u0d48\u0dd9\u0ddb\u1031\u1084\u17c1\u17c2\u17c3"
+)
+"""Vowel signs drawn before the consonant that they follow in the text."""
+_KHMER_PARTS = {0x17BE: "\u17c1\u17b8", 0x17C4: "\u17c1\u17b6", 0x17C5: "\u17c1\u17b6"}
+"""Vowel signs on both sides of their consonant, for which Unicode has no decomposition."""
+
+
+def in_visual_order(graphemes: Sequence[str], rtl: bool) -> str:
+    """The characters to draw from left to right, for graphemes in logical order."""
+    if rtl:
+        text = joined("".join(graphemes))
+        return _without_joiners("".join(MIRRORED.get(g, g) for g in reversed(clusters(text))))
+    return _without_joiners("".join(map(_indic, graphemes)))
+
+
+def _indic(grapheme: str) -> str:
+    if len(grapheme) < 2 or grapheme[0] < "\u0900":
+        return grapheme
+    parts = unicodedata.normalize("NFD", grapheme).translate(_KHMER_PARTS)
+    first = [c for c in parts if c in _BEFORE_BASE]
+    return "".join(first + [c for c in parts if c not in _BEFORE_BASE]) if first else grapheme
+
+
+def _without_joiners(text: str) -> str:
+    return text.replace(ZWJ, "").replace(ZWNJ, "")

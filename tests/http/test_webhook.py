@@ -1,0 +1,319 @@
+"""One webhook against real receivers, the bad ones most of all."""
+
+import errno
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+
+from cardbeat.heartbeat.alert import Outcome
+from cardbeat.heartbeat.resolver import Resolver
+from cardbeat.heartbeat.webhook import ADDRESSES, Sender
+from tests.receiver import NO_CONTENT, PEM, Receiver, answer, hang, over_tls, repeat, reset, say
+
+HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
+TOO_LATE = "There was no complete answer within 10 seconds."
+SHORT_SECONDS = 0.4
+
+
+def post(url, **options):
+    return Sender(allow_private=True, **options).post(url, HEADERS, b'{"a": 1}')
+
+
+def resolver(*addresses):
+    return Resolver(lambda _host: [ipaddress.ip_address(address) for address in addresses])
+
+
+@pytest.mark.parametrize("status", [200, 201, 202, 204, 299])
+def test_2xx_is_delivered(status):
+    with Receiver(answer(status)) as receiver:
+        assert post(receiver.url) == Outcome(status)
+    (received,) = receiver.received
+    assert received.head == "POST /hook HTTP/1.1"
+    assert received.body == b'{"a": 1}'
+    assert received.headers["host"] == f"127.0.0.1:{receiver.port}"
+    assert received.headers["content-type"] == "application/json"
+    assert received.headers["webhook-id"] == "msg_1"
+    assert "authorization" not in received.headers
+
+
+@pytest.mark.parametrize("status", [300, 304, 400, 404, 410, 429, 500, 503])
+def test_any_other_status_is_not(status):
+    with Receiver(answer(status, "Retry-After: 17\r\n")) as receiver:
+        outcome = post(receiver.url)
+    assert outcome.status == status
+    assert str(status) in outcome.error
+    assert outcome.retry_after == "17"
+
+
+def test_how_long_to_wait_is_heard_though_the_answer_does_not_end():
+    with Receiver(repeat(b"a", first=b"HTTP/1.1 429 x\r\nRetry-After: 17\r\nContent-Length: 1000\r\n\r\n")) as receiver:
+        assert post(receiver.url, seconds=SHORT_SECONDS) == Outcome(429, TOO_LATE, "17")
+
+
+@pytest.mark.parametrize("chunk", [b"-5\r\n", b"x\r\n", b"5\r\nabc"])
+def test_what_is_wrong_with_the_body_takes_nothing_from_the_status(chunk):
+    with Receiver(say(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)) as receiver:
+        assert post(receiver.url) == Outcome(200)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_redirect_is_followed(status):
+    with Receiver() as inner, Receiver(answer(status, f"Location: {inner.url}\r\n")) as receiver:
+        outcome = post(receiver.url)
+    assert outcome == Outcome(status, f"The receiver answered {status}; redirects are not followed.")
+    assert inner.connections == 0
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        hang,
+        repeat(b"X"),
+        repeat(b"a", first=b"HTTP/1.1 200 OK\r\nX: "),
+        repeat(b"X: y\r\n", first=b"HTTP/1.1 200 OK\r\n"),
+        repeat(b"HTTP/1.1 100 Continue\r\n\r\n"),
+        repeat(b"HTTP/1.1 103 Early Hints\r\n\r\n"),
+        repeat(b"a", first=b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"),
+        repeat(b"1\r\na\r\n", first=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"),
+        repeat(b"a", first=b"HTTP/1.1 200 OK\r\n\r\n"),
+    ],
+    ids=["hang", "status", "header", "headers", "continue", "hints", "body", "chunks", "endless"],
+)
+@pytest.mark.parametrize("wrapped", [False, True], ids=["http", "https"])
+def test_no_trickle_outlasts_the_deadline(behaviour, wrapped):
+    with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
+        url = receiver.url.replace("http:", "https:") if wrapped else receiver.url
+        outcome = post(url, seconds=SHORT_SECONDS, tls=trust())
+        assert not receiver.released.is_set()
+    assert outcome.error == TOO_LATE
+
+
+def test_a_trickled_handshake_does_not_either():
+    # The beginning of a TLS record, whose rest never comes in full.
+    with Receiver(repeat(b"\x00", first=b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", read=False)) as receiver:
+        outcome = post(receiver.url.replace("http:", "https:"), seconds=SHORT_SECONDS)
+    assert outcome.error == TOO_LATE
+
+
+def test_nor_does_a_silent_name_server():
+    silent = threading.Event()
+    asked = []
+
+    def lookup(host):
+        asked.append(host)
+        silent.wait(60)
+        return [ipaddress.ip_address("127.0.0.1")]
+
+    shared = Resolver(lookup)
+    try:
+        for _ in range(3):
+            assert post("http://silent.example/", seconds=SHORT_SECONDS, resolver=shared).error == TOO_LATE
+        assert asked == ["silent.example"]
+    finally:
+        silent.set()
+
+
+def test_a_silent_address_leaves_time_for_the_next(monkeypatch):
+    connect = socket.socket.connect
+
+    def reach(connection, address):
+        if address[0] == "127.0.0.99":
+            threading.Event().wait(connection.gettimeout())
+            raise TimeoutError
+        connect(connection, address)
+
+    monkeypatch.setattr(socket.socket, "connect", reach)
+    with Receiver() as receiver:
+        url = f"http://two.example:{receiver.port}/"
+        outcome = post(url, seconds=2, resolver=resolver("127.0.0.99", "127.0.0.1"))
+    assert outcome == Outcome(204)
+
+
+@pytest.fixture
+def eight():
+    """A name's addresses, of which each but the last is given only a part of the time for connecting."""
+    return resolver(*["127.0.0.1"] * 8)
+
+
+def test_once_connected_all_the_time_left_is_for_sending(eight):
+    with Receiver() as receiver:
+        sender = Sender(allow_private=True, resolver=eight)
+        with sender.connect("many.example", receiver.port, time.monotonic() + 80) as connection:
+            assert connection.gettimeout() <= 10
+            connection.sendall(b"x")
+            assert connection.gettimeout() > 40
+
+
+def test_once_connected_all_the_time_left_is_for_the_handshake(eight, monkeypatch):
+    tls, given = trust(), []
+    wrap = tls.wrap_socket
+    monkeypatch.setattr(
+        tls, "wrap_socket", lambda plain, **names: given.append(plain.gettimeout()) or wrap(plain, **names)
+    )
+    with Receiver(over_tls(answer())) as receiver:
+        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, tls=tls, seconds=80) == Outcome(204)
+    assert given[0] > 40
+
+
+def test_only_so_many_addresses_of_a_name_are_tried(monkeypatch):
+    tried = []
+
+    def refuse(_connection, address):
+        tried.append(address[0])
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    names = [f"127.0.0.{number}" for number in range(1, 21)]
+    assert post("http://many.example/", resolver=resolver(*names)).error == "The connection was refused."
+    assert tried == names[:ADDRESSES]
+
+
+def test_the_name_is_looked_up_once_and_its_vetted_address_used():
+    answers = [[ipaddress.ip_address("127.0.0.1")], [ipaddress.ip_address("169.254.169.254")]]
+    with Receiver() as receiver:
+        outcome = post(f"http://rebinding.example:{receiver.port}/", resolver=Resolver(lambda _host: answers.pop(0)))
+    assert outcome == Outcome(204)
+    assert len(answers) == 1
+    assert receiver.received[0].headers["host"] == f"rebinding.example:{receiver.port}"
+
+
+def test_tls_goes_to_the_vetted_address_under_the_name():
+    with Receiver(over_tls(answer())) as receiver:
+        url = f"https://receiver.test:{receiver.port}/"
+        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()) == Outcome(204)
+    assert receiver.received[0].headers["sni"] == "receiver.test"
+    assert receiver.received[0].headers["host"] == f"receiver.test:{receiver.port}"
+
+
+@pytest.mark.parametrize(("name", "trusted"), [("receiver.test", False), ("other.test", True)])
+def test_a_certificate_that_is_not_trusted_or_for_another_name_gets_nothing(name, trusted):
+    with Receiver(over_tls(answer())) as receiver:
+        url = f"https://{name}:{receiver.port}/"
+        outcome = post(url, resolver=resolver("127.0.0.1"), tls=trust() if trusted else None)
+    assert outcome.error == "The receiver's certificate is not valid or not trusted."
+    assert receiver.received == []
+
+
+def test_proxies_of_the_environment_are_not_asked(monkeypatch):
+    with Receiver() as proxy, Receiver() as receiver:
+        for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+            monkeypatch.setenv(name, proxy.url)
+        monkeypatch.delenv("no_proxy", raising=False)
+        assert post(receiver.url) == Outcome(204)
+    assert proxy.connections == 0
+
+
+def test_credentials_of_netrc_are_not_sent(monkeypatch, tmp_path):
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login a password b\n")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with Receiver() as receiver:
+        post(receiver.url)
+    assert "authorization" not in receiver.received[0].headers
+
+
+def test_a_huge_answer_is_read_to_64_kib_and_no_further():
+    sent = []
+
+    def pour(receiver, connection):
+        receiver.read(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        try:
+            while not receiver.released.is_set():
+                sent.append(connection.send(b"x" * 65536))
+        except OSError:
+            sent.append(-1)
+
+    with Receiver(pour) as receiver:
+        assert post(receiver.url) == Outcome(200)
+        # The sender has hung up, so the pouring ends by itself.
+        while not sent or sent[-1] != -1:
+            threading.Event().wait(0.01)
+    assert sum(sent) < 32 * 1024 * 1024
+
+
+def test_no_room_is_made_for_the_answer_that_is_announced():
+    with Receiver(say(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000000000\r\n\r\nshort")) as receiver:
+        assert post(receiver.url) == Outcome(200)
+
+
+@pytest.mark.parametrize(
+    ("data", "sentence"),
+    [
+        (b"", "The connection was closed without an answer."),
+        (b"not http\r\n\r\n", "The answer was not valid HTTP."),
+        (b"HTTP/1.1 abc OK\r\n\r\n", "The answer was not valid HTTP."),
+        (b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 200 + b"\r\n", "The answer was not valid HTTP."),
+        (b"HTTP/1.1 200 " + b"x" * 70_000, "The answer was not valid HTTP."),
+    ],
+    ids=["nothing", "text", "status", "headers", "line"],
+)
+def test_what_is_no_answer_is_not_delivered(data, sentence):
+    with Receiver(say(data)) as receiver:
+        assert post(receiver.url) == Outcome(error=sentence)
+
+
+@pytest.mark.parametrize("body", [b"Content-Length: 100\r\n\r\nshort", b"Transfer-Encoding: chunked\r\n\r\nzz\r\n"])
+def test_a_2xx_with_a_broken_body_is_delivered(body):
+    with Receiver(say(b"HTTP/1.1 200 OK\r\n" + body)) as receiver:
+        assert post(receiver.url) == Outcome(200)
+
+
+@pytest.mark.parametrize("status", [100, 102, 103, 199])
+def test_what_comes_before_the_final_answer_is_passed_over(status):
+    early = f"HTTP/1.1 {status} x\r\nLink: </style.css>\r\n\r\n".encode()
+    with Receiver(say(early * 3 + NO_CONTENT)) as receiver:
+        assert post(receiver.url) == Outcome(204)
+    with Receiver(say(early + b"HTTP/1.1 503 x\r\nRetry-After: 17\r\n\r\n")) as receiver:
+        assert post(receiver.url) == Outcome(503, "The receiver answered 503.", "17")
+    with Receiver(say(early)) as receiver:
+        assert post(receiver.url) == Outcome(error="The connection was closed without an answer.")
+    with Receiver(say(early * 5000)) as receiver:
+        assert post(receiver.url) == Outcome(error="The answer was not valid HTTP.")
+
+
+def test_another_protocol_is_not_delivered():
+    with Receiver(say(b"HTTP/1.1 101 x\r\nUpgrade: what\r\n\r\n")) as receiver:
+        assert post(receiver.url) == Outcome(101, "The receiver answered 101.")
+
+
+def test_a_reset_is_not_delivered():
+    with Receiver(reset) as receiver:
+        assert post(receiver.url) == Outcome(error="The connection was reset.")
+
+
+def test_a_refused_connection_is_not_delivered():
+    with Receiver() as receiver:
+        url = receiver.url
+    assert post(url) == Outcome(error="The connection was refused.")
+
+
+def test_a_name_without_address_is_not_delivered():
+    def lookup(host):
+        raise socket.gaierror(socket.EAI_NONAME, f"{host} is not known")
+
+    nameless = Outcome(error="The host's name has no address.")
+    assert post("http://unknown.example/", resolver=Resolver(lookup)) == nameless
+    assert post("http://unknown.example/", resolver=resolver()) == nameless
+
+
+def test_plain_http_behind_https_is_not_delivered():
+    with Receiver(say(NO_CONTENT)) as receiver:
+        receiver.behaviours = [repeat(NO_CONTENT, read=False)]
+        outcome = post(receiver.url.replace("http:", "https:"))
+    assert outcome.error == "The receiver does not speak TLS as expected."
+
+
+def test_no_route_is_not_delivered(monkeypatch):
+    def unreachable(_connection, _address):
+        raise OSError(errno.ENETUNREACH, "Network is unreachable")
+
+    monkeypatch.setattr(socket.socket, "connect", unreachable)
+    assert post("http://10.0.0.1/") == Outcome(error="The connection failed.")
+
+
+def trust():
+    return ssl.create_default_context(cafile=PEM)

@@ -1,0 +1,98 @@
+"""What an alert says, in which form, and how it is signed."""
+
+import base64
+import hashlib
+import hmac
+import json
+
+import pytest
+
+from cardbeat.heartbeat.alert import body_for, body_of, signed_headers
+from cardbeat.heartbeat.check import Check
+
+NOW = 1_800_000_000
+BASE_URL = "https://beats.example"
+
+
+def check_with(name="nightly backup", last_ping_at=None):
+    times = {"clock_from": NOW, "deadline_at": NOW + 60, "last_ping_at": last_ping_at, "created_at": NOW}
+    return Check(
+        seq=1,
+        id="c1",
+        api_key_id="key_1",
+        name=name,
+        period_seconds=60,
+        grace_seconds=0,
+        webhook_url="https://hooks.example/x",
+        status="on_time",
+        outage=1,
+        ping_count=0,
+        updated_at=NOW,
+        version=1,
+        **times,
+    )
+
+
+def body(check, alert_type):
+    return json.loads(body_of(alert_type, check, BASE_URL, NOW))
+
+
+def test_the_body_has_type_time_check_and_sentence():
+    check = check_with()
+    sent = body(check, "check.overdue")
+    assert list(sent) == ["type", "timestamp", "data", "text", "content"]
+    assert sent["type"] == "check.overdue"
+    assert sent["timestamp"] == "2027-01-15T08:00:00Z"
+    assert sent["data"] == {"check": check.as_json(BASE_URL)}
+    assert sent["content"] == sent["text"]
+
+
+def test_each_type_has_a_sentence():
+    sentences = [body(check_with(), kind)["text"] for kind in ("check.overdue", "check.recovered", "check.test")]
+    assert sentences == [
+        '"nightly backup" is overdue: no ping yet, expected by 2027-01-15 08:01:00 UTC.',
+        '"nightly backup" has recovered: pinged again, next ping expected by 2027-01-15 08:01:00 UTC.',
+        'This is a test alert for "nightly backup"; its alerts arrive here.',
+    ]
+    pinged = body(check_with(last_ping_at=NOW + 30), "check.overdue")
+    assert "last ping 2027-01-15 08:00:30 UTC" in pinged["text"]
+
+
+@pytest.mark.parametrize(
+    "name", ["@everyone", "<!channel>", "@here <@U1> <!here|x>", "<@&1234>", "<https://evil.example|x>"]
+)
+def test_a_name_calls_nobody_in_a_chat(name):
+    sent = body(check_with(name), "check.test")
+    assert sent["data"]["check"]["name"] == name
+    for called in ("@e", "@h", "@U", "@&", "<", ">"):
+        assert called not in sent["text"]
+
+
+def test_a_name_of_any_script_arrives_as_it_is():
+    name = 'Sicherung "Ü" 夜 🌙'
+    assert body(check_with(name), "check.test")["data"]["check"]["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("path", "is_mattermost"),
+    [("/hooks/" + "a1" * 13, True), ("/team/hooks/" + "z" * 26 + "/", True), ("/hooks/" + "a" * 25, False)],
+)
+def test_mattermost_gets_an_attachment_that_lets_it_take_our_type(path, is_mattermost):
+    stored = body_of("check.test", check_with(), BASE_URL, NOW).encode()
+    alert = json.loads(body_for(f"https://chat.example{path}", stored))
+    attachments = alert.pop("attachments", None)
+    assert attachments == ([{"fallback": alert["text"], "footer": "cardbeat"}] if is_mattermost else None)
+    assert alert == json.loads(stored)
+
+
+def test_the_signature_is_the_one_of_standard_webhooks():
+    secret = b"0123456789abcdef01234567"
+    headers = signed_headers("msg_1", NOW, b"{}", f"whsec_{base64.b64encode(secret).decode()}")
+    expected = base64.b64encode(hmac.new(secret, b"msg_1.1800000000.{}", hashlib.sha256).digest()).decode()
+    assert headers.pop("User-Agent").startswith("cardbeat/")
+    assert headers == {
+        "Content-Type": "application/json",
+        "webhook-id": "msg_1",
+        "webhook-timestamp": "1800000000",
+        "webhook-signature": f"v1,{expected}",
+    }

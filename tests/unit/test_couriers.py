@@ -1,0 +1,127 @@
+"""The threads that post: begun when a queue is due, counted by their limit, and what they bring back."""
+
+import threading
+
+import pytest
+
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat import couriers as module
+from cardbeat.heartbeat.courier import Result
+from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers
+from cardbeat.heartbeat.lanes import CheckQueue
+from tests.support import wait_until
+
+
+class HeldCourier:
+    """Makes attempts that last until they are let go."""
+
+    def __init__(self):
+        self.begun = []
+        self.let_go = threading.Semaphore(0)
+
+    def attempt(self, queue):
+        self.begun.append(queue.check_seq)
+        assert self.let_go.acquire(timeout=10)
+        return Result(queue)
+
+
+@pytest.fixture
+def courier():
+    return HeldCourier()
+
+
+@pytest.fixture
+def changed():
+    return threading.Condition()
+
+
+@pytest.fixture
+def couriers(courier, changed):
+    couriers = Couriers(courier, changed, limit=2)
+    yield couriers
+    couriers.stop()
+    courier.let_go.release(10)
+    wait_until(lambda: not couriers.posting())
+
+
+def queue(check_seq):
+    return CheckQueue(check_seq, f"host-{check_seq}.example", [check_seq])
+
+
+def brought_back(couriers, count):
+    wait_until(lambda: len(couriers.results(10)) == count)
+    return [result.queue.check_seq for result in couriers.results(10)]
+
+
+def test_each_courier_goes_on_to_the_next_queue_and_no_more_run_than_the_limit(couriers, courier):
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 2)
+    courier.let_go.release()
+    wait_until(lambda: len(courier.begun) == 3)
+    assert couriers.posting()
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 3)) == [1, 2, 3]
+    assert not couriers.posting()
+
+
+def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
+    couriers.add([queue(1)])
+    couriers.send_out()
+    with changed:
+        courier.let_go.release()
+        assert changed.wait_for(couriers.has_results, timeout=10)
+    assert [result.queue.check_seq for result in couriers.results(10)] == [1]
+    assert couriers.results(0) == []
+    couriers.forget(1)
+    assert not couriers.has_results()
+
+
+def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_record(couriers, courier):
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 2)
+    couriers.stop()
+    assert not couriers.finished()
+    courier.let_go.release(2)
+    brought_back(couriers, 2)
+    assert not couriers.finished()
+    couriers.forget(2)
+    assert couriers.finished()
+    assert len(courier.begun) == 2
+
+
+def test_a_move_before_a_queue_is_taken_needs_nothing_more(couriers, courier):
+    moved = queue(1)
+    couriers.add([moved])
+    moved.moved_to = "new.example"
+    couriers.send_out()
+    wait_until(lambda: courier.begun)
+    assert moved.moved_to is None
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"), [(ZeroDivisionError("a defect"), True), (Unavailable("x", "It can't be read."), False)]
+)
+def test_an_attempt_that_raises_is_tried_again_later_and_a_defect_logged(couriers, courier, caplog, error, logged):
+    def fail(_queue):
+        raise error
+
+    courier.attempt = fail
+    couriers.add([queue(1)])
+    couriers.send_out()
+    brought_back(couriers, 1)
+    (result,) = couriers.results(10)
+    assert (result.attempt, result.wait_seconds) == (None, TROUBLE_SECONDS)
+    assert bool(caplog.records) == logged
+
+
+def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, monkeypatch, caplog):
+    def no_thread(_work):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(module, "_start_small", no_thread)
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    assert [result.wait_seconds for result in couriers.results(10)] == [TROUBLE_SECONDS]
+    assert "no more threads" in caplog.text

@@ -1,0 +1,469 @@
+"""Delivery with posts and clocks under control: order, retries, trouble, restarts."""
+
+import json
+import math
+import resource
+import sqlite3
+import threading
+
+import pytest
+
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat import couriers, delivery
+from cardbeat.heartbeat.alert import Outcome, signed_headers
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.lanes import COURIERS
+from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
+from tests.heart import HOOK
+from tests.mail import DELIVERED, FAILED, Mail
+from tests.support import wait_until
+
+
+@pytest.fixture
+def mail(database, clock):
+    mail = Mail(database, clock)
+    yield mail
+    mail.held.clear()
+    mail.delivery.stop(10)
+
+
+@pytest.fixture
+def check(mail):
+    return mail.heart.create()
+
+
+@pytest.fixture
+def lock_tries(monkeypatch):
+    """What came of each try to take the lock, of whichever process."""
+    taken, tries = delivery.try_lock, []
+    monkeypatch.setattr(delivery, "try_lock", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
+    return tries
+
+
+def last(mail, check):
+    """The check's oldest alert as it is shown."""
+    return mail.alerts.newest(check.id)[-1]
+
+
+def test_an_alert_is_posted_signed_and_recorded(mail, check):
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    ((url, headers, body),) = mail.posted
+    shown = last(mail, check)
+    assert url == check.webhook_url
+    assert headers["webhook-id"] == shown["id"]
+    assert headers["webhook-timestamp"] == str(mail.clock())
+    assert headers["webhook-signature"].startswith("v1,")
+    assert headers["User-Agent"].startswith("cardbeat/")
+    assert body.startswith(b'{"type":"check.test"')
+    assert (shown["state"], shown["attempts"], shown["last_status"]) == ("delivered", 1, 204)
+    assert shown["last_error"] is shown["next_attempt_at"] is None
+
+
+def test_a_receiver_of_another_form_gets_it_signed(mail):
+    check = mail.heart.create(webhook_url=f"https://chat.example/hooks/{'a1' * 13}")
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    ((_, headers, body),) = mail.posted
+    assert "attachments" in json.loads(body)
+    with mail.database.read() as connection:
+        (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
+    assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)
+
+
+def test_what_was_stored_before_the_start_is_delivered(mail, check):
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.delivery.start()
+    mail.settled(2)
+    assert mail.states(check) == ["delivered", "delivered"]
+
+
+def test_an_alert_is_retried_on_schedule_with_the_same_id_then_failed(mail, check):
+    mail.outcomes = [FAILED] * 10
+    mail.delivery.start()
+    mail.record(check)
+    for attempts, seconds in enumerate(SCHEDULE_SECONDS, 1):
+        mail.settled(attempts)
+        shown = last(mail, check)
+        assert (shown["state"], shown["attempts"], shown["last_status"]) == ("pending", attempts, 500)
+        assert shown["last_error"] == FAILED.error
+        assert mail.in_text(seconds) <= shown["next_attempt_at"] <= mail.in_text(math.ceil(1.2 * seconds))
+        mail.pass_time(1.2 * seconds)
+    mail.settled(10)
+    shown = last(mail, check)
+    assert (shown["state"], shown["attempts"], shown["next_attempt_at"]) == ("failed", 10, None)
+    assert mail.ids == [shown["id"]] * 10
+    assert mail.delivery.totals() == {"delivered": 0, "retried": 9, "failed": 1}
+
+
+def test_nothing_is_retried_before_its_time(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.pass_time(4.9)
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert mail.states(check) == ["pending"]
+
+
+def test_gone_fails_at_once(mail, check):
+    mail.outcomes = [Outcome(410, "The receiver answered 410.")]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    assert mail.states(check) == ["failed"]
+
+
+def test_a_checks_alerts_go_out_in_order_past_failures(mail, check):
+    mail.outcomes = [FAILED, DELIVERED, Outcome(410, "gone"), DELIVERED]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    mail.settled(1)
+    assert mail.states(check) == ["pending"] * 3
+    mail.pass_time(6)
+    mail.settled(4)
+    assert mail.states(check) == ["delivered", "failed", "delivered"]
+    ids = [alert["id"] for alert in reversed(mail.alerts.newest(check.id))]
+    assert mail.ids == [ids[0], *ids]
+
+
+def test_an_alert_that_waits_holds_back_no_other_check(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    other = mail.heart.create()
+    mail.record(other)
+    mail.settled(2)
+    assert mail.states(other) == ["delivered"]
+
+
+def test_a_corrected_url_receives_what_is_pending(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    set_url(mail, check, "https://other.example/y")
+    mail.pass_time(6)
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [check.webhook_url, "https://other.example/y"]
+
+
+def test_another_url_gets_what_waits_at_once_and_the_attempts_made_still_count(mail, check):
+    mail.outcomes = [Outcome(503, "busy", "86400"), FAILED]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    check = patch_url(mail, check, "https://other.example/y")
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://other.example/y"]
+    assert last(mail, check)["attempts"] == 2
+    # What the first failure had planned is void, what the second has counts.
+    mail.pass_time(29)
+    mail.record(mail.heart.create())
+    mail.settled(3)
+    mail.pass_time(7)
+    mail.settled(5)
+    assert mail.states(check) == ["delivered", "delivered"]
+    mail.pass_time(24 * 3600)
+    mail.record(check)
+    mail.settled(6)
+    assert len(mail.posted) == 6
+
+
+def test_another_url_is_not_forgotten_while_the_old_one_is_being_tried(mail, check):
+    mail.outcomes = [FAILED]
+    mail.held.set()
+    mail.delivery.start()
+    mail.record(check)
+    wait_until(lambda: mail.posted)
+    patch_url(mail, check, "https://other.example/y")
+    wait_until(lambda: not mail.delivery._moved)
+    mail.held.clear()
+    mail.settled(2)
+    assert mail.posted[1][0] == "https://other.example/y"
+
+
+def test_another_url_counts_after_a_restart_too(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.delivery.stop(10)
+    patch_url(mail, check, "https://other.example/y")
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.settled(1)
+    assert mail.states(check) == ["delivered"]
+
+
+@pytest.mark.parametrize("changes", [{"name": "b"}, {"webhook_url": None}])
+def test_a_change_that_gives_no_other_url_hurries_nothing(mail, check, changes):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
+    checks.update(check, mail.heart.settings(check, **changes))
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert mail.states(check) == ["pending"]
+
+
+def test_a_removed_url_fails_what_is_pending(mail, check):
+    mail.record(check)
+    set_url(mail, check, None)
+    mail.delivery.start()
+    mail.settled(1)
+    assert last(mail, check)["state"] == "failed"
+    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
+    assert mail.posted == []
+
+
+def test_a_url_removed_while_an_alert_waits_fails_it_at_its_next_attempt(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    set_url(mail, check, None)
+    mail.pass_time(6)
+    mail.settled(2)
+    assert last(mail, check)["state"] == "failed"
+    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
+    assert len(mail.posted) == 1
+
+
+def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    mail.heart.checks.delete(mail.heart.key.id, check.id)
+    mail.pass_time(6)
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    assert len(mail.posted) == 2
+
+
+def test_a_post_that_breaks_is_a_failed_attempt(mail, check, caplog):
+    mail.outcomes = [ValueError("never seen")]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    assert last(mail, check)["last_error"] == "The alert could not be sent; the server's log says why."
+    assert "never seen" in caplog.text
+
+
+def test_a_restart_resumes_where_it_was(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.delivery.stop(10)
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.pass_time(6)
+    mail.settled(1)
+    assert last(mail, check)["attempts"] == 2
+    assert len(set(mail.ids)) == 1
+
+
+def test_a_day_that_a_receiver_asked_for_outlasts_a_quick_restart(mail, check, clock):
+    clock.advance(0.5)
+    mail.outcomes = [Outcome(503, "busy", "86400")]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.delivery.stop(10)
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.record(mail.heart.create())
+    mail.settled(1)
+    assert last(mail, check)["attempts"] == 1
+    mail.pass_time(24 * 3600 + 1)
+    mail.settled(2)
+    assert mail.states(check) == ["delivered"]
+
+
+def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, lock_tries):
+    mail.delivery.start()
+    wait_until(lambda: lock_tries)
+    standby = mail.another()
+    standby.start()
+    wait_until(lambda: len(lock_tries) > 1)
+    assert lock_tries[:2] == [True, False]
+    mail.record(check)
+    mail.settled(1)
+    mail.delivery.stop(10)
+    mail.delivery = standby
+    mail.record(check)
+    mail.settled(1)
+    assert len(mail.posted) == 2
+
+
+def test_an_alert_stored_by_another_process_is_seen(mail, check):
+    mail.delivery.start()
+    mail.database.write(lambda connection: mail.alerts.record_test(connection, check, 1))
+    # As the poll does: time passes, but nobody wakes it.
+    mail.elapsed.advance(2)
+    mail.settled(1)
+
+
+def test_what_still_runs_after_a_stop_keeps_the_lock(mail, check, lock_tries):
+    mail.held.set()
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    wait_until(lambda: mail.posted)
+    mail.delivery.stop(0)
+    assert mail.states(check) == ["pending", "pending"]
+    # Its post may still arrive, so nobody else may send it yet.
+    standby = mail.another()
+    standby.start()
+    wait_until(lambda: len(lock_tries) > 1)
+    standby.stop(0)
+    assert not any(lock_tries[1:])
+    assert len(mail.posted) == 1
+
+
+def test_a_stop_records_what_ends_in_time(mail, check):
+    mail.held.set()
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    wait_until(lambda: mail.posted)
+    end_while_stopping(mail)
+    assert mail.states(check) == ["delivered", "pending"]
+
+
+def test_a_stop_begins_no_post_in_the_place_of_one_that_ends(mail):
+    for check in [mail.heart.create() for _ in range(5)]:
+        mail.record(check)
+    mail.held.set()
+    mail.delivery.start()
+    wait_until(lambda: len(mail.posted) == 3)
+    end_while_stopping(mail)
+    assert len(mail.posted) == 3
+
+
+def test_a_clock_set_back_an_hour_delays_nothing(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.clock.advance(-3600)
+    mail.elapsed.advance(6)
+    mail.delivery.wake()
+    mail.settled(2)
+    mail.record(check)
+    mail.settled(3)
+
+
+def test_after_a_clock_was_set_far_back_the_next_start_does_not_wait(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.delivery.stop(10)
+    mail.clock.advance(-30 * 24 * 3600)
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.settled(1)
+
+
+def test_results_that_cannot_be_written_are_kept_and_nothing_is_sent_twice(mail, check, monkeypatch):
+    full = Unavailable("database_unavailable", "The disk is full.")
+    store = mail.alerts.store
+    tries = []
+
+    def failing_store(attempts):
+        tries.append(attempts)
+        raise full
+
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts, "store", failing_store)
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    other = mail.heart.create()
+    mail.record(other)
+    wait_until(lambda: len(tries) > 2 and len(mail.posted) == 2)
+    monkeypatch.setattr(mail.alerts, "store", store)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered", "delivered"]
+    assert len(mail.posted) == 3
+
+
+def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, check, monkeypatch):
+    tries = []
+
+    def failing_store(attempts):
+        tries.append(attempts)
+        raise Unavailable("database_unavailable", "The disk is full.")
+
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts, "store", failing_store)
+    mail.delivery.start()
+    mail.record(check)
+    wait_until(lambda: tries)
+    mail.record(mail.heart.create())
+    wait_until(lambda: len(mail.posted) == 2)
+
+
+@pytest.mark.parametrize("name", ["letter", "pending_after"])
+@pytest.mark.parametrize("error", [Unavailable("x", "It can't be read."), sqlite3.ProgrammingError("broken")])
+def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, name, error):
+    read = getattr(mail.alerts, name)
+    errors = [error]
+
+    def failing_read(seq):
+        if errors:
+            raise errors.pop()
+        return read(seq)
+
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
+    monkeypatch.setattr(mail.alerts, name, failing_read)
+    mail.delivery.start()
+    mail.record(check)
+    wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
+    assert (mail.states(check), last(mail, check)["attempts"]) == (["delivered"], 1)
+
+
+def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, caplog):
+    def no_thread(work):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(couriers, "_start_small", no_thread)
+    mail.delivery.start()
+    mail.record(check)
+    wait_until(lambda: "no more threads" in caplog.text)
+    monkeypatch.undo()
+    wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
+
+
+@pytest.mark.parametrize(
+    ("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (resource.RLIM_INFINITY, COURIERS)]
+)
+def test_posts_use_a_quarter_of_few_descriptors(monkeypatch, descriptors, couriers):
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    assert delivery._courier_limit() == couriers
+
+
+def end_while_stopping(mail):
+    """Let the posts that are held end once a stop has begun; it waits for them."""
+    stop = threading.Thread(target=mail.delivery.stop, args=(10,))
+    stop.start()
+    wait_until(lambda: mail.delivery._couriers._stopping)
+    mail.held.clear()
+    stop.join()
+
+
+def patch_url(mail, check, webhook_url):
+    checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
+    return checks.update(check, mail.heart.settings(check, webhook_url=webhook_url))
+
+
+def set_url(mail, check, webhook_url):
+    mail.database.write(
+        lambda connection: connection.execute("UPDATE checks SET webhook_url = ? WHERE id = ?", (webhook_url, check.id))
+    )

@@ -1,0 +1,139 @@
+"""Keys kept in memory: never for longer than they are good."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from sqlite3 import Connection
+from types import SimpleNamespace
+
+import pytest
+
+from cardbeat import cli
+from cardbeat.config import FREE, UNLIMITED
+from cardbeat.database import Database
+from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from tests.support import FakeClock
+
+TIERS = {"free": FREE, "unlimited": UNLIMITED}
+
+
+@pytest.fixture(autouse=True)
+def monotonic(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
+    """The clock by which keys are kept; only waiting moves it."""
+    monotonic = FakeClock(0)
+    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=monotonic, sleep=monotonic.advance))
+    return monotonic
+
+
+@pytest.fixture
+def keys(database: Database, clock: FakeClock) -> Keys:
+    return Keys(database, clock, TIERS)
+
+
+def test_a_key_revoked_while_it_is_read_is_not_kept(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued, read = keys.issue(), database.read
+
+    @contextlib.contextmanager
+    def read_before_the_revocation() -> Iterator[Connection]:
+        with read() as connection:
+            yield connection
+        keys.revoke(issued.key.id)
+
+    keys.renew()
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "read", read_before_the_revocation)
+        assert keys.find(issued.value)
+    assert keys.find(issued.value) is None
+
+
+def test_the_cache_is_looked_at_anew_in_time_by_one_and_for_all_keys(keys: Keys, monotonic: FakeClock) -> None:
+    asked_often, asked_once = keys.issue().value, keys.issue().value
+    renewals = []
+
+    def ask(value: str = asked_often, count: int = 3) -> list[bool]:
+        return [keys.find_cached(hash_of(value), lambda: renewals.append(1)) is not None for _ in range(count)]
+
+    assert ask() == [False] * 3
+    assert keys.find(asked_often)
+    assert keys.find(asked_once)
+    assert ask() == [True] * 3
+    for round_ in range(1, 4):
+        monotonic.advance(CACHE_SECONDS * 0.6)
+        assert ask() == [True] * 3
+        assert len(renewals) == round_
+        keys.renew()
+    assert ask(asked_once) == [True] * 3
+    monotonic.advance(CACHE_SECONDS)
+    assert ask() == [False] * 3
+
+
+def test_a_change_elsewhere_empties_the_cache_when_it_is_renewed(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
+    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    assert elsewhere.find(issued.value)
+    keys.set_tier(issued.key.id, "unlimited")
+    elsewhere.renew()
+    assert elsewhere.find_cached(hash_of(issued.value), lambda: None) is None
+    assert elsewhere.find(issued.value).limits == UNLIMITED
+
+
+def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    issued, read = keys.issue(), database.read
+    assert keys.find(issued.value)
+
+    @contextlib.contextmanager
+    def read_before_the_revocation() -> Iterator[Connection]:
+        with read() as connection:
+            yield connection
+        keys.revoke(issued.key.id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "read", read_before_the_revocation)
+        keys.renew()
+    assert keys.find_cached(hash_of(issued.value), lambda: None) is None
+    assert keys.find(issued.value) is None
+
+
+def test_another_tier_counts_at_once(keys: Keys) -> None:
+    issued = keys.issue()
+    assert keys.find(issued.value).limits == FREE
+    keys.set_tier(issued.key.id, "unlimited")
+    assert keys.find(issued.value).limits == UNLIMITED
+
+
+@pytest.mark.parametrize("change", [Keys.rotate, lambda keys, key: keys.revoke(key.id)])
+def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
+    keys: Keys, database: Database, clock: FakeClock, change: Callable[[Keys, Key], object]
+) -> None:
+    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    assert elsewhere.find(issued.value)
+    change(keys, issued.key)
+    assert elsewhere.find_cached(hash_of(issued.value), lambda: None) is None
+    assert elsewhere.find(issued.value) is None
+
+
+def test_only_so_many_keys_are_kept(
+    keys: Keys, database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cardbeat.keys.store._MAX_CACHED", 2)
+    issued = [keys.issue() for _ in range(3)]
+    assert all(keys.find(each.value) for each in issued)
+    another_process = Keys(database, clock, TIERS)
+    assert all(another_process.revoke(each.key.id) for each in issued)
+    assert sum(keys.find(each.value) is not None for each in issued) <= 2
+
+
+@pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
+def test_when_the_command_returns_a_running_server_has_seen_its_change(
+    keys: Keys, tmp_path: Path, change: list[str]
+) -> None:
+    issued = keys.issue()
+    before = keys.find(issued.value)
+    action, *name = change
+    assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0
+    assert keys.find(issued.value) != before

@@ -1,0 +1,43 @@
+"""The index of the fonts, and that the files are those of the record."""
+
+import hashlib
+import json
+from importlib import resources
+
+from cardbeat.typeset.catalogue import read_catalogue
+
+FOLDER = resources.files("cardbeat") / "fonts"
+SUBSETS = {subset.name: subset for subset in read_catalogue()}
+
+
+def test_every_file_is_the_one_in_the_record() -> None:
+    made = json.loads((FOLDER / "sources.json").read_text())["made"]
+    assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in made} == made
+    assert {file.name for file in FOLDER.iterdir() if file.name.endswith(".woff2")} <= set(made)
+
+
+def test_every_package_brings_its_licence() -> None:
+    for source in json.loads((FOLDER / "sources.json").read_text())["sources"]:
+        assert "license" in (FOLDER / source["licence"]).read_text("utf-8").lower(), source["package"]
+
+
+def test_every_subset_has_a_file_in_each_weight() -> None:
+    names = {file.name for file in FOLDER.iterdir()}
+    for subset in SUBSETS.values():
+        assert {subset.file(weight) for weight in subset.weights} <= names
+        assert len({subset.file(weight) for weight in subset.weights}) == len(subset.weights)
+
+
+def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
+    hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
+    assert (hebrew.file(500), hebrew.file(600)) == ("sans-hebrew-400.woff2", "sans-hebrew-700.woff2")
+    assert lisu.file(800) == "sans-lisu-400.woff2"
+
+
+def test_a_subset_covers_the_ranges_of_the_index() -> None:
+    hebrew = SUBSETS["sans-hebrew"]
+    assert hebrew.covers("א")
+    assert hebrew.covers("ת")
+    assert not hebrew.covers("\u05eb")
+    assert not hebrew.covers("\u0627")
+    assert not hebrew.covers("\U0010ffff")

@@ -1,0 +1,45 @@
+"""Opened fonts: bounded, and the same face for all who hold it."""
+
+import pytest
+
+from cardbeat.typeset.faces import Faces
+from cardbeat.typeset.fonts import Fonts
+
+BYTES = 100_000
+
+
+@pytest.fixture
+def faces() -> Faces:
+    return Faces(BYTES)
+
+
+def files() -> list[str]:
+    return [f"inter-latin-{weight}.woff2" for weight in (400, 500, 600, 700, 800)]
+
+
+def test_opened_faces_are_bounded(faces: Faces) -> None:
+    for file in files():
+        for size in (20, 30, 40, 50, 60):
+            faces.font(file, size, raqm=False)
+            assert 0 < faces.bytes <= BYTES
+
+
+def test_a_face_that_a_text_holds_is_not_opened_again(faces: Faces) -> None:
+    held = [faces.font(file, 30, raqm=False) for file in files() * 2]
+    assert len(set(map(id, held))) == len(files())
+
+
+@pytest.mark.parametrize(("grapheme", "anchored"), [("ب", True), ("a", False), ("漢", False)])
+def test_only_letters_that_carry_marks_have_anchors_and_only_without_raqm(grapheme: str, anchored: bool) -> None:
+    fonts = Fonts(shaping=False)
+    ((subset, _),) = fonts.fallback.choose([grapheme], "ja")[0].pieces
+    face = fonts.faces.face(subset, 400, 30)
+    assert not face.raqm
+    assert bool(face.anchors.marks) is anchored
+
+
+def test_a_small_letter_is_smaller_and_raised() -> None:
+    fonts = Fonts()
+    ((subset, _),) = fonts.fallback.choose(["⁵"], "ja")[0].pieces
+    face = fonts.faces.face(subset, 400, 100)
+    assert (face.font.size, face.rise_px) == (60, 40)

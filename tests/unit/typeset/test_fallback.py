@@ -1,0 +1,119 @@
+"""Which font draws what."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from threading import Barrier
+
+import pytest
+
+from cardbeat.typeset import fallback
+from cardbeat.typeset.catalogue import FontSubset
+from cardbeat.typeset.clusters import clusters
+from cardbeat.typeset.fallback import FontChoice
+from cardbeat.typeset.fonts import Fonts
+
+
+@pytest.fixture(scope="module")
+def fonts() -> Fonts:
+    return Fonts()
+
+
+def subsets(fonts: Fonts, graphemes: list[str], language: str = "zh-Hans") -> list[str]:
+    return [
+        subset.name if (subset := subset_of(choice)) else "" for choice in fonts.fallback.choose(graphemes, language)
+    ]
+
+
+def subset_of(choice: FontChoice) -> FontSubset | None:
+    return choice.pieces[0].subset if choice.pieces else None
+
+
+def text_of(choice: FontChoice) -> str:
+    return "".join(piece.text for piece in choice.pieces)
+
+
+def is_emoji(choice: FontChoice) -> bool:
+    return bool(choice.pieces) and choice.pieces[0].subset.emoji
+
+
+@pytest.mark.parametrize(("language", "region"), [("ja", "j"), ("ko", "k"), ("zh-Hans", "s"), ("zh-Hant", "t")])
+def test_each_region_draws_its_own_shape(fonts: Fonts, language: str, region: str) -> None:
+    for character in "直骨角次海":
+        chosen = subset_of(fonts.fallback.choose([character], language)[0])
+        assert chosen
+        assert region in chosen.regions
+
+
+def test_a_character_that_one_region_lacks_is_borrowed(fonts: Fonts) -> None:
+    assert subset_of(fonts.fallback.choose(["们"], "ko")[0])
+
+
+def test_punctuation_goes_with_the_script_beside_it(fonts: Fonts) -> None:
+    assert subsets(fonts, ["a", "“", "b"])[1].startswith("inter")
+    assert subsets(fonts, ["中", "“", "文"])[1].startswith("han")
+    assert subsets(fonts, ["ا", " ", "ب"])[1] == subsets(fonts, ["ا"])[0]
+    assert fonts.fallback.choose(["₂", ",", "a"], "ja")[1].pieces == fonts.fallback.choose([","], "ja")[0].pieces
+
+
+def test_an_emoji_family_is_one_glyph(fonts: Fonts) -> None:
+    for emoji in ("👩‍👩‍👧‍👦", "👍🏽", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "❤️", "☕"):
+        chosen = fonts.fallback.choose([emoji], "ja")[0]
+        assert is_emoji(chosen)
+        assert len(text_of(chosen)) == 1
+
+
+def test_an_emoji_in_text_style_is_text(fonts: Fonts) -> None:
+    assert not is_emoji(fonts.fallback.choose(["☕\ufe0e"], "ja")[0])
+    assert not any(is_emoji(choice) for choice in fonts.fallback.choose(["1", "#", "©"], "ja"))
+
+
+def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
+    assert len(text_of(fonts.fallback.choose(["🐢\u200d🚀"], "ja")[0])) == 2
+
+
+@pytest.mark.parametrize(
+    ("sequence", "parts"),
+    [
+        ("🐦‍🔥", "🐦🔥"),
+        ("🙂‍↕️", "🙂 ↕️"),
+        ("🏃🏽‍➡️", "🏃🏽 ➡️"),
+        ("🧑‍🧑‍🧒", "🧑🧑🧒"),
+        ("👨‍👩‍👦‍👶", "👨‍👩‍👦👶"),
+        ("🇽🇽", "🇽 🇽"),
+        ("👩‍\U0001fae9", "👩"),
+        ("😀\ufe0e", "😀"),  # no font has it as text
+        ("a\ufe0f", "a"),
+        ("🐢\u20e0", "🐢"),
+        ("🐢\u200d→", "🐢→"),
+    ],
+)
+def test_an_emoji_sequence_without_a_picture_draws_each_part(fonts: Fonts, sequence: str, parts: str) -> None:
+    each = [choice for choice in fonts.fallback.choose(clusters(parts), "ja") if text_of(choice) != " "]
+    (chosen,) = fonts.fallback.choose([sequence], "ja")
+    assert chosen.pieces == tuple(piece for choice in each for piece in choice.pieces)
+    assert all(piece.subset.covers(character) for piece in chosen.pieces for character in piece.text)
+
+
+def test_what_no_font_has_is_drawn_as_nothing(fonts: Fonts) -> None:
+    graphemes = ["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"]
+    assert [text_of(choice) for choice in fonts.fallback.choose(graphemes, "ja")] == ["", "a", "", "", ""]
+
+
+def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: Fonts) -> None:
+    line, above, below = (fonts.fallback.choose([character], "ja")[0].pieces[0] for character in "5⁵₅")
+    assert above.text == below.text == line.text
+    assert above.subset.rise_em > 0 > below.subset.rise_em
+    assert subset_of(fonts.fallback.choose(["₂"], "ja")[0]) is subset_of(fonts.fallback.choose(["₃"], "ja")[0])
+
+
+def test_threads_that_meet_a_small_letter_at_once_draw_it_in_one_subset(monkeypatch: pytest.MonkeyPatch) -> None:
+    fonts, both = Fonts(), Barrier(2)
+
+    def replace_together(subset: FontSubset, **changes: float) -> FontSubset:
+        both.wait(timeout=10)
+        return replace(subset, **changes)
+
+    monkeypatch.setattr(fallback, "replace", replace_together)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(lambda grapheme: fonts.fallback.choose([grapheme], "ja"), "₂₃")
+    assert subset_of(one[0]) is subset_of(other[0])

@@ -1,0 +1,219 @@
+"""Text set into a box."""
+
+import random
+import unicodedata
+from collections.abc import Iterator
+
+import pytest
+from PIL import Image, features
+
+from cardbeat.resources import read_text
+from cardbeat.typeset.clusters import EMOJI_STYLE, clusters
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.text import Block, fit
+
+SCRIPTS = {
+    "latin": "The quick brown fox", "vietnamese": "Tiếng Việt đẹp", "greek": "Ελληνικά Ἀρχή", "cyrillic": "Русский Ғҙҡ",
+    "arabic": "مرحبا بالعالم", "persian": "زبان گچ‌پژ", "urdu": "اردو ٹیکنالوجی ہیں", "hebrew": "שלום עולם",
+    "devanagari": "हिन्दी क्षत्रिय", "bengali": "বাংলা ক্ষমা", "tamil": "தமிழ் மொழி", "telugu": "తెలుగు స్త్రీ",
+    "kannada": "ಕನ್ನಡ ಕ್ಷೇತ್ರ", "malayalam": "മലയാളം", "gujarati": "ગુજરાતી", "gurmukhi": "ਪੰਜਾਬੀ", "sinhala": "සිංහල ශ්‍රී",
+    "oriya": "ଓଡ଼ିଆ", "thai": "ภาษาไทยที่นี่", "lao": "ພາສາລາວ", "khmer": "ភាសាខ្មែរ", "myanmar": "မြန်မာဘာသာ",
+    "georgian": "ქართული", "armenian": "Հայերեն", "ethiopic": "አማርኛ", "simplified": "简体中文标题",
+    "traditional": "繁體中文標題", "japanese": "日本語のタイトル", "korean": "한국어 제목 뷁", "tibetan": "བོད་སྐད",
+    "thaana": "ދިވެހި", "syriac": "ܣܘܪܝܝܐ", "tifinagh": "ⵜⴰⵎⴰⵣⵉⵖⵜ", "cherokee": "ᏣᎳᎩ",
+    "syllabics": "ᐃᓄᒃᑎᑐᑦ", "nko": "ߒߞߏ", "yi": "ꆈꌠꉙ",
+    "mongolian": "ᠮᠣᠩᠭᠣᠯ", "symbols": "→⇒↗∑∫√∞≠≈∀∈✓★☆♠⌘①♞", "currency": "$€£¥₹₽₺₴₿₩₪₫", "letters": "𝔸𝕓𝒳ℝ",
+    "marks": "x̂ q̃ ẍ",
+}  # fmt: skip
+ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
+BOX = {"width_px": 700, "max_lines": 2, "size_px": 60, "min_size_px": 28}
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def fonts(request: pytest.FixtureRequest) -> Fonts:
+    return Fonts(shaping=request.param)
+
+
+def drawn(block: Block, margin: int = 200) -> Image.Image:
+    """All the block's ink, text and emoji, as coverage, with a margin around the block."""
+    size = block.width_px + 1 + 2 * margin, block.height_px + 2 * margin
+    mask, layer = Image.new("L", size), Image.new("RGBA", size)
+    for number, line in enumerate(block.lines):
+        baseline = margin + block.first_baseline_px + number * block.line_height_px
+        if line.ink:
+            mask.paste(line.ink, (margin + line.ink_x, baseline + line.ink_y))
+        line.draw_emoji(layer, margin, baseline)
+    mask.paste(255, (0, 0), layer.getchannel("A"))
+    return mask
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_script_draws_within_its_block(fonts: Fonts, script: str) -> None:
+    block = fit(fonts, SCRIPTS[script], **BOX, weight=700)
+    box = drawn(block).getbbox()
+    assert block.missing == 0
+    assert box
+    assert box[0] >= 199
+    assert box[1] >= 199
+    assert box[2] <= 201 + block.width_px + 1
+    assert box[3] <= 201 + block.height_px
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_every_grapheme_leaves_ink(fonts: Fonts, script: str) -> None:
+    for grapheme in clusters(SCRIPTS[script].replace(" ", "")):
+        assert drawn(fit(fonts, grapheme, **BOX)).getbbox(), grapheme
+
+
+def test_a_short_text_keeps_its_size(fonts: Fonts) -> None:
+    block = fit(fonts, "Short", **BOX)
+    assert (block.size_px, len(block.lines), block.cut) == (60, 1, False)
+
+
+def test_a_longer_text_shrinks_before_it_is_cut(fonts: Fonts) -> None:
+    block = fit(fonts, "A somewhat longer title that has to shrink to fit into its two lines", **BOX)
+    assert 28 <= block.size_px < 60
+    assert not block.cut
+
+
+def test_lines_are_balanced(fonts: Fonts) -> None:
+    first, second = fit(fonts, "one two three four five six seven eight nine", **BOX, weight=700).lines
+    assert abs(first.width_px - second.width_px) < 160
+
+
+def test_what_never_fits_is_cut_with_an_ellipsis(fonts: Fonts) -> None:
+    block = fit(fonts, "word " * 500, **BOX)
+    assert block.cut
+    assert block.lines[-1].text.endswith("…")
+
+
+def test_a_long_word_is_broken(fonts: Fonts) -> None:
+    block = fit(fonts, "https://example.org/" + "x" * 60, **BOX)
+    assert len(block.lines) == 2
+    assert block.width_px <= 700
+
+
+def test_a_paragraph_from_the_right_is_told_and_its_ellipsis_stands_left(fonts: Fonts) -> None:
+    block = fit(fonts, "שלום עולם " * 60, **BOX)
+    assert block.rtl
+    assert block.lines[-1].text.startswith("…")
+
+
+def test_arabic_is_as_wide_without_shaping_as_with_it() -> None:
+    if not features.check("raqm"):
+        pytest.skip("no Raqm here")
+    for word in ("السلام", "كتابها", "پنجگانه", "ٹیکنالوجی", "الإصدار"):
+        shaped, plain = (drawn(fit(Fonts(shaping=s), word, **BOX)).getbbox() for s in (True, False))
+        assert shaped
+        assert plain
+        assert max(abs(a - b) for a, b in zip(shaped, plain, strict=True)) <= 6, word
+
+
+def emoji_sequences() -> Iterator[str]:
+    """Each line of the file is a sequence, its codepoints in hexadecimal."""
+    for line in read_text("fonts/emoji.txt").split():
+        yield "".join(chr(int(part, 16)) for part in line.split("-"))
+
+
+def test_every_emoji_sequence_draws_in_colour(fonts: Fonts) -> None:
+    sequences = [sequence + EMOJI_STYLE if len(sequence) == 1 else sequence for sequence in emoji_sequences()]
+    assert len(sequences) > 3_500
+    for start in range(0, len(sequences), 200):
+        block = fit(fonts, " ".join(sequences[start : start + 3]), width_px=500, size_px=40, min_size_px=40)
+        layer = Image.new("RGBA", (600, 80))
+        block.lines[0].draw_emoji(layer, 20, 60)
+        assert block.missing == 0
+        assert layer.getbbox()
+
+
+def test_missing_characters_are_counted_and_leave_no_box(fonts: Fonts) -> None:
+    block = fit(fonts, "\U00012000\U00013000\ue123", **BOX)
+    assert block.missing == 3
+    assert drawn(block).getbbox() is None
+
+
+def test_missing_characters_are_counted_also_where_the_text_is_cut(fonts: Fonts) -> None:
+    assert fit(fonts, "a" * 3_000 + "\ue000" * 900, **BOX).missing == 900
+    assert fit(fonts, "\u200b" * 3_000 + "\ue000", **BOX).missing == 1
+
+
+@pytest.mark.parametrize(("text", "above", "below"), [("⁵", 0.85, -0.35), ("₅", 0.35, 0.2), ("²", 0.85, -0.35)])
+def test_a_small_letter_stands_above_or_below_its_line(fonts: Fonts, text: str, above: float, below: float) -> None:
+    (line,) = fit(fonts, text, width_px=1000, size_px=100, min_size_px=100).lines
+    assert line.ink
+    assert -line.ink_y <= 100 * above
+    assert line.ink_y + line.ink.height <= 100 * below
+
+
+def test_a_fraction_reads_from_the_left_also_in_hebrew(fonts: Fonts) -> None:
+    assert "1⁄3" in unicodedata.normalize("NFKC", fit(fonts, "שלום ⅓ עולם", **BOX).lines[0].text)
+
+
+def test_the_replacement_character_draws(fonts: Fonts) -> None:
+    assert drawn(fit(fonts, "\ufffd", **BOX)).getbbox()
+
+
+@pytest.mark.parametrize("text", ["", " ", "\u200b", "\u0301", "\u200e\u2060"])
+def test_text_without_ink_is_an_empty_block(fonts: Fonts, text: str) -> None:
+    assert drawn(fit(fonts, text, **BOX)).getbbox() is None
+
+
+@pytest.mark.parametrize("text", ["Designing", "Tomorrow", "javelin", "«Quoted»", "שלום", "מה"])
+def test_ink_begins_and_ends_where_the_line_does(fonts: Fonts, text: str) -> None:
+    (line,) = fit(fonts, text, width_px=1000, size_px=128, min_size_px=128, weight=700).lines
+    assert line.ink
+    assert line.ink.getbbox() == (0, 0, *line.ink.size)
+    assert (line.ink_x, line.ink.width) == (0, line.width_px)
+
+
+def hostile(random_: random.Random) -> str:
+    pools = (
+        lambda: chr(random_.randrange(0x110000)),
+        lambda: chr(random_.randrange(0x300, 0x370)) * random_.randrange(1, 30),
+        lambda: random_.choice("\u200d\u200c\u202e\u2066\u2069\u200f\ufe0f\u20e3\U000e0067\u00ad\ud800\ufdfa\ufdfd"),
+        lambda: chr(random_.randrange(0x590, 0x1100)),
+        lambda: random_.choice(["👩‍👩‍👧", "🇩🇪🇩", "👍🏽", "漢字。", "नमस्ते", "السلام", "שלום", "W" * 40, " ", "\n"]),
+        lambda: chr(random_.randrange(0x20, 0x7F)),
+    )
+    return "".join(random_.choice(pools)() for _ in range(random_.randrange(1, 120)))
+
+
+def test_no_hostile_text_leaves_its_box(fonts: Fonts) -> None:
+    random_ = random.Random(3)
+    for _ in range(60):
+        text = hostile(random_)
+        block = fit(fonts, text, width_px=500, height_px=200, max_lines=3, size_px=48, min_size_px=24)
+        assert block.width_px <= 500, ascii(text)
+        assert len(block.lines) <= 3, ascii(text)
+        if box := drawn(block).getbbox():
+            assert box[0] >= 199, ascii(text)
+            assert box[2] <= 701, ascii(text)
+            assert box[1] >= 199, ascii(text)
+            assert box[3] <= 201 + block.height_px, ascii(text)
+            assert block.height_px <= 200, ascii(text)
+
+
+def test_a_huge_text_is_cut_before_it_is_laid_out(fonts: Fonts) -> None:
+    for text in (
+        "x" * 100_000,
+        "e\u0301" * 50_000,
+        "\u0301" * 100_000,
+        "א " * 50_000,
+        "👩‍👩‍👧‍👦" * 10_000,
+        "\u202e" * 100_000,
+    ):
+        assert fit(fonts, text, **BOX).width_px <= 700
+
+
+def test_only_a_grapheme_that_reaches_too_far_loses_its_marks(fonts: Fonts) -> None:
+    title = {"width_px": 1000, "max_lines": 1, "size_px": 60, "min_size_px": 60}
+    plain, tall = "རྒྱུད་བསྒྲུབས་", "ཧྐྵྨླྺྲྻཾ"
+    alone, both, bare = (fit(fonts, text, **title).lines[0] for text in (plain, plain + tall, plain + tall[0]))
+    assert both.text.startswith(alone.text)
+    assert (both.text, both.width_px, both.descent_px) == (bare.text, bare.width_px, bare.descent_px)
+
+
+def test_lines_never_touch_each_other(fonts: Fonts) -> None:
+    block = fit(fonts, "ปู่ที่นี่ Ấ̃g བརྒྱུད ปู่ที่นี่ Ấ̃g བརྒྱུད", width_px=300, max_lines=3, size_px=60, min_size_px=40)
+    for above, below in zip(block.lines, block.lines[1:], strict=False):
+        assert above.descent_px + below.ascent_px <= block.line_height_px
