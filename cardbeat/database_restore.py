@@ -77,17 +77,25 @@ def _check_source(folder: Path, source: Path) -> None:
 
 @contextlib.contextmanager
 def _lock(path: Path, seconds: float) -> Iterator[None]:
-    """Hold a lock file of a data folder. Raises `StartupError` if another process does for all of these seconds."""
+    """Hold a lock file of a data folder.
+
+    Raises `StartupError` if another process holds it for all of these seconds, and where files have no locks.
+    """
     descriptor = open_lock_file(path)
-    give_up_at = time.monotonic() + seconds
     try:
-        while not try_lock(descriptor):
-            if time.monotonic() >= give_up_at:
-                raise StartupError(f"the data folder {path.parent} is in use; stop the server, then restore")
-            time.sleep(LOCK_POLL_SECONDS)
+        with start_up_errors(path):
+            _take(descriptor, path, seconds)
         yield
     finally:
         os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, seconds: float) -> None:
+    give_up_at = time.monotonic() + seconds
+    while not try_lock(descriptor):
+        if time.monotonic() >= give_up_at:
+            raise StartupError(f"the data folder {path.parent} is in use; stop the server, then restore")
+        time.sleep(LOCK_POLL_SECONDS)
 
 
 def _copied(source: Path, copy: Path) -> Path:

@@ -103,6 +103,16 @@ def test_a_folder_of_all_users_is_refused_even_when_it_is_ours(folder):
     assert mode(folder) == 0o1777
 
 
+def test_on_windows_modes_and_owners_say_nothing(folder, monkeypatch):
+    folder.chmod(0o777)
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert not ownership.others_may_write(folder)
+    assert ownership.command_to_get_in(folder, folder) == ""
+    assert ownership.foreign_file(folder, ["cardbeat.db"]) is None
+    ownership.keep_others_out(folder)
+    assert mode(folder) == 0o777
+
+
 def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):

@@ -199,6 +199,16 @@ def test_a_folder_in_use_is_refused(data, backup, lock, monkeypatch):
     assert unchanged(data)
 
 
+def test_a_file_system_without_locks_is_refused(data, backup, monkeypatch):
+    def refuse(_descriptor):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(database_restore, "try_lock", refuse)
+    with pytest.raises(StartupError, match=r"can't use .*delivery\.lock: No locks available"):
+        restore(data, backup, NOON)
+    assert unchanged(data)
+
+
 def test_a_reader_in_the_middle_is_refused(data, backup, monkeypatch):
     monkeypatch.setattr("cardbeat.database_file.BUSY_SECONDS", 0)
     reader = connect(data / "cardbeat.db", query_only=True)
