@@ -9,4 +9,4 @@ if sys.version_info < (3, 11):  # noqa: UP036 - an older one may well be what ru
 from cardbeat.cli import main
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

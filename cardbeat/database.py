@@ -29,6 +29,7 @@ from cardbeat.database_file import (
 )
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
+from cardbeat.ownership import keep_others_out
 from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
@@ -53,6 +54,7 @@ class Database:
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         check_writable(folder)
+        keep_others_out(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)

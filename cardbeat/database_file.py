@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from cardbeat import ownership
 from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
 from cardbeat.system import replace, sync_file, sync_folder
@@ -16,6 +17,8 @@ FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
 DELIVERY_LOCK = "delivery.lock"
 LOCKS = (WRITER_LOCK, DELIVERY_LOCK)
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
+"""What must be usable for whoever serves a data folder."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
@@ -90,7 +93,7 @@ def integrity_problems(folder: Path) -> list[str]:
     """What SQLite's full check finds wrong, nothing if the file is sound. Reads the whole file."""
     path = folder / FILE_NAME
     check(path)
-    with start_up_errors(path), _open_as_it_is(path) as connection:
+    with start_up_errors(path), open_read_only(path) as connection:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
 
@@ -100,7 +103,7 @@ def last_moment_stored(folder: Path) -> int:
     path = folder / FILE_NAME
     if not os.path.exists(path):
         return 0
-    with start_up_errors(path), _open_as_it_is(path) as connection:
+    with start_up_errors(path), open_read_only(path) as connection:
         (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
         return int(latest or 0)
 
@@ -139,8 +142,8 @@ def create_if_missing(path: Path) -> None:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
     partial = path.with_name(path.name + ".new")
     partial.unlink(missing_ok=True)
-    # SQLite gives the files beside it the same mode.
-    partial.touch(0o600)
+    # SQLite gives the files beside it the same mode and owner.
+    os.close(ownership.create_private(partial))
     with contextlib.closing(connect(partial)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -164,11 +167,11 @@ def check(path: Path) -> None:
             raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
         if path.stat().st_size == 0:
             raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
-        with _open_as_it_is(path) as connection:
+        with open_read_only(path) as connection:
             _check_content(connection, path)
 
 
-def _open_as_it_is(path: Path) -> contextlib.closing[sqlite3.Connection]:
+def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
     """For a file that may be damaged: any other connection would write the -wal into it when it is closed."""
     address = f"{path.absolute().as_uri()}?mode=ro"
     return contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS))
@@ -219,10 +222,13 @@ def check_writable(folder: Path) -> None:
     if found is None or not stat.S_ISDIR(found.st_mode):
         raise StartupError(f"can't write in the data folder {folder}: {place} is not a folder")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user")
-    for path in (folder / name for name in (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)):
+        how = ownership.command_to_get_in(folder, place)
+        raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user{how}")
+    ownership.refuse_shared(folder)
+    for path in (folder / name for name in FILES):
         if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-            raise StartupError(f"can't use {path}: it must be readable and writable for this user")
+            how = ownership.command_to_get_in(folder, path)
+            raise StartupError(f"can't use {path}: it must be readable and writable for this user{how}")
 
 
 def open_lock_file(path: Path) -> int:
@@ -231,7 +237,10 @@ def open_lock_file(path: Path) -> int:
     try:
         # Owner only, as is all in it: the folder holds webhook secrets and check ids.
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            return ownership.create_private(path)
+        except FileExistsError:
+            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         if os.path.lexists(path):
             raise StartupError(f"can't use {path}: {error.strerror}") from None

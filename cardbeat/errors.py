@@ -1,6 +1,7 @@
 """What can be refused, and what stops the program before it serves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 
 class Refusal(Exception):
@@ -56,7 +57,19 @@ class Unavailable(Refusal):
 
 
 class StartupError(Exception):
-    """The program can't run as asked: its one line goes to stderr and the exit status is 2."""
+    """The program can't run as asked: its one line goes to stderr and the exit status is 2.
+
+    The line says what is wrong and, behind "; ", what to do about it.
+    """
+
+
+@contextmanager
+def refusals_as_startup_errors() -> Iterator[None]:
+    """What a client would be refused for is said to the operator in the same words."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise StartupError(refusal.sentence) from None
 
 
 def _retry_after(seconds: float) -> dict[str, str]:

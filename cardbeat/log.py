@@ -7,11 +7,11 @@ from typing import Final
 
 QUEUED_RECORDS: Final = 1000
 """Past these, new ones are lost."""
-PATIENCE_SECONDS: Final = 0.25
+STALL_SECONDS: Final = 0.25
 """How long the first to log waits for a reader that does not read; nobody after it waits at all."""
 
 
-class PatientHandler(logging.Handler):
+class QueuedHandler(logging.Handler):
     """Hands records to another handler in a thread of its own, so that nobody waits long for stderr's reader.
 
     As long as that reads, a record is written when the call that logs it returns.
@@ -29,7 +29,7 @@ class PatientHandler(logging.Handler):
         if self._records.qsize() < QUEUED_RECORDS:
             written = threading.Event()
             self._records.put((record, written))
-            self._stalled = self._stalled or not written.wait(PATIENCE_SECONDS)
+            self._stalled = self._stalled or not written.wait(STALL_SECONDS)
 
     def finish(self, seconds: float) -> bool:
         """Whether what is left could be written in this time."""

@@ -158,3 +158,30 @@ def networks(text: str) -> list[Network]:
         return [ipaddress.ip_network(part.strip()) for part in text.split(",")]
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be an address or a network such as 10.0.0.0/8, not {text!r}") from None
+
+
+MILLION = 1_000_000
+
+HOST = Option("--host", "ADDRESS", host_name, "127.0.0.1", "127.0.0.1", "address to listen on")
+DATA = Option("--data", "DIR", file_path, Path("cardbeat-data"), "./cardbeat-data", "folder of all data")
+BASE_URL = Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "where clients reach the server")
+TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file that defines tiers")
+
+SERVE_OPTIONS = (
+    HOST,
+    Option("--port", "N", integer(0, 65535), 8080, "8080", "port to listen on"),
+    DATA,
+    BASE_URL,
+    Option("--sweep-seconds", "N", seconds(0.1, 3600), 60, "60", "from one sweep to the next"),
+    Option("--registration", "open|closed", one_of("open", "closed"), "open", "open", "who may register"),
+    Option("--register-per-minute", "N", integer(1, MILLION), 30, "30", "keys issued for each client address"),
+    TIERS,
+    Option("--store-mb", "N", integer(1, MILLION), 1024, "1024", "MiB of stored cards"),
+    Option(
+        "--allow-private-webhooks", "", yes_or_no, False, "off", "let webhooks reach private addresses", switch=True
+    ),
+    Option(
+        "--trusted-proxy", "NETWORK", networks, [], "none", "whose X-Forwarded-For counts; repeatable", repeatable=True
+    ),
+    Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
+)

@@ -50,7 +50,7 @@ class Service:
             undo.callback(self.database.close)
             base_url = config.base_url or server.url
             renders = RateLimit()
-            keys = Keys(self.database, clock, config.tiers)
+            self.keys = Keys(self.database, clock, config.tiers)
             alerts = Alerts(self.database, base_url)
             courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
             self.delivery = Delivery(alerts, courier, clock, config.data / DELIVERY_LOCK)
@@ -60,19 +60,19 @@ class Service:
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(keys, self.store, renderer, renders)
+            self.cards = CardRoutes(self.keys, self.store, renderer, renders)
             answers = Answers()
             server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
-                    keys,
+                    self.keys,
                     renders,
                     checks.count,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
                 self.cards,
-                CheckRoutes(checks, keys, alerts, base_url, config.allow_private_webhooks),
+                CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(
                     answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep

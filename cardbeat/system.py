@@ -20,6 +20,7 @@ if sys.platform == "win32":
     import msvcrt
 else:
     import fcntl
+    import pwd
     import resource
 
 IN_USE_SECONDS: Final = 0.5
@@ -117,6 +118,27 @@ def keep_files_private() -> None:
     """Let nobody but this user read the files made from now on. On Windows the folder's rights decide."""
     if sys.platform != "win32":
         os.umask(0o077)
+
+
+def current_user() -> int | None:
+    """The number of the user whose rights this program has, 0 for root; None on Windows, where users have none."""
+    if sys.platform != "win32":
+        return os.geteuid()
+    return None
+
+
+def user_name(number: int) -> str:
+    """The name of a user, or the number of one that has no name here."""
+    if sys.platform != "win32":
+        with contextlib.suppress(KeyError):
+            return pwd.getpwuid(number).pw_name
+    return str(number)
+
+
+def change_owner(descriptor: int, user: int, group: int) -> None:
+    """Give an open file another owner and group; on Windows nothing happens. Raises `OSError`."""
+    if sys.platform != "win32":
+        os.fchown(descriptor, user, group)
 
 
 def descriptor_limit(wanted: int) -> int:

@@ -21,7 +21,10 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="session")
 def python(tmp_path_factory) -> Path:
     """The interpreter of a fresh virtual environment that holds only Pillow."""
-    folder = tmp_path_factory.mktemp("venv")
+    return environment_with_pillow(tmp_path_factory.mktemp("venv"))
+
+
+def environment_with_pillow(folder: Path) -> Path:
     venv.create(folder, symlinks=True, with_pip=False)
     (packages,) = folder.glob("lib/python*/site-packages")
     here = Path(PIL.__file__).parent.parent

@@ -217,6 +217,13 @@ def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
         raise Invalid("invalid_parameter", sentence, field="after") from None
 
 
+def count_by_key(database: Database) -> dict[str, int]:
+    """How many checks each key has that has any, by the key's id."""
+    with database.read() as connection:
+        rows = connection.execute("SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id").fetchall()
+    return {row[0]: row[1] for row in rows}
+
+
 def other_version(check: Check) -> Refusal:
     sentence = f"The check has version {check.version}, which If-Match does not name; read it again and retry."
     return Refusal(412, "precondition_failed", sentence, field="If-Match")

@@ -189,6 +189,11 @@ class Keys:
         with self._database.read() as connection:
             return [self._key(row) for row in connection.execute("SELECT * FROM keys ORDER BY seq")]
 
+    def count_by_tier(self) -> dict[str, int]:
+        """How many keys are in each tier, also in one that is not defined any more."""
+        with self._database.read() as connection:
+            return count_by_tier(connection)
+
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
         with self._database.read() as connection:
@@ -230,6 +235,10 @@ class Keys:
             prefix=row["prefix"],
             created_at=row["created_at"],
         )
+
+
+def count_by_tier(connection: sqlite3.Connection) -> dict[str, int]:
+    return {row[0]: row[1] for row in connection.execute("SELECT tier, count(*) FROM keys GROUP BY tier")}
 
 
 def _new_value() -> str:

@@ -31,6 +31,14 @@ def load_tiers(path: Path) -> dict[str, Tier]:
     return {"unlimited": UNLIMITED, **own, "free": free}
 
 
+def tiers_from(path: Path | None) -> dict[str, Tier]:
+    """The tiers that are defined: the built-in ones, with those of the operator's file if there is one.
+
+    Raises `StartupError` as `load_tiers` does.
+    """
+    return {"free": FREE, "unlimited": UNLIMITED} if path is None else load_tiers(path)
+
+
 def tier_of(tiers: Mapping[str, Tier], name: str) -> Tier:
     """A key whose tier the operator has since taken away is held to `free`."""
     return tiers.get(name) or tiers["free"]

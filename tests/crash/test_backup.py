@@ -23,12 +23,13 @@ def test_a_backup_under_load_restores_to_a_working_service(start, python, pyz, t
     assert copied.returncode == 0, copied.stderr
     for client in clients:
         client.stop()
+    refused = run("restore", "copy.db")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "in use; stop the server" in refused.stderr
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(15) == 0
-    data = tmp_path / "cardbeat-data"
-    (tmp_path / "copy.db").rename(data / "cardbeat.db")
-    for end in ("-wal", "-shm"):
-        (data / f"cardbeat.db{end}").unlink(missing_ok=True)
+    restored = run("restore", "copy.db")
+    assert restored.returncode == 0, restored.stderr
     again = start()
     for client, (pings, version) in zip(clients, acknowledged, strict=True):
         stored = ask(again, "GET", client.path, key=key).json["check"]

@@ -145,7 +145,7 @@ def test_without_pillow_it_says_how_to_get_it(pyz, python, tmp_path):
 
 def test_keys_changed_on_the_command_line_count_at_once_while_serving(start, run):
     server = start("--data", "data")
-    value, _secret = run("keys", "create", "--email", "a@b", "--data", "data").stdout.split()
+    value = json.loads(run("keys", "create", "--email", "a@b", "--json", "--data", "data").stdout)["key"]
 
     def status():
         request = urllib.request.Request(f"{server.url}/key", headers={"Authorization": f"Bearer {value}"})
@@ -157,7 +157,8 @@ def test_keys_changed_on_the_command_line_count_at_once_while_serving(start, run
             return error.code, None
 
     assert status() == (200, "free")
-    key_id = run("keys", "list", "--data", "data").stdout.split()[0]
+    (key,) = json.loads(run("keys", "list", "--json", "--data", "data").stdout)
+    key_id = key["id"]
     assert run("keys", "tier", key_id, "unlimited", "--data", "data").returncode == 0
     assert status() == (200, "unlimited")
     assert run("keys", "revoke", key_id, "--data", "data").returncode == 0
@@ -167,7 +168,7 @@ def test_keys_changed_on_the_command_line_count_at_once_while_serving(start, run
 def test_doctor_reports_and_fails_only_on_problems(run, tmp_path):
     healthy = run("doctor", "--data", "data")
     assert healthy.returncode == 0, healthy.stdout
-    for thing in ("Python", "Pillow", "raqm", "font", "database", "GB free", "clock"):
+    for thing in ("python", "pillow", "raqm", "fonts", "database", "GB free", "clock"):
         assert thing in healthy.stdout
     spoil(tmp_path, b"no database " * 500)
     ill = run("doctor", "--data", "data")

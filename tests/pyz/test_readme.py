@@ -1,15 +1,23 @@
-"""Every command of the README, in its order, on the built artifact."""
+"""Every command of the README, in its order, on the built artifact and, where both can, on the installed package.
 
+What needs a real service manager or container engine is run with stand-ins for those programs.
+"""
+
+import itertools
+import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 
 import pytest
+import yaml
 from PIL import Image
 
-from cardbeat import cli
-from tests.artifact import ROOT, clean_environment, free_port
+from cardbeat import advice, cli
+from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from tests.artifact import ROOT, clean_environment, free_port, starter
 
 README = (ROOT / "README.md").read_text()
 
@@ -18,14 +26,25 @@ def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
 
 
+@pytest.fixture(params=["artifact", "installed"])
+def program(request):
+    """A Python, the file that it runs, and how the tour names the two together."""
+    if request.param == "artifact":
+        return request.getfixturevalue("python"), request.getfixturevalue("pyz"), "python cardbeat.pyz"
+    installed = request.getfixturevalue("installed")
+    return installed.with_name("python"), installed, "cardbeat"
+
+
 @pytest.fixture
-def tour(start, python, pyz, tmp_path):
+def tour(program, tmp_path):
     """Runs commands of the README in one shell after another, sharing variables, with free ports for its fixed ones."""
+    python, file, command = program
     server, receiver = free_port(), free_port()
-    shutil.copy(pyz, tmp_path / "cardbeat.pyz")
+    shutil.copy(file, tmp_path / "cardbeat.pyz")
     environment = {**clean_environment(), "PATH": f"{python.parent}:{os.environ['PATH']}"}
 
     def adapt(text):
+        text = text.replace("python cardbeat.pyz", command)
         return text.replace("8080", str(server)).replace("9000", str(receiver))
 
     def run(*commands):
@@ -39,10 +58,11 @@ def tour(start, python, pyz, tmp_path):
             check=True,
         ).stdout
 
-    command = next(block for block in blocks("sh") if "--sweep-seconds" in block).split()
-    assert command[:2] == ["python", "cardbeat.pyz"]
-    start(*command[2:], port=server)
-    return run
+    first = next(block for block in blocks("sh") if "--sweep-seconds" in block).split()
+    assert first[:2] == ["python", "cardbeat.pyz"]
+    with starter(python, file, tmp_path) as start:
+        start(*first[2:], port=server)
+        yield run
 
 
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
@@ -78,3 +98,119 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     tiers = load_tiers(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000
+
+
+STAND_IN = """#!/bin/sh
+echo "${0##*/} $*" >> "$CALLS"
+"""
+SUDO = """#!/bin/sh
+exec "$@"
+"""
+
+
+@pytest.fixture
+def host(python, pyz, tmp_path):
+    """Runs the README's commands for a host, with folders of the test for the host's; gives what they print."""
+    stand_ins = tmp_path / "bin"
+    stand_ins.mkdir()
+    for name in ("sudo", "systemctl", "journalctl", "docker"):
+        (stand_ins / name).write_text(SUDO if name == "sudo" else STAND_IN)
+        (stand_ins / name).chmod(0o755)
+    (tmp_path / "root").mkdir()
+    shutil.copy(pyz, tmp_path / "cardbeat.pyz")
+    path = f"{stand_ins}:{python.parent}:{os.environ['PATH']}"
+    environment = {**clean_environment(), "PATH": path, "CALLS": str(tmp_path / "calls")}
+
+    def run(commands):
+        commands = re.sub(r"/(opt|root|var/lib)/", rf"{tmp_path}/\1/", commands)
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", commands],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert ran.returncode == 0, f"{commands}\n{ran.stdout}{ran.stderr}"
+        return ran.stdout
+
+    return run
+
+
+def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
+    printed = [host(block) for block in blocks("bash")]
+    _installed, used, _upgraded, rolled_back, _container, moved = printed
+    assert "whsec_" in used
+    assert "you@example.com" in used
+    assert "sound" in used
+    assert "problem" not in used
+    for restored in (rolled_back, moved):
+        assert "keys 1, checks 0" in restored
+        assert "now start the server" in restored
+    assert (tmp_path / "opt" / "cardbeat" / "cardbeat.pyz").stat().st_mode & 0o777 == 0o644
+    calls = (tmp_path / "calls").read_text().splitlines()
+    assert "systemctl enable --now cardbeat" in calls
+    assert calls.index("systemctl stop cardbeat") < calls.index("systemctl start cardbeat")
+
+
+def test_the_two_units_are_ones_that_systemd_takes(python, tmp_path):
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("systemd-analyze is not here")
+    for name, unit in zip(("cardbeat.service", "cardbeat.socket"), blocks("ini"), strict=True):
+        (tmp_path / name).write_text(unit.replace("/usr/bin/python3", str(python)))
+    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*")))]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def options_from(monkeypatch, *pairs):
+    """The options that variables give, each of which must be known and valid."""
+    variables = dict(pair.split("=", 1) for pair in pairs)
+    assert variables
+    assert list(advice.unknown_variables(variables)) == []
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    return parse_values(Parser("", ""), SERVE_OPTIONS, [])
+
+
+def test_every_variable_is_one_of_the_program(monkeypatch):
+    (dockerfile,), (compose,) = blocks("dockerfile"), blocks("yaml")
+    (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
+    host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
+    (run,) = [line for line in host_commands if line.startswith("docker run")]
+    service = yaml.safe_load(compose)["services"]["cardbeat"]
+    words = shlex.split(run)
+    in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
+    in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
+    (in_unit,) = re.findall(r"^Environment=(.+)$", blocks("ini")[0], re.MULTILINE)
+    for where in (in_run, in_compose):
+        with monkeypatch.context() as patch:
+            options = options_from(patch, *in_image.split(), *where)
+            assert list(advice.unreachable_base_url(options["host"], options["base_url"])) == []
+            assert options["trusted_proxy"]
+    options_from(monkeypatch, *in_unit.split())
+    (subnet,) = yaml.safe_load(compose)["networks"]["default"]["ipam"]["config"]
+    assert service["environment"]["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
+
+
+def test_the_containers_health_check_tells_a_server_that_answers(start, python):
+    (text,) = re.findall(r"^HEALTHCHECK CMD (.+)$", blocks("dockerfile")[0], re.MULTILINE)
+    command = json.loads(text)
+    server = start()
+    assert command[0] == "python"
+    healthy = [python, *(word.replace("8080", str(server.port)) for word in command[1:])]
+    assert subprocess.run(healthy, check=False).returncode == 0
+    server.process.terminate()
+    server.process.wait()
+    assert subprocess.run(healthy, check=False, stderr=subprocess.DEVNULL).returncode == 1
+
+
+def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
+    (block,) = blocks("console")
+    commands = [shlex.split(line) for line in block.splitlines()]
+    assert commands == [
+        ["pipx", "install", f"./dist/{wheel.name}"],
+        ["uvx", "--from", f"./dist/{wheel.name}", "cardbeat"],
+    ]

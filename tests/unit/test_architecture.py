@@ -13,15 +13,17 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "patience", "output", "log", "system"},
-    {"later"},
+    {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
+    {"later", "ownership"},
     {"database_file", "web"},
-    {"database", "monitor"},
+    {"database", "database_restore", "monitor"},
     {"keys"},
     {"typeset"},
     {"cards", "heartbeat"},
-    {"health", "metrics", "openapi", "pages", "doctor"},
+    {"health", "metrics", "openapi", "pages"},
     {"service", "options"},
+    {"advice"},
+    {"commands"},
     {"cli"},
     {"__main__"},
 ]

@@ -1,6 +1,7 @@
 """Commands run as an operator runs them, with odd arguments and an odd place to print to."""
 
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -129,6 +130,127 @@ def test_a_tier_without_a_name_is_none(run, action):
     ran = run("keys", *action)
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "no tier ''" in ran.stderr
+
+
+def test_a_new_key_is_shown_with_what_each_part_of_it_is(run):
+    lines = run("keys", "create", "--email", "ops@example.com").stdout.splitlines()
+    shown = dict(line.split(maxsplit=1) for line in lines)
+    assert list(shown) == ["key:", "webhook_secret:", "id:", "scope:", "tier:", "created_at:", "email:"]
+    assert shown["key:"].startswith("sk_")
+    assert shown["webhook_secret:"].startswith("whsec_")
+
+
+def test_for_programs_a_new_key_and_the_list_are_json(run):
+    cards = json.loads(run("keys", "create", "--json").stdout)
+    assert cards.keys() == {"key", "id", "scope", "tier", "created_at"}
+    checks = json.loads(run("keys", "create", "--json", "--email", "zoë@example.com", "--tier", "unlimited").stdout)
+    assert checks.keys() == {"key", "webhook_secret", "id", "scope", "tier", "email", "created_at"}
+    first, second = json.loads(run("keys", "list", "--json").stdout)
+    assert first == {
+        "id": cards["id"],
+        "prefix": cards["key"][:8],
+        "scope": "cards",
+        "tier": "free",
+        "created_at": cards["created_at"],
+        "email": None,
+        "checks": 0,
+    }
+    assert (second["email"], second["tier"]) == ("zoë@example.com", "unlimited")
+
+
+def test_the_list_has_headings_over_its_columns(run, listed, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    headings, row = listed().splitlines()
+    assert headings.split() == ["ID", "KEY", "SCOPE", "TIER", "CREATED", "(UTC)", "CHECKS", "E-MAIL"]
+    for heading, value in (("KEY", "sk_"), ("SCOPE", "checks"), ("TIER", "free"), ("E-MAIL", "ops@example.com")):
+        assert row[headings.index(heading) :].startswith(value)
+
+
+def test_an_empty_list_is_its_headings(run, listed):
+    key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
+    run("keys", "revoke", key_id)
+    assert len(listed().splitlines()) == 1
+    assert json.loads(run("keys", "list", "--json").stdout) == []
+
+
+@pytest.mark.parametrize("action", [("revoke", "key_1"), ("tier", "key_1", "free")])
+def test_json_is_for_what_prints_something(run, action):
+    ran = run("keys", *action, "--json")
+    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: keys {action[0]} takes no --json (see --help)\n")
+
+
+@pytest.fixture
+def forgotten_tier(run, tmp_path):
+    """Makes a key in a tier that only a file defines, which no later command is given."""
+    (tmp_path / "tiers.toml").write_text("[plus]\nmax_checks = 5\n")
+    assert run("keys", "create", "--tier", "plus", "--tiers", "tiers.toml").returncode == 0
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_a_tier_that_is_not_defined_any_more_is_told_beside_the_list(run):
+    ran = run("keys", "list")
+    assert "plus" in ran.stdout
+    assert ran.stderr.startswith("cardbeat: 1 key is in tiers that are not defined (plus: 1)")
+    assert run("keys", "list", "--tiers", "tiers.toml").stderr == ""
+
+
+def findings(ran):
+    return {finding["name"]: finding for finding in json.loads(ran.stdout)["findings"]}
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
+    (tmp_path / "cardbeat-data").chmod(0o770)
+    environment = {"CARDBEAT_HOST": "::", "CARDBEAT_STORE_MD": "5"}
+    ran = run("doctor", "--json", environment=environment)
+    assert ran.returncode == 0
+    found = findings(ran)
+    for name in ("tiers", "base_url", "variables", "folder"):
+        assert (found[name]["ok"], found[name]["level"]) == (False, "warning")
+        assert found[name]["advice"]
+    assert "CARDBEAT_STORE_MB" in found["variables"]["advice"]
+    told = run("doctor", environment=environment).stdout.splitlines()
+    assert len([line for line in told if line.startswith("warning")]) == 4 + (not found["raqm"]["ok"])
+    (tmp_path / "cardbeat-data").chmod(0o700)
+    quiet = findings(run("doctor", "--json", "--base-url", "https://cards.example", "--tiers", "tiers.toml"))
+    assert quiet.keys() >= {"python", "pillow", "raqm", "fonts", "database", "disk", "clock"}
+    assert not quiet.keys() & {"tiers", "base_url", "variables", "folder"}
+
+
+def test_doctors_json_says_what_its_status_says(run, tmp_path):
+    healthy = json.loads(run("doctor", "--json").stdout)
+    assert healthy["ok"] is True
+    assert all(finding.keys() == {"name", "ok", "level", "found", "advice"} for finding in healthy["findings"])
+    (tmp_path / "cardbeat-data").mkdir(0o700)
+    (tmp_path / "cardbeat-data" / "cardbeat.db").write_bytes(b"")
+    ill = run("doctor", "--json")
+    assert ill.returncode == 1
+    assert json.loads(ill.stdout)["ok"] is False
+    database = findings(ill)["database"]
+    assert (database["ok"], database["level"]) == (False, "problem")
+    assert database["advice"] == "restore a backup or move it away"
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_the_start_tells_in_one_line_each_what_is_likely_a_mistake(tmp_path):
+    command = [sys.executable, "-c", STOPS_WHEN_IT_WOULD_SERVE, "--port", "0", "--host", "0.0.0.0"]
+    environment = {**clean_environment(), "PYTHONPATH": str(ROOT), "CARDBEAT_SWEEP_SECOND": "5"}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    warnings = [line.split(" WARNING ")[1] for line in ran.stderr.splitlines() if " WARNING " in line]
+    assert [warning.split("; ")[0] for warning in warnings] == [
+        "the variable CARDBEAT_SWEEP_SECOND is unknown and has no effect",
+        "ping URLs will hold the address 0.0.0.0, which nobody can use",
+        "1 key is in tiers that are not defined (plus: 1) and have free's limits",
+    ]
+
+
+STOPS_WHEN_IT_WOULD_SERVE = """
+import sys
+from cardbeat import cli, service
+
+service.Service.run = service.Service.close
+sys.exit(cli.main())
+"""
 
 
 SIGTERM_IN_A_CALLBACK = """

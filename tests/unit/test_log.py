@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from cardbeat.log import QUEUED_RECORDS, PatientHandler
+from cardbeat.log import QUEUED_RECORDS, QueuedHandler
 
 
 class Held(logging.Handler):
@@ -21,7 +21,7 @@ class Held(logging.Handler):
 
 def test_who_logs_does_not_wait_and_what_waits_is_bounded() -> None:
     held = Held()
-    handler = PatientHandler(held)
+    handler = QueuedHandler(held)
     for number in range(QUEUED_RECORDS + 50):
         handler.handle(logging.makeLogRecord({"msg": str(number)}))
     assert not handler.finish(0)
@@ -34,10 +34,10 @@ def test_who_logs_does_not_wait_and_what_waits_is_bounded() -> None:
 
 
 def test_what_is_logged_is_written_when_the_call_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cardbeat.log.PATIENCE_SECONDS", 10)
+    monkeypatch.setattr("cardbeat.log.STALL_SECONDS", 10)
     held = Held()
     held.let_go.set()
-    handler = PatientHandler(held)
+    handler = QueuedHandler(held)
     for number in range(300):
         handler.handle(logging.makeLogRecord({"msg": str(number)}))
         assert len(held.written) == number + 1

@@ -4,22 +4,23 @@ import io
 import pytest
 
 from cardbeat import cli
+from cardbeat.commands.serve import config_from
 from cardbeat.errors import StartupError
-from cardbeat.options import Parser, parse_values
+from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
 
 
 def values(*argv):
-    return parse_values(Parser("", ""), cli.SERVE_OPTIONS, argv)
+    return parse_values(Parser("", ""), SERVE_OPTIONS, argv)
 
 
 @pytest.fixture(autouse=True)
 def _no_variables(monkeypatch):
-    for option in cli.SERVE_OPTIONS:
+    for option in SERVE_OPTIONS:
         monkeypatch.delenv(option.variable, raising=False)
 
 
-def test_defaults_are_the_contracts():
-    config = cli._config(values())
+def test_the_defaults():
+    config = config_from(values())
     assert (config.host, config.port, str(config.data)) == ("127.0.0.1", 8080, "cardbeat-data")
     assert (config.sweep_seconds, config.register_per_minute) == (60, 30)
     assert config.registration_open
@@ -112,7 +113,7 @@ def help_lines(*command):
 def test_help_fits_a_screen_and_shows_every_option_with_its_default():
     lines = help_lines()
     assert len(lines) <= 24
-    for option in cli.SERVE_OPTIONS:
+    for option in SERVE_OPTIONS:
         (line,) = [line for line in lines if line.strip().startswith(option.flag)]
         assert f"[{option.shown}]" in line
     assert all(command in "\n".join(lines) for command in cli.COMMANDS)

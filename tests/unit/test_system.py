@@ -88,6 +88,20 @@ def test_elsewhere_what_is_forbidden_is_not_asked_again(tmp_path, monkeypatch):
     assert len(calls) == 1
 
 
+def test_a_user_without_a_name_is_called_by_the_number():
+    assert system.user_name(0) == "root"
+    assert system.user_name(54321) == "54321"
+
+
+def test_on_windows_users_have_no_numbers_and_files_no_owner_to_change(tmp_path, windows):
+    assert system.current_user() is None
+    before = tmp_path.stat()
+    descriptor = os.open(tmp_path, os.O_RDONLY)
+    system.change_owner(descriptor, 54321, 54321)
+    os.close(descriptor)
+    assert tmp_path.stat().st_uid == before.st_uid
+
+
 @pytest.mark.parametrize(
     ("soft", "hard", "raised_to", "limit"),
     [

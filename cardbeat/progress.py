@@ -9,7 +9,7 @@ QUIET_SECONDS = 1.0
 
 
 @contextmanager
-def patience(doing: str) -> Iterator[None]:
+def tell_if_slow(doing: str) -> Iterator[None]:
     """Say on stderr what is being done, if it takes longer than a second."""
     timer = threading.Timer(QUIET_SECONDS, lambda: print(f"{doing}, please wait ...", file=sys.stderr, flush=True))
     timer.daemon = True

@@ -1,12 +1,12 @@
-from cardbeat import patience as module
+from cardbeat import progress
 from tests.support import wait_until
 
 
 def test_only_who_waits_long_is_told_what_for(capsys, monkeypatch):
-    with module.patience("copying"):
+    with progress.tell_if_slow("copying"):
         pass
-    monkeypatch.setattr(module, "QUIET_SECONDS", 0)
+    monkeypatch.setattr(progress, "QUIET_SECONDS", 0)
     seen = []
-    with module.patience("checking"):
+    with progress.tell_if_slow("checking"):
         wait_until(lambda: seen.append(capsys.readouterr().err) or any(seen))
     assert "".join(seen) == "checking, please wait ...\n"

@@ -1,0 +1,50 @@
+"""What is likely a mistake in how the program is set up: said when serving starts, and by `doctor`.
+
+Each sentence says what was found and, behind "; ", what to do about it.
+"""
+
+import difflib
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping
+
+from cardbeat.options import SERVE_OPTIONS
+
+PREFIX = "CARDBEAT_"
+VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
+
+
+def unknown_variables(environment: Collection[str]) -> Iterator[str]:
+    """One sentence for each variable that begins as ours do and is none of them, by the names that are set."""
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in VARIABLES:
+            yield f"the variable {name} is unknown and has no effect; {_nearest_variable(name)}"
+
+
+def _nearest_variable(name: str) -> str:
+    # The prefix alone would make any two of them alike.
+    ends = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), ends, n=1)
+    return f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(VARIABLES)}"
+
+
+def unreachable_base_url(host: str, base_url: str | None) -> Iterator[str]:
+    """A sentence where the server listens on every address and was not told by which one clients reach it."""
+    try:
+        every_address = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return
+    if every_address and base_url is None:
+        yield f"ping URLs will hold the address {host}, which nobody can use; set --base-url to where clients come in"
+
+
+def undefined_tiers(keys_by_tier: Mapping[str, int], defined: Collection[str]) -> Iterator[str]:
+    """A sentence where keys are in tiers that are not defined. `keys_by_tier` tells how many keys are in each."""
+    missing = {tier: count for tier, count in sorted(keys_by_tier.items()) if tier not in defined}
+    if missing:
+        total = sum(missing.values())
+        keys = "1 key is" if total == 1 else f"{total} keys are"
+        tiers = ", ".join(f"{tier}: {count}" for tier, count in missing.items())
+        yield (
+            f"{keys} in tiers that are not defined ({tiers}) and have free's limits; "
+            "define them with --tiers FILE, or move the keys with: keys tier ID NAME"
+        )

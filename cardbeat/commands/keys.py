@@ -1,0 +1,141 @@
+"""The command `keys`: sees, issues and ends the keys of a data folder, also while it is being served."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from cardbeat.advice import undefined_tiers
+from cardbeat.clock import utc_text, wall_clock
+from cardbeat.database import Database
+from cardbeat.database_file import require_database
+from cardbeat.errors import StartupError, refusals_as_startup_errors
+from cardbeat.heartbeat.checks import count_by_key
+from cardbeat.keys.routes import valid_email
+from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.keys.tiers import tiers_from
+from cardbeat.options import DATA, TIERS, Parser
+from cardbeat.output import say
+
+HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
+
+_USAGE = "keys list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME [options]"
+_ID_AND_NAME = {"list": 0, "create": 0, "revoke": 1, "tier": 2}
+"""How many of these two arguments each action takes."""
+
+
+def run(argv: Sequence[str]) -> int:
+    parser = Parser(_USAGE, "The API keys of a data folder, also while it is served.")
+    parser.add_argument("action", choices=_ID_AND_NAME, metavar="ACTION", help="one of these")
+    parser.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
+    parser.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
+    parser.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
+    parser.add_argument("--json", action="store_true", default=None, help="list or create: print JSON, for programs")
+    for option in (DATA, TIERS):
+        option.add_to(parser)
+    given = parser.parse_args(list(argv))
+    _check_arguments(parser, given)
+    tiers = tiers_from(TIERS.value(given))
+    for name in (given.tier, given.name):
+        if name is not None and name not in tiers:
+            raise StartupError(f"there is no tier {name!r}; the tiers are {', '.join(sorted(tiers))}")
+    data = DATA.value(given)
+    if given.action != "create":
+        require_database(data)
+    with refusals_as_startup_errors(), closing(Database(data)) as database:
+        keys = Keys(database, wall_clock, tiers)
+        if given.action == "list":
+            _list(keys, count_by_key(database), as_json=given.json)
+            _warn(undefined_tiers(keys.count_by_tier(), tiers))
+        else:
+            _CHANGES[given.action](keys, given)
+    return 0
+
+
+def _check_arguments(parser: Parser, given: argparse.Namespace) -> None:
+    wanted = _ID_AND_NAME[given.action]
+    if sum(argument is not None for argument in (given.id, given.name)) != wanted:
+        parser.error(f"keys {given.action} takes {('no ID', 'an ID', 'an ID and a NAME')[wanted]}")
+    for option, value, actions in (
+        ("--email", given.email, ("create",)),
+        ("--tier", given.tier, ("create",)),
+        ("--json", given.json, ("create", "list")),
+    ):
+        if value is not None and given.action not in actions:
+            parser.error(f"keys {given.action} takes no {option}")
+    # Bytes that are no text can't even be looked for.
+    if given.id is not None and not given.id.isascii():
+        raise _no_such_key(given.id)
+
+
+def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:
+    found = keys.all()
+    if as_json:
+        say([json.dumps([{**_as_json(key), "checks": checks.get(key.id, 0)} for key in found])])
+    else:
+        say(_table([_row(key, checks.get(key.id, 0)) for key in found]))
+
+
+def _row(key: Key, checks: int) -> tuple[str, ...]:
+    created_at = utc_text(key.created_at)
+    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), key.email or ""
+
+
+def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
+    """Lines of columns under their headings."""
+    table = [HEADINGS, *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for row in table:
+        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _warn(sentences: Iterator[str]) -> None:
+    for sentence in sentences:
+        print(f"cardbeat: {sentence}", file=sys.stderr)
+
+
+def _create(keys: Keys, given: argparse.Namespace) -> None:
+    email = None if given.email is None else valid_email(given.email)
+    issued = keys.issue(email, given.tier or "free")
+    lines = [json.dumps(_issued_as_json(issued))] if given.json else _labelled(issued)
+    try:
+        say(lines, must_arrive=True)
+    except StartupError:
+        # Nobody will ever know the value, nor which key of the list it was.
+        keys.revoke(issued.key.id)
+        raise
+
+
+def _labelled(issued: IssuedKey) -> Iterator[str]:
+    for name, value in _issued_as_json(issued).items():
+        yield f"{name + ':':16}{value}"
+
+
+def _issued_as_json(issued: IssuedKey) -> dict[str, Any]:
+    """The value and the secret, which are shown this once, and what the list will show."""
+    secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
+    return {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
+
+
+def _as_json(key: Key) -> dict[str, Any]:
+    return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email}
+
+
+def _revoke(keys: Keys, given: argparse.Namespace) -> None:
+    if not keys.revoke(given.id):
+        raise _no_such_key(given.id)
+
+
+def _move(keys: Keys, given: argparse.Namespace) -> None:
+    if not keys.set_tier(given.id, given.name):
+        raise _no_such_key(given.id)
+
+
+_CHANGES: dict[str, Callable[[Keys, argparse.Namespace], None]] = {"create": _create, "revoke": _revoke, "tier": _move}
+
+
+def _no_such_key(key_id: str) -> StartupError:
+    return StartupError(f"there is no key with the id {key_id!r}; see: keys list")

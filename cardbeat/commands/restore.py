@@ -1,0 +1,47 @@
+"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from cardbeat.clock import utc_text, wall_clock
+from cardbeat.database_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
+from cardbeat.database_restore import restore
+from cardbeat.options import DATA, Parser, file_path
+from cardbeat.output import say
+from cardbeat.progress import tell_if_slow
+from cardbeat.system import current_user
+
+
+def run(argv: Sequence[str]) -> int:
+    parser = Parser(
+        "restore FILE [--data DIR]",
+        "Put a backup in the place of the database, which is kept under another name.\nStop the server first.",
+    )
+    DATA.add_to(parser)
+    parser.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
+    given = parser.parse_args(list(argv))
+    data = DATA.value(given)
+    with tell_if_slow("checking and copying the database"):
+        kept = restore(data, given.file, wall_clock())
+    say(_report(data, given.file, kept))
+    return 0
+
+
+def _report(data: Path, source: Path, kept: Path | None) -> Iterator[str]:
+    path = data / FILE_NAME
+    yield f"restored {path} from {source}: {_contents(path)}"
+    if kept is not None:
+        yield f"the database before is kept as {kept}"
+    if current_user() == 0 and data.stat().st_uid == 0:
+        yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
+    yield "now start the server" + (" and, when all is as it should be, remove the kept file" if kept else "")
+
+
+def _contents(path: Path) -> str:
+    with start_up_errors(path), open_read_only(path) as connection:
+        keys, checks = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("keys", "checks")
+        )
+    served_at = last_moment_stored(path.parent)
+    served = f"last served {utc_text(served_at)} UTC" if served_at else "never served"
+    return f"keys {keys}, checks {checks}, {served}"

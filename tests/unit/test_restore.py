@@ -1,0 +1,259 @@
+"""A backup put in the place of a database: checked before, and what was there is kept."""
+
+import os
+import shutil
+import sqlite3
+import stat
+from pathlib import Path
+
+import pytest
+
+from cardbeat import cli, database_restore
+from cardbeat.config import FREE
+from cardbeat.database import Database
+from cardbeat.database_file import back_up, connect, integrity_problems
+from cardbeat.database_restore import restore
+from cardbeat.errors import StartupError
+from cardbeat.keys.store import Keys
+
+NOON = 1_800_014_400
+KEPT = "cardbeat.db.before-restore-20270115-120000"
+
+
+def issue(folder: Path, email: str) -> None:
+    database = Database(folder)
+    Keys(database, lambda: NOON, {"free": FREE}).issue(email)
+    database.close()
+
+
+def emails(path: Path) -> list[str]:
+    with sqlite3.connect(path) as connection:
+        found = [row[0] for row in connection.execute("SELECT email FROM keys ORDER BY seq")]
+    connection.close()
+    return found
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A data folder with a key that the backup has not."""
+    issue(tmp_path / "data", "a@old")
+    back_up(tmp_path / "data", tmp_path / "backup.db")
+    issue(tmp_path / "data", "b@new")
+    return tmp_path / "data"
+
+
+@pytest.fixture
+def backup(data):
+    return data.with_name("backup.db")
+
+
+def unchanged(data):
+    return emails(data / "cardbeat.db") == ["a@old", "b@new"] and not list(data.glob("*.before-restore-*"))
+
+
+def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
+    kept = restore(data, backup, NOON)
+    assert kept == data / KEPT
+    assert emails(data / "cardbeat.db") == ["a@old"]
+    assert emails(kept) == ["a@old", "b@new"]
+    assert emails(backup) == ["a@old"]
+    assert {path.name for path in data.iterdir()} == {"cardbeat.db", KEPT, "writer.lock", "delivery.lock"}
+    Database(data).close()
+    assert integrity_problems(data) == []
+
+
+def test_what_is_kept_can_be_restored_itself(data, backup):
+    kept = restore(data, backup, NOON)
+    again = restore(data, kept, NOON)
+    assert emails(data / "cardbeat.db") == ["a@old", "b@new"]
+    assert again.name.endswith("-120001")
+    assert emails(again) == ["a@old"]
+
+
+def test_it_makes_a_data_folder_on_a_new_host(tmp_path, backup):
+    assert restore(tmp_path / "new" / "data", backup, NOON) is None
+    assert emails(tmp_path / "new" / "data" / "cardbeat.db") == ["a@old"]
+    assert stat.S_IMODE((tmp_path / "new" / "data").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "new" / "data" / "cardbeat.db").stat().st_mode) == 0o600
+
+
+def test_a_link_to_another_folder_stays_one(data, backup, tmp_path):
+    (tmp_path / "disk").mkdir()
+    (data / "cardbeat.db").rename(tmp_path / "disk" / "real.db")
+    (data / "cardbeat.db").symlink_to(tmp_path / "disk" / "real.db")
+    kept = restore(data, backup, NOON)
+    assert (data / "cardbeat.db").is_symlink()
+    assert emails(tmp_path / "disk" / "real.db") == ["a@old"]
+    assert kept.parent == tmp_path / "disk"
+    assert emails(kept) == ["a@old", "b@new"]
+
+
+def left_with_a_wal(data):
+    """The files as a server leaves them that was killed: the last change stands in the -wal alone."""
+    connection = connect(data / "cardbeat.db")
+    connection.execute("UPDATE keys SET email = 'c@wal' WHERE email = 'b@new'")
+    files = {path.name: path.read_bytes() for path in data.glob("cardbeat.db*")}
+    connection.close()
+    for name, content in files.items():
+        (data / name).write_bytes(content)
+    assert (data / "cardbeat.db-wal").stat().st_size > 0
+
+
+def test_what_stood_in_the_wal_is_kept_too(data, backup):
+    left_with_a_wal(data)
+    kept = restore(data, backup, NOON)
+    assert not (data / "cardbeat.db-wal").exists()
+    assert emails(data / "cardbeat.db") == ["a@old"]
+    assert emails(kept) == ["a@old", "c@wal"]
+
+
+def test_of_a_damaged_database_every_byte_is_kept(data, backup):
+    left_with_a_wal(data)
+    (data / "cardbeat.db").write_bytes(b"no database " * 500)
+    wal = (data / "cardbeat.db-wal").read_bytes()
+    kept = restore(data, backup, NOON)
+    assert kept.read_bytes() == b"no database " * 500
+    assert Path(f"{kept}-wal").read_bytes() == wal
+    assert emails(data / "cardbeat.db") == ["a@old"]
+    assert not (data / "cardbeat.db-wal").exists()
+
+
+def test_an_empty_file_is_kept_too(data, backup):
+    (data / "cardbeat.db").write_bytes(b"")
+    assert restore(data, backup, NOON).read_bytes() == b""
+    assert emails(data / "cardbeat.db") == ["a@old"]
+
+
+def test_a_file_system_without_hard_links_costs_a_copy(data, backup, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    kept = restore(data, backup, NOON)
+    assert emails(kept) == ["a@old", "b@new"]
+    assert emails(data / "cardbeat.db") == ["a@old"]
+
+
+def damaged(path):
+    with path.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xa5" * 4096)
+
+
+def foreign(path):
+    path.unlink()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE keys (id)")
+    connection.close()
+
+
+def newer(path):
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 999")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (damaged, "is damaged"),
+        (foreign, "is not a cardbeat database"),
+        (newer, "was written by a newer cardbeat"),
+        (lambda path: path.write_bytes(b""), "is damaged"),
+        (lambda path: path.write_bytes(b"text " * 999), "is damaged"),
+        (Path.unlink, "No such file"),
+        (lambda path: (path.unlink(), path.mkdir()), "backup.db"),
+    ],
+)
+def test_a_file_that_is_no_sound_backup_is_refused_and_changes_nothing(data, backup, spoil, words):
+    spoil(backup)
+    with pytest.raises(StartupError, match=words) as caught:
+        restore(data, backup, NOON)
+    assert str(caught.value).endswith("; nothing was restored")
+    assert "\n" not in str(caught.value)
+    assert unchanged(data)
+
+
+def test_damage_that_only_the_full_check_finds_is_refused(data, backup, monkeypatch):
+    monkeypatch.setattr("cardbeat.database_file.QUICK_CHECK_BYTES", 0)
+    damaged(backup)
+    with pytest.raises(StartupError, match="damaged"):
+        restore(data, backup, NOON)
+    assert unchanged(data)
+
+
+def test_the_database_itself_is_no_backup(data):
+    with pytest.raises(StartupError, match="is the database of"):
+        restore(data, data / "cardbeat.db", NOON)
+    assert unchanged(data)
+
+
+@pytest.mark.parametrize("lock", ["writer.lock", "delivery.lock"])
+def test_a_folder_in_use_is_refused(data, backup, lock, monkeypatch):
+    monkeypatch.setattr(database_restore, "BUSY_SECONDS", 0)
+    with (
+        database_restore._lock(data / lock, 0),
+        pytest.raises(StartupError, match="in use; stop the server, then restore"),
+    ):
+        restore(data, backup, NOON)
+    assert unchanged(data)
+
+
+def test_a_file_system_without_locks_is_refused(data, backup, monkeypatch):
+    def refuse(_descriptor):
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(database_restore, "try_lock", refuse)
+    with pytest.raises(StartupError, match=r"can't use .*delivery\.lock: No locks available"):
+        restore(data, backup, NOON)
+    assert unchanged(data)
+
+
+def test_a_reader_in_the_middle_is_refused(data, backup, monkeypatch):
+    monkeypatch.setattr("cardbeat.database_file.BUSY_SECONDS", 0)
+    reader = connect(data / "cardbeat.db", query_only=True)
+    reader.execute("BEGIN")
+    reader.execute("SELECT * FROM keys").fetchall()
+    with pytest.raises(StartupError):
+        restore(data, backup, NOON)
+    reader.close()
+    assert unchanged(data)
+
+
+def test_a_full_disk_changes_nothing(data, backup, monkeypatch):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(StartupError, match="No space left on device; nothing was restored"):
+        restore(data, backup, NOON)
+    assert emails(data / "cardbeat.db") == ["a@old", "b@new"]
+    assert not list(data.glob(".cardbeat-*"))
+
+
+def test_the_mode_of_the_database_before_stays(data, backup):
+    (data / "cardbeat.db").chmod(0o640)
+    restore(data, backup, NOON)
+    assert stat.S_IMODE((data / "cardbeat.db").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+def test_root_leaves_the_files_to_the_user_of_the_service(data, backup):
+    for path in (data, *data.iterdir()):
+        os.chown(path, 54321, 54322)
+    restore(data, backup, NOON)
+    found = {(path.name, path.stat().st_uid, path.stat().st_gid) for path in data.iterdir()}
+    assert found == {(name, 54321, 54322) for name in ("cardbeat.db", KEPT, "writer.lock", "delivery.lock")}
+    shutil.rmtree(data)
+    data.mkdir(0o700)
+    os.chown(data, 54321, 54322)
+    restore(data, backup, NOON)
+    assert {path.stat().st_uid for path in data.iterdir()} == {54321}
+
+
+def test_the_command_says_what_it_did_and_what_to_do_next(data, backup, capsys):
+    assert cli.main(["restore", str(backup), "--data", str(data)]) == 0
+    first, kept, *_, last = capsys.readouterr().out.splitlines()
+    assert first == f"restored {data / 'cardbeat.db'} from {backup}: keys 1, checks 0, never served"
+    assert kept.startswith(f"the database before is kept as {data / 'cardbeat.db.before-restore-'}")
+    assert last == "now start the server and, when all is as it should be, remove the kept file"
