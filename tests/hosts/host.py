@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import IO
 
 from tests.artifact import clean_environment, free_port
 from tests.hosts.typeshed import lacking
@@ -15,6 +16,8 @@ from tests.support import wait_until
 
 HERE = Path(__file__).parent
 STOP_SECONDS = 15
+COMMAND_SECONDS = 60
+PIPE_SECONDS = 5
 
 Command = list[str | Path]
 Stop = Callable[[subprocess.Popen[bytes]], None]
@@ -39,17 +42,22 @@ class Host:
 
     def run(self, folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
         """A command, to its end."""
-        return subprocess.run(
-            [*self._command, *argv],
+        command = [*self._command, *argv]
+        # Windows' Python takes nothing but pipes under wine.
+        with subprocess.Popen(
+            command,
             cwd=folder,
             env=self._environment,
-            # Windows' Python takes nothing but pipes under wine.
-            input="",
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            printed, complained = Printed(process.stdout), Printed(process.stderr)
+            try:
+                status = process.wait(COMMAND_SECONDS)
+            finally:
+                process.kill()
+            return subprocess.CompletedProcess(command, status, printed.all(), complained.all())
 
     @contextlib.contextmanager
     def servers(self, folder: Path) -> Iterator[Callable[..., "Server"]]:
@@ -77,16 +85,38 @@ class Host:
                 server.close()
 
 
+class Printed:
+    """What comes out of a pipe, read as it comes."""
+
+    def __init__(self, pipe: IO[bytes] | None) -> None:
+        assert pipe is not None
+        self._pipe = pipe
+        self.text = ""
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def all(self) -> str:
+        """After the end of the program. Wine's own services may hold a pipe open for longer."""
+        self._reader.join(PIPE_SECONDS)
+        return self.text
+
+    def _read(self) -> None:
+        for line in self._pipe:
+            self.text += line.decode().replace("\r\n", "\n")
+
+
 class Server:
     """One that serves; its log is all that it has printed."""
 
     def __init__(self, host: Host, process: subprocess.Popen[bytes], port: int) -> None:
         self.port = port
-        self.log = ""
         self._host = host
         self._process = process
-        self._reader = threading.Thread(target=self._read)
-        self._reader.start()
+        self._printed = Printed(process.stdout)
+
+    @property
+    def log(self) -> str:
+        return self._printed.text
 
     def serves(self) -> bool:
         assert self._process.poll() is None, self.log
@@ -95,7 +125,9 @@ class Server:
     def stop(self, way: str) -> int:
         """Ask it to end in one of the host's ways, and give its exit status."""
         self._host.stops[way](self._process)
-        return self._process.wait(STOP_SECONDS)
+        status = self._process.wait(STOP_SECONDS)
+        self._printed.all()
+        return status
 
     def kill(self) -> None:
         self._host.kill(self._process)
@@ -104,15 +136,10 @@ class Server:
     def close(self) -> None:
         if self._process.poll() is None:
             self.kill()
-        self._reader.join()
+        self._printed.all()
         for stream in (self._process.stdin, self._process.stdout):
             if stream:
                 stream.close()
-
-    def _read(self) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            self.log += line.decode()
 
 
 def sending(number: int) -> Stop:
