@@ -51,8 +51,11 @@ def try_lock(descriptor: int) -> bool:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
+    except OSError as error:
+        # For a lock that is held, the C library of Windows says EACCES, that of wine nothing.
+        if sys.platform == "win32" or isinstance(error, BlockingIOError):
+            return False
+        raise
     return True
 
 
