@@ -1,8 +1,10 @@
-"""A result that comes later: from the database's writer, or from the thread that draws."""
+"""Results that come later, and threads that make them."""
 
 import threading
 from collections.abc import Callable
 from functools import partial
+from math import inf
+from queue import SimpleQueue
 from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -74,6 +76,56 @@ class Later(Generic[T]):
         self.then(lambda _: settled.release())
         settled.acquire()
         return self.result()
+
+
+class Workers:
+    """At most `limit` threads, started as they are needed; each takes the next job when it is free.
+
+    They are daemons: a job that hangs must not keep the program from ending.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._started = 0
+        self._unfinished = 0
+        self._lock = threading.Lock()
+
+    def submit(self, work: Callable[[], T]) -> Later[T]:
+        """What will have come of `work`."""
+        done: Later[T] = Later()
+        self._jobs.put(partial(done.run, work))
+        with self._lock:
+            self._unfinished += 1
+            needs_thread = self._started < min(self._unfinished, self._limit)
+            self._started += needs_thread
+        if needs_thread:
+            self._start()
+        return done
+
+    def _start(self) -> None:
+        try:
+            threading.Thread(target=self._work, name="worker", daemon=True).start()
+        except RuntimeError:
+            # The system grants no more threads: those there are take the job, and if there is none the caller does.
+            with self._lock:
+                self._started -= 1
+                if self._started:
+                    return
+            self._work(jobs=1)
+
+    def stop(self) -> None:
+        """Let every thread end once its job and those already queued are done."""
+        for _ in range(self._started):
+            self._jobs.put(None)
+
+    def _work(self, jobs: float = inf) -> None:
+        """Do so many jobs, waiting for each, or all that come until the end."""
+        while jobs > 0 and (job := self._jobs.get()) is not None:
+            job()
+            jobs -= 1
+            with self._lock:
+                self._unfinished -= 1
 
 
 def _raise(error: BaseException) -> NoReturn:

@@ -16,7 +16,7 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
 from cardbeat.later import Later
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.router import Route
+from cardbeat.web.router import Route, header_lines
 
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
@@ -111,7 +111,7 @@ class CardRoutes:
     def _respond(self, request: Request, name: str, found: Found) -> Response:
         card = found.card
         if found.signature:
-            lines = Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")).header_lines()
+            lines = header_lines(Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")))
             entry = Entry(found.signature, found.key_hash, card.etag, card.missing_glyphs, lines)
             self._index.put(name, entry)
         return _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, found.cache))

@@ -117,7 +117,7 @@ class Keys:
 
     def find_by_hash(self, digest: bytes) -> Key | None:
         """As `find`, by what `hash_of` gives."""
-        if time.monotonic() - self._checked_at >= CACHE_SECONDS / 2:
+        if time.monotonic() - self._checked_at >= CACHE_SECONDS:
             self.renew()
         return self._cache.get(digest) or self._load(digest)
 

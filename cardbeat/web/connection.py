@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from math import inf
+from typing import Any
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
@@ -51,7 +52,7 @@ class Phases:
         """Those that wait for the client, in the order in which they give way to new clients."""
 
     def can_give_way(self) -> bool:
-        return any(map(len, self._waiting))
+        return any(phase.deadlines for phase in self._waiting)
 
     def give_way(self) -> bool:
         """Close the connection that has waited longest, idle ones first; none that is being answered."""
@@ -110,11 +111,11 @@ class Connection:
         self._enter(self._phases.new)
         self.do(Connection.read)
 
-    def do(self, step: Step) -> None:
+    def do(self, step: Callable[..., None], *values: Any) -> None:
         """Take a step. Whatever goes wrong with one connection ends that one alone."""
         try:
             if self._phase is not None:
-                step(self)
+                step(self, *values)
         except OSError:
             self.close()
         except Exception:
@@ -123,7 +124,7 @@ class Connection:
 
     def close(self) -> None:
         if self._phase is not None:
-            self._phase.discard(self)
+            del self._phase.deadlines[self]
             self._phase = None
             self._phases.count -= 1
             self._watch(0)
@@ -134,9 +135,7 @@ class Connection:
             data = self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
             return self._await(answered=False)
-        if not data:
-            return self.close()
-        return self._serve(data, answered=False)
+        return self._serve(data, answered=False) if data else self.close()
 
     def pause(self) -> None:
         """The client sends more while its request is at work: leave it in the kernel until the answer is out."""
@@ -167,11 +166,12 @@ class Connection:
     def _enter(self, phase: Phase["Connection"]) -> None:
         if phase is not self._phase:
             if self._phase is not None:
-                self._phase.discard(self)
+                del self._phase.deadlines[self]
             self._phase = phase
             if phase.events is not None:
                 self._watch(phase.events)
-        phase.add(self, self._loop.now)
+        phase.deadlines[self] = self._loop.now + phase.seconds
+        phase.deadlines.move_to_end(self)
 
     def _watch(self, events: int) -> None:
         if events != self._watched:
@@ -193,7 +193,7 @@ class Connection:
             self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
             answer = self._exchange.begin(request)
             if isinstance(answer, Later):
-                answer.then(partial(self._hand_back, request))
+                self._go_on_after(request, answer)
                 return self._enter(self._phases.working)
             if not self._answer(request, answer):
                 return None
@@ -212,9 +212,9 @@ class Connection:
             self._socket.send(CONTINUE)
         return None
 
-    def _hand_back(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
-        """In the thread that has made the answer: give it to the one that owns the connection."""
-        self._loop.call_soon(partial(self.do, lambda _: self._resume(request, answer)))
+    def _go_on_after(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
+        """Have the answer brought back by the thread that has made it."""
+        answer.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
 
     def _resume(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
         try:
@@ -222,7 +222,7 @@ class Connection:
         except Exception as error:
             response = self._exchange.router.refuse(request, error)
         if isinstance(response, Later):
-            response.then(partial(self._hand_back, request))
+            self._go_on_after(request, response)
         elif self._answer(request, response):
             self._serve()
 

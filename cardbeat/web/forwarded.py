@@ -1,4 +1,4 @@
-"""Whose request it is: the peer, or the client that a trusted proxy names (CONTRACT 1)."""
+"""Whose request it is: the peer, or the client that a trusted proxy names."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence

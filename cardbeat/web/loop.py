@@ -38,7 +38,7 @@ class Loop:
     def __init__(self) -> None:
         self._poller = make_poller()
         # Other threads append, the loop's thread pops: both are atomic.
-        self._calls: deque[Call] = deque()
+        self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()
         self.waker.setblocking(False)
@@ -51,9 +51,9 @@ class Loop:
         """Call back whenever the socket is ready for these events; no events forget it."""
         self._poller.watch(watched.fileno(), events, call)
 
-    def call_soon(self, call: Call) -> None:
-        """Have something called in the loop's thread. Safe in any thread."""
-        self._calls.append(call)
+    def call_soon(self, call: Callable[..., None], *values: Any) -> None:
+        """Have something called with these values in the loop's thread. Safe in any thread."""
+        self._calls.append((call, values))
         self.wake()
 
     def wake(self) -> None:
@@ -84,7 +84,8 @@ class Loop:
         # Before the first is taken: whoever adds one from here on wakes the next turn.
         self._is_woken = False
         while self._calls:
-            self._calls.popleft()()
+            call, values = self._calls.popleft()
+            call(*values)
 
 
 class Phase(Generic[C]):
@@ -95,7 +96,7 @@ class Phase(Generic[C]):
     for what it was woken for before.
     """
 
-    __slots__ = ("_deadlines", "events", "expired", "ready", "seconds")
+    __slots__ = ("deadlines", "events", "expired", "ready", "seconds")
 
     def __init__(
         self, seconds: float, ready: Callable[[C], None], expired: Callable[[C], None], events: int | None = READ
@@ -104,23 +105,13 @@ class Phase(Generic[C]):
         self.ready = ready
         self.expired = expired
         self.events = events
-        self._deadlines: OrderedDict[C, float] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._deadlines)
-
-    def add(self, connection: C, now: float) -> None:
-        """Take in a connection, or give a member all of its time again."""
-        self._deadlines[connection] = now + self.seconds
-        self._deadlines.move_to_end(connection)
-
-    def discard(self, connection: C) -> None:
-        del self._deadlines[connection]
+        self.deadlines: OrderedDict[C, float] = OrderedDict()
+        """When the time of each member is up, earliest first: whoever is added goes to the end."""
 
     def overdue(self, now: float = inf) -> Iterator[C]:
         """The members whose time is up, longest ago first; each must leave before the next is asked for."""
-        while self._deadlines:
-            connection, deadline = next(iter(self._deadlines.items()))
+        while self.deadlines:
+            connection, deadline = next(iter(self.deadlines.items()))
             if deadline > now:
                 return
             yield connection

@@ -13,9 +13,6 @@ from cardbeat.errors import Invalid, Refusal
 NO_STORE = "no-store"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-_NO_LENGTH = (204, 304)
-"""Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
-
 
 _MAX_DEPTH = 16
 """More than any body here needs."""
@@ -62,7 +59,7 @@ class Request:
             self.json_object(())
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
-        """The body as a JSON object that has no other members than `members` (CONTRACT 1).
+        """The body as a JSON object that has no other members than `members` .
 
         Raises `Refusal` 415 for another content type and `Invalid` for anything that is not such an object.
         """
@@ -122,7 +119,7 @@ class Response:
 
     @classmethod
     def refusal(cls, refusal: Refusal) -> "Response":
-        """The one shape of every error body (CONTRACT 1)."""
+        """The one shape of every error body."""
         value = {"error": refusal.sentence, "code": refusal.code}
         if refusal.field is not None:
             value["field"] = refusal.field
@@ -132,19 +129,6 @@ class Response:
     def length(self) -> int:
         """Of the body, in bytes."""
         return len(self.body) if isinstance(self.body, bytes) else self.body.length
-
-    def header_lines(self) -> bytes:
-        """What of the head depends on the response alone, up to and with the empty line.
-
-        Raises `ValueError` for a header that would break out of its line.
-        """
-        headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **self.headers}
-        if self.status not in _NO_LENGTH:
-            headers["Content-Length"] = str(self.length)
-        lines = "\r\n".join(map(": ".join, headers.items()))
-        if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
-            raise ValueError("a header of the response holds a line end")
-        return lines.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
 Answered = tuple[Request, Response, float]

@@ -56,8 +56,8 @@ _BAD_LINE: Final = (
 _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
 _SINGLE: Final = frozenset({"host", "content-length"})
 
-IgnoresBody = Callable[[str, str], bool]
-"""Whether requests of a method to a path may have any body, of which nothing is kept."""
+IgnoresBody = Callable[[str], object]
+"""Whether such requests, as in `POST /path`, may have any body, of which nothing is kept; any object, by its truth."""
 
 
 class Reader:
@@ -75,7 +75,7 @@ class Reader:
         "keep_alive",
     )
 
-    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _method, _path: False) -> None:
+    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _: False) -> None:
         self._limits = limits
         self._ignores_body = ignores_body
         self._buffer = b""
@@ -171,7 +171,7 @@ class Reader:
         path, query = split_target(method, target)
         self._wanted_bytes = self._ignored_bytes = 0
         if body_bytes:
-            self._expect_body(body_bytes, self._ignores_body(method, path))
+            self._expect_body(body_bytes, is_ignored=bool(self._ignores_body(f"{method} {path}")))
         self.keep_alive = _keeps_alive(headers.get("connection"), minor)
         self.expects_continue = expects_continue
         return Request(method, target, path, query, headers)
@@ -184,7 +184,7 @@ class Reader:
         if fields.count(b"\n") > limits.header_count:
             raise Refusal(431, "too_many_headers", f"Send at most {limits.header_count} headers.")
 
-    def _expect_body(self, body_bytes: int, is_ignored: bool) -> None:
+    def _expect_body(self, body_bytes: int, *, is_ignored: bool) -> None:
         if is_ignored:
             self._ignored_bytes = body_bytes
         elif body_bytes > self._limits.body_bytes:

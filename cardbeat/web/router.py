@@ -11,13 +11,16 @@ from itertools import count
 
 from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.later import Later
+from cardbeat.later import Later, Workers
 from cardbeat.web.access import AccessLog
 from cardbeat.web.forwarded import client_address
-from cardbeat.web.message import Answered, Request, Response
-from cardbeat.web.workers import Workers
+from cardbeat.web.message import NO_STORE, Answered, Request, Response
+from cardbeat.web.reader import IgnoresBody
 
 log = logging.getLogger(__name__)
+
+_NO_LENGTH = (204, 304)
+"""Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
 
 Answer = Response | Later[Response]
 
@@ -46,6 +49,7 @@ class Router:
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self.routes: list[Route] = []
+        self.ignores_body: IgnoresBody
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         self.add(routes)
@@ -57,6 +61,7 @@ class Router:
             methods[route.method] = route
             if route.method == "GET":
                 methods.setdefault("HEAD", route)
+        self.ignores_body = _ignoring(self.routes)
 
     def handle(self, request: Request) -> Response:
         """The answer to a request, whatever happens while it is made and however long it takes."""
@@ -77,13 +82,6 @@ class Router:
             sentence = f"This path does not take {request.method}; it takes {allowed}."
             raise Refusal(405, "method_not_allowed", sentence, headers={"Allow": allowed})
         return route
-
-    def ignores_body(self, method: str, path: str) -> bool:
-        """Whether there is a route of such requests that ignores their body."""
-        try:
-            return self.find(Request(method, path, path)).ignores_body
-        except Refusal:
-            return False
 
     def _match(self, request: Request) -> tuple[str, dict[str, Route]]:
         for pattern, (expression, methods) in self._patterns.items():
@@ -147,10 +145,10 @@ class Exchange:
         """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
         if not response.lines:
             try:
-                response.lines = response.header_lines()
+                response.lines = header_lines(response)
             except Exception as error:
                 response = self.router.refuse(request, error)
-                response.lines = response.header_lines()
+                response.lines = header_lines(response)
         start = _start(response.status, date, keep_alive)
         return b"%bX-Request-Id: %b\r\n%b" % (start, request.id.encode("ascii"), response.lines), response
 
@@ -160,6 +158,32 @@ class Exchange:
         if self.observe:
             self.observe(self.answered)
         self.answered.clear()
+
+
+def header_lines(response: Response) -> bytes:
+    """What of an answer's head depends on the response alone, up to and with the empty line.
+
+    Raises `ValueError` for a header that would break out of its line.
+    """
+    headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
+    if response.status not in _NO_LENGTH:
+        headers["Content-Length"] = str(
+            len(response.body) if isinstance(response.body, bytes) else response.body.length
+        )
+    lines = "\r\n".join(map(": ".join, headers.items()))
+    if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
+        raise ValueError("a header of the response holds a line end")
+    return lines.encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def _ignoring(routes: Iterable[Route]) -> IgnoresBody:
+    expressions = ["(?!)"]
+    for route in routes:
+        if route.ignores_body:
+            methods = "GET|HEAD" if route.method == "GET" else route.method
+            path = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.pattern))
+            expressions.append(f"(?:{methods}) {path}")
+    return re.compile("|".join(expressions)).fullmatch
 
 
 @lru_cache(64)

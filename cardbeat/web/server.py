@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
+from cardbeat.later import Workers
 from cardbeat.system import claim_port
 from cardbeat.web.connection import Connection, Phases
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.router import Exchange, Router
-from cardbeat.web.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -136,7 +136,9 @@ class Server(ThreadingHTTPServer):
             while self._stop_by == inf:
                 # With nobody there, no deadline can pass.
                 is_idle = not self._phases.count and self._accept_again_at == inf
-                self._turn(None if is_idle else poll_interval)
+                self.loop.turn(None if is_idle else poll_interval)
+                if self.exchange.answered or self._check_at <= self.loop.now:
+                    self.service_actions()
             self._finish(poll_interval)
         finally:
             self._phases.close_all()
@@ -163,11 +165,6 @@ class Server(ThreadingHTTPServer):
         if hasattr(self, "loop"):
             self.loop.close()
 
-    def _turn(self, seconds: float | None) -> None:
-        self.loop.turn(seconds)
-        if self.exchange.answered or self._check_at <= self.loop.now:
-            self.service_actions()
-
     def _finish(self, poll_interval: float) -> None:
         """Take nobody in any more, and go on until nobody is left to be answered or the time is up."""
         phases = self._phases
@@ -175,10 +172,11 @@ class Server(ThreadingHTTPServer):
         self._set_accepting(False)
         self.socket.close()
         # Requests that have come are answered.
-        self._turn(0)
+        self.loop.turn(0)
         phases.close_all(but_asked=True)
-        while self.connections and self.loop.now < self._stop_by:
-            self._turn(poll_interval)
+        while phases.count and self.loop.now < self._stop_by:
+            self.loop.turn(poll_interval)
+            self.service_actions()
             phases.close_all(but_asked=True)
 
     def _set_accepting(self, is_accepting: bool) -> None:

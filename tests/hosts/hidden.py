@@ -70,6 +70,7 @@ def select_of_windows(read, write, other, seconds=None):
 
 def given_by(system):
     """What the system has and this one has not or has otherwise: module -> name -> value."""
+    import os
     import selectors
     import signal
     import socket
@@ -77,7 +78,7 @@ def given_by(system):
     if system == "win32":
         return {
             "sys": {"platform": "win32"},
-            "os": {"name": "nt"},
+            "os": {"name": "nt", "O_BINARY": 0, "O_NOINHERIT": os.O_CLOEXEC},
             "select": {"select": select_of_windows},
             "selectors": {"DefaultSelector": selectors.SelectSelector},
             # Windows' own names, each as what comes nearest to it here.

@@ -1,6 +1,5 @@
 """The whole service, used as on any host."""
 
-import contextlib
 import socket
 import sqlite3
 import threading
@@ -263,13 +262,13 @@ def test_a_backup_is_taken_while_serving_and_can_be_served(start, run, tmp_path)
 
 def test_keys_are_made_listed_and_ended_on_the_command_line_while_serving(start, run):
     server = start()
-    value, _secret = run("keys", "create", "--email", "a@b").stdout.split()
+    value = json.loads(run("keys", "create", "--email", "a@b", "--json").stdout)["key"]
     assert ask(server, "GET", "/key", key=value).json["tier"] == "free"
-    listed = run("keys", "list").stdout
-    assert "a@b" in listed
-    assert run("keys", "tier", listed.split()[0], "unlimited").returncode == 0
+    assert "a@b" in run("keys", "list").stdout
+    [listed] = json.loads(run("keys", "list", "--json").stdout)
+    assert run("keys", "tier", listed["id"], "unlimited").returncode == 0
     assert ask(server, "GET", "/key", key=value).json["tier"] == "unlimited"
-    assert run("keys", "revoke", listed.split()[0]).returncode == 0
+    assert run("keys", "revoke", listed["id"]).returncode == 0
     assert ask(server, "GET", "/key", key=value).status == 401
 
 
@@ -283,7 +282,7 @@ def test_doctor_finds_a_served_folder_sound(start, run):
     start()
     examined = run("doctor")
     assert examined.returncode == 0, examined.stdout
-    for thing in ("Python", "Pillow", "fonts", "sound", "GB free", "clock"):
+    for thing in ("python", "pillow", "fonts", "sound", "GB free", "clock"):
         assert thing in examined.stdout
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Router
+from cardbeat.web.router import Router, header_lines
 
 PAGES = ("/", "/dashboard")
 
@@ -89,7 +89,7 @@ def test_every_file_forbids_what_it_does_not_need(get, path):
     for part in ("script-src 'self'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"):
         assert part in policy
     assert headers["Referrer-Policy"] == "no-referrer"
-    assert b"X-Content-Type-Options: nosniff\r\n" in answer.header_lines()
+    assert b"X-Content-Type-Options: nosniff\r\n" in header_lines(answer)
 
 
 @pytest.mark.parametrize("path", [*PAGES, "/pages/style.css"])

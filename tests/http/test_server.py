@@ -362,7 +362,7 @@ def test_a_stop_leaves_time_for_a_body_and_an_answer_under_way(start: Start) -> 
         Client(server, get()[:-1]) as dropped,
     ):
         phases = server._phases
-        wait_until(lambda: len(phases.writing) and len(phases.body) and len(phases.header))
+        wait_until(lambda: phases.writing.deadlines and phases.body.deadlines and phases.header.deadlines)
         server.stop()
         assert dropped.rest() == b""
         sending.send(b"dy")

@@ -5,7 +5,7 @@ from pathlib import Path
 from cardbeat.cards.seal import unseal
 from cardbeat.cards.store import file_name
 from tests.bench.clients import header_blocks
-from tests.bench.path import Call, Trace, count
+from tests.bench.path import SENDS, Call, Trace, count
 from tests.bench.running import interleaved
 from tests.bench.sealing import IEND, seal_all
 from tests.bench.stock import targets_of
@@ -26,19 +26,21 @@ def test_rounds_go_there_and_back_and_give_medians_and_summed_failures() -> None
 
 def test_calls_are_counted_with_their_files_and_the_switches_between_them() -> None:
     calls = [
-        Call(1, 7, "web/server.py", "read"),
-        Call(2, 7, "web/reader.py", "feed"),
-        Call(3, 7, "web/reader.py", "feed.<locals>.<listcomp>"),
-        Call(4, 8, "cards/routes.py", "card.<locals>.<lambda>"),
+        Call(1, 7, "web/connection.py", "read"),
+        Call(2, 7, "web/reader.py", "next"),
+        Call(3, 7, "web/reader.py", "next.<locals>.<listcomp>"),
+        Call(4, 8, "web/loop.py", SENDS),
+        Call(5, 8, "cards/routes.py", "card.<locals>.<lambda>"),
+        Call(6, 7, "web/connection.py", "answer"),
+        Call(7, 7, "web/connection.py", SENDS),
         Call(9, 7, "web/server.py", "note"),
     ]
-
-    assert count(Trace(calls, answered=5)) == {
+    assert count(Trace(calls)) == {
         "calls": 4,
         "files": 3,
         "switches to another file": 3,
         "switches to another thread": 2,
-        "calls until the answer": 3,
+        "calls with those after the answer": 5,
     }
 
 

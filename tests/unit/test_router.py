@@ -1,10 +1,10 @@
-"""A response as bytes."""
+"""A response's head as bytes."""
 
 import pytest
 
+from cardbeat.later import Workers
 from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Exchange, Router
-from cardbeat.web.workers import Workers
+from cardbeat.web.router import Exchange, Router, header_lines
 
 
 def head_of(response: Response) -> bytes:
@@ -38,7 +38,7 @@ def test_a_response_that_can_have_no_body_states_no_length(status: int) -> None:
 def test_a_header_can_not_break_out_of_its_line(value: str) -> None:
     for headers in ({"Location": value}, {value: "a"}):
         with pytest.raises(ValueError, match="line end"):
-            Response(200, b"", headers).header_lines()
+            header_lines(Response(200, b"", headers))
 
 
 def test_an_answer_that_can_not_be_written_is_replaced_by_a_500() -> None:

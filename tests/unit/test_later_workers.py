@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cardbeat.web.workers import Workers
+from cardbeat.later import Workers
 
 PATIENCE_SECONDS = 10
 
