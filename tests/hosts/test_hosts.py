@@ -1,5 +1,7 @@
 """The whole service, used as on any host."""
 
+import contextlib
+import json
 import socket
 import sqlite3
 import threading
