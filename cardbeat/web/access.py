@@ -46,7 +46,7 @@ class AccessLog:
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""
         room = max(0, _QUEUED_LINES - len(self._lines))
-        self._lines.extend(access_line(*answered) for answered in answers[:room])
+        self._lines.extend([access_line(*answered) for answered in answers[:room]])
         self._dropped += max(0, len(answers) - room)
         if not self._some.is_set():
             self._some.set()
@@ -68,19 +68,14 @@ class AccessLog:
 
 def access_line(request: Request, response: Response, seconds: float) -> str:
     """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second."""
-    path = request.pattern or _shown_path(request)
-    mark = "?" if "?" in request.target else ""
-    cache = response.headers.get("X-Cache", "-")
-    slow = " slow" if seconds > SLOW_SECONDS else ""
-    return (
-        f"{request.method} {path}{mark} {response.status} {response.length} {_shown_ms(seconds)}"
-        f" {request.client} {cache} {request.id}{slow}"
-    )
-
-
-def _shown_ms(seconds: float) -> str:
     tenths = int(seconds * 10_000 + 0.5)
-    return _SHOWN_MS[tenths] if tenths < len(_SHOWN_MS) else f"{seconds * 1000:.1f}ms"
+    return (
+        f"{request.method} {request.pattern or _shown_path(request)}{'?' if '?' in request.target else ''}"
+        f" {response.status} {response.length}"
+        f" {_SHOWN_MS[tenths] if tenths < len(_SHOWN_MS) else f'{seconds * 1000:.1f}ms'}"
+        f" {request.client} {response.headers.get('X-Cache', '-')} {request.id}"
+        f"{' slow' if seconds > SLOW_SECONDS else ''}"
+    )
 
 
 def _shown_path(request: Request) -> str:

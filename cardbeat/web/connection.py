@@ -111,11 +111,15 @@ class Connection:
         self._enter(self._phases.new)
         self.do(Connection.read)
 
-    def do(self, step: Callable[..., None], *values: Any) -> None:
-        """Take a step. Whatever goes wrong with one connection ends that one alone."""
+    def do(self, step: Callable[..., None] | None = None, *values: Any) -> None:
+        """Take a step; without one that of the phase, one of whose events has come.
+
+        Whatever goes wrong with one connection ends that one alone.
+        """
         try:
+            # None where it was closed since this was asked for.
             if self._phase is not None:
-                step(self, *values)
+                (step or self._phase.ready)(self, *values)
         except OSError:
             self.close()
         except Exception:
@@ -157,12 +161,6 @@ class Connection:
             return self.close()
         return self._refuse(Refusal(408, "too_slow", "Send the whole request within 10 seconds."))
 
-    def _ready(self) -> None:
-        """The loop's call: one of the events of the phase has come."""
-        # None where this turn of the loop has closed it.
-        if self._phase is not None:
-            self.do(self._phase.ready)
-
     def _enter(self, phase: Phase["Connection"]) -> None:
         if phase is not self._phase:
             if self._phase is not None:
@@ -175,7 +173,7 @@ class Connection:
 
     def _watch(self, events: int) -> None:
         if events != self._watched:
-            self._loop.watch(self._socket, events, self._ready)
+            self._loop.watch(self._socket, events, self.do)
             self._watched = events
 
     def _serve(self, data: bytes = b"", *, answered: bool = True) -> None:
@@ -277,14 +275,14 @@ def _send(client: socket.socket, head: bytes, body: bytes | FileBody) -> memoryv
 
     Raises `OSError` for a client that is gone and for a file that is shorter than it was.
     """
-    sent = 0
-    with contextlib.suppress(BlockingIOError):
+    try:
         sent = _send_now(client, head, body)
+    except BlockingIOError:
+        sent = 0
     if sent == len(head) + (len(body) if isinstance(body, bytes) else body.length):
         return None
-    # A file is read for its rest, since a slow client must not hold a descriptor, which is dearer than the bytes.
-    rest = body if isinstance(body, bytes) else body.read()
-    return memoryview(head + rest)[sent:]
+    # The rest of a file is read: a slow client must not hold a descriptor, which is dearer than the bytes.
+    return memoryview(head + (body if isinstance(body, bytes) else body.read()))[sent:]
 
 
 def _send_now(client: socket.socket, head: bytes, body: bytes | FileBody) -> int:
@@ -294,7 +292,9 @@ def _send_now(client: socket.socket, head: bytes, body: bytes | FileBody) -> int
         return send_together(client, (head, body.read()))
     sent = client.send(head, MORE_FOLLOWS)
     if sent == len(head):
-        # Whatever is wrong: the rest goes another way, and fails there if it must.
-        with contextlib.suppress(OSError):
-            sent += sendfile(client.fileno(), body.descriptor, 0, body.length)
+        try:
+            return sent + sendfile(client.fileno(), body.descriptor, 0, body.length)
+        except OSError:
+            # Whatever is wrong: the rest goes another way, and fails there if it must.
+            return sent
     return sent

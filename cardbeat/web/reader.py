@@ -13,9 +13,7 @@ from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 
-METHODS: Final = {
-    name.encode(): name for name in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
-}
+METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
 """What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
 
 HEADERS: Final = (
@@ -35,19 +33,19 @@ HEADERS: Final = (
 )
 """All headers that anybody here reads; a request has no others."""
 
-_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
-_LINE = re.compile(rb"(" + _TOKEN + rb") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
-_HEAD = re.compile(_LINE.pattern + rb"((?:" + _TOKEN + rb":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
-_NAMES = "|".join(HEADERS).encode()
-_INITIALS = "".join(sorted({initial for name in HEADERS for initial in (name[0], name[0].upper())})).encode()
+_TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
+_LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
+_HEAD = re.compile(_LINE.pattern + r"((?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
+_NAMES = "|".join(HEADERS)
+_INITIALS = "".join(sorted({initial for name in HEADERS for initial in (name[0], name[0].upper())}))
 # Most headers of most clients are not read: the look at their first letter spares them the list of names.
-_READ = re.compile(rb"\n(?=[" + _INITIALS + rb"])(?i:(" + _NAMES + rb")):[ \t]*+([^\r]*)")
+_READ = re.compile(r"\n(?=[" + _INITIALS + r"])(?i:(" + _NAMES + r")):[ \t]*+([^\r]*)")
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
 
 _FAULTS: Final = (
-    (re.compile(rb"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte", "Send no control characters in a request's head."),
-    (re.compile(rb"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end", "End every line of a request's head with CR LF."),
+    (re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte", "Send no control characters in a request's head."),
+    (re.compile(r"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end", "End every line of a request's head with CR LF."),
 )
 _BAD_LINE: Final = (
     "bad_request_line",
@@ -129,60 +127,57 @@ class Reader:
         return self._ignored_bytes
 
     def _read_head(self) -> Request | None:
+        # One character a byte, so that places in the one are places in the other.
+        text = self._buffer.decode("latin-1")
         # What has come is most often one whole head.
-        head = None if self._checked else _HEAD.match(self._buffer)
+        head = None if self._checked else _HEAD.match(text)
         if head is None:
-            head = self._find_head()
+            head = self._find_head(text)
             if head is None:
                 return None
         request = self._request = self._request_of(head)
         self._buffer = self._buffer[head.end() :]
         return request
 
-    def _find_head(self) -> re.Match[bytes] | None:
+    def _find_head(self, text: str) -> re.Match[str] | None:
         """A head that has come in parts, once its end is there. Each part is looked at once."""
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        while self._buffer.startswith(b"\r\n"):
+        while text.startswith("\r\n"):
+            text = text[2:]
             self._buffer = self._buffer[2:]
-        end = self._buffer.find(b"\r\n\r\n", max(0, self._checked - 3)) + 4
+        end = text.find("\r\n\r\n", max(0, self._checked - 3)) + 4
         if end < 4:
-            _check_part(self._buffer, self._checked, self._limits)
-            self._checked = len(self._buffer)
+            _check_part(text, self._checked, self._limits)
+            self._checked = len(text)
             return None
         self._checked = 0
-        head = _HEAD.match(self._buffer)
+        head = _HEAD.match(text)
         if head is None:
-            _check_part(self._buffer[:end], 0, self._limits)
+            _check_part(text[:end], 0, self._limits)
             raise Refusal(400, *_BAD_HEADER)
         return head
 
-    def _request_of(self, head: re.Match[bytes]) -> Request:
+    def _request_of(self, head: re.Match[str]) -> Request:
         """The request that a head begins, and what it says of the framing. Raises `Refusal` for a broken rule."""
-        method_bytes, target_bytes, minor, fields = head.groups()
-        self._check_sizes(head, fields)
+        method, target, minor, fields = head.groups()
+        # A head that is shorter than a request line may be breaks neither limit.
+        if head.end() > self._limits.request_line_bytes:
+            _check_size(head.start(4) - 2, len(fields), self._limits)
+        if fields.count("\n") > self._limits.header_count:
+            raise Refusal(431, "too_many_headers", f"Send at most {self._limits.header_count} headers.")
         headers = _read_headers(fields)
         _check_host(headers.get("host"), minor)
-        body_bytes = _body_bytes(headers)
-        expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == b"1"
-        method = METHODS.get(method_bytes)
-        if method is None:
+        body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
+        expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == "1"
+        if method not in METHODS:
             raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
-        target = target_bytes.decode("latin-1")
         path, query = split_target(method, target)
         self._wanted_bytes = self._ignored_bytes = 0
         if body_bytes:
             self._expect_body(body_bytes, is_ignored=bool(self._ignores_body(f"{method} {path}")))
-        self.keep_alive = _keeps_alive(headers.get("connection"), minor)
+        self.keep_alive = _keeps_alive(headers["connection"], minor) if "connection" in headers else minor == "1"
         self.expects_continue = expects_continue
         return Request(method, target, path, query, headers)
-
-    def _check_sizes(self, head: re.Match[bytes], fields: bytes) -> None:
-        limits = self._limits
-        # A head that is shorter than a request line may be breaks neither limit.
-        if head.end() > limits.request_line_bytes:
-            _check_size(head.start(4) - 2, len(fields), limits)
-        if fields.count(b"\n") > limits.header_count:
-            raise Refusal(431, "too_many_headers", f"Send at most {limits.header_count} headers.")
 
     def _expect_body(self, body_bytes: int, *, is_ignored: bool) -> None:
         if is_ignored:
@@ -193,31 +188,28 @@ class Reader:
             self._wanted_bytes = body_bytes
 
 
-def _read_headers(fields: bytes) -> dict[str, str]:
+def _read_headers(fields: str) -> dict[str, str]:
     headers: dict[str, str] = {}
-    for name_bytes, value_bytes in _READ.findall(b"\n" + fields):
-        name = name_bytes.lower().decode("ascii")
-        value = value_bytes.rstrip(b" \t").decode("latin-1")
-        if name not in headers:
-            headers[name] = value
-        elif name in _SINGLE:
-            raise Refusal(400, "duplicate_header", f"Send the header {name.title()} once.")
+    for name, value in _READ.findall("\n" + fields):
+        lower = name.lower()
+        if lower not in headers:
+            headers[lower] = value.rstrip(" \t")
+        elif lower in _SINGLE:
+            raise Refusal(400, "duplicate_header", f"Send the header {lower.title()} once.")
         else:
-            headers[name] += ", " + value
+            headers[lower] += ", " + value.rstrip(" \t")
     return headers
 
 
-def _keeps_alive(connection: str | None, minor: bytes) -> bool:
-    if not connection:
-        return minor == b"1"
+def _keeps_alive(connection: str, minor: str) -> bool:
     options = {option.strip() for option in connection.lower().split(",")}
-    return "close" not in options and ("keep-alive" in options or minor == b"1")
+    return "close" not in options and ("keep-alive" in options or minor == "1")
 
 
-def _check_host(host: str | None, minor: bytes) -> None:
+def _check_host(host: str | None, minor: str) -> None:
     if host is None:
         # HTTP/1.0 has no such header, and bare health checks of load balancers send none (RFC 9112, 3.2).
-        if minor == b"1":
+        if minor == "1":
             raise Refusal(400, "missing_host", "Send the header Host.")
     elif not _HOST.fullmatch(host):
         raise Refusal(400, "bad_host", "Send a host name or address, with or without a port, in the header Host.")
@@ -244,13 +236,13 @@ def _expects_continue(expect: str) -> bool:
     return True
 
 
-def _check_part(part: bytes, checked: int, limits: HttpLimits) -> None:
+def _check_part(part: str, checked: int, limits: HttpLimits) -> None:
     """Refuse the beginning of a head that no further byte can mend; its first `checked` bytes have been tried."""
     for fault, code, sentence in _FAULTS:
         if fault.search(part, max(0, checked - 1)):
             raise Refusal(400, code, sentence)
-    line, end, fields = part.partition(b"\r\n")
-    _check_size(len(line.rstrip(b"\r")), len(fields.rstrip(b"\r\n")), limits)
+    line, end, fields = part.partition("\r\n")
+    _check_size(len(line.rstrip("\r")), len(fields.rstrip("\r\n")), limits)
     if end and checked < len(line + end) and not _LINE.match(part):
         raise Refusal(400, *_BAD_LINE)
 
