@@ -1,13 +1,13 @@
-"""What a card's URL asks for: from the query as sent to a `Card`, as the README's section "Cards" has it."""
+"""What a card's URL asks for: from the parameters of its query to a `Card`. The README's section "Cards" lists them."""
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from urllib.parse import unquote_to_bytes
 
 from cardbeat.errors import Invalid
 from cardbeat.typeset.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
+from cardbeat.web.query import Pairs, known_among
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
@@ -17,9 +17,6 @@ PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
 MAX_CHARACTERS = 4_000
 """Of one text. No card has room for more, and what comes after would only cost time."""
 
-Pairs = list[tuple[str, str]]
-
-_BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
 _BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
@@ -42,20 +39,14 @@ class Card:
     theme: str = "dark"
 
 
-def pairs_of(query: str) -> Pairs:
-    """Names and values of a query as sent, percent-encoding undone; what is broken in it becomes U+FFFD."""
-    parts = (part.partition("=") for part in query.split("&") if part)
-    return [(_decoded(name), _decoded(value)) for name, _, value in parts]
-
-
 def key_in(pairs: Pairs) -> str | None:
     """The value of `key`. Raises `Invalid` when there are two."""
-    return _single(pairs, ("key",)).get("key")
+    return known_among(pairs, ("key",)).get("key")
 
 
 def card_of(pairs: Pairs) -> Card:
     """The card asked for; unknown parameters are allowed. Raises `Invalid` for what can't be drawn."""
-    return card_from(_single(pairs, PARAMETERS))
+    return card_from(known_among(pairs, PARAMETERS))
 
 
 def card_from(values: Mapping[str, str]) -> Card:
@@ -66,29 +57,6 @@ def card_from(values: Mapping[str, str]) -> Card:
     template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
     theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
     return Card(**texts, template=template, theme=theme)
-
-
-def as_sent(text: str) -> bytes:
-    """The bytes of a part of the request: the server hands them over as Latin-1, one character a byte."""
-    try:
-        return text.encode("latin-1")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "surrogatepass")
-
-
-def _decoded(part: str) -> str:
-    escaped = _BROKEN_ESCAPE.sub(b"%EF%BF%BD", as_sent(part).replace(b"+", b" "))
-    return unquote_to_bytes(escaped).decode("utf-8", "replace")
-
-
-def _single(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for name, value in pairs:
-        if name in values:
-            raise Invalid("duplicate_parameter", f"Give the parameter {name} only once.", field=name)
-        if name in names:
-            values[name] = value
-    return values
 
 
 def _clean(text: str) -> str:

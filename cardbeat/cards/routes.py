@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from cardbeat.cards.render import Renderer
-from cardbeat.cards.request import Card, card_of, key_in, pairs_of
+from cardbeat.cards.request import Card, card_of, key_in
 from cardbeat.cards.seal import StoredCard, seal
 from cardbeat.cards.single_flight import SingleFlight
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
@@ -16,6 +16,7 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
 from cardbeat.later import Later
 from cardbeat.web.message import FileBody, Request, Response
+from cardbeat.web.query import Pairs, pairs_of
 from cardbeat.web.router import Route, header_lines
 
 WAITING_RENDERS = 64
@@ -204,7 +205,7 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
     return span
 
 
-def _key_missing(pairs: list[tuple[str, str]]) -> Refusal:
+def _key_missing(pairs: Pairs) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
     if any(name == "amp;key" for name, _ in pairs):
         return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")

@@ -3,7 +3,7 @@
 import functools
 import re
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid
@@ -14,6 +14,7 @@ from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.store import CHECKS, Key, Keys
 from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
+from cardbeat.web.query import known_among, pairs_of
 from cardbeat.web.router import Route
 
 PAGE_CHECKS = 100
@@ -53,7 +54,7 @@ class CheckRoutes:
 
     def page(self, request: Request) -> Response:
         key = self._key(request)
-        parameters = _parameters(request.query, ("limit", "after"))
+        parameters = known_among(pairs_of(request.query), ("limit", "after"))
         checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
         return Response.json(200, {"checks": [check.as_json(self._base_url) for check in checks], "next": following})
 
@@ -120,17 +121,6 @@ def _matched(request: Request, check: Check) -> Check:
 def _ping_answer(pinged: PingResult) -> Response:
     answer = {"status": "on_time", "recovered": pinged.recovered, "deadline_at": utc_text(pinged.deadline_at)}
     return Response.json(200, answer)
-
-
-def _parameters(query: str, known: tuple[str, ...]) -> dict[str, str]:
-    """The known parameters of a query; all others are ignored. Raises `Invalid` for a known one that is repeated."""
-    parameters: dict[str, str] = {}
-    for name, value in parse_qsl(query, keep_blank_values=True):
-        if name in parameters:
-            raise Invalid("duplicate_parameter", f"The parameter {name} is given more than once.", field=name)
-        if name in known:
-            parameters[name] = value
-    return parameters
 
 
 def _limit(text: str | None) -> int:

@@ -31,7 +31,7 @@ KINDS: Final = {
             ),
             "missing_parameter": ("Give the card a title that is not blank: title=...", "title"),
             "invalid_parameter": ("The template must be one of: default, blog, article.", "template"),
-            "duplicate_parameter": ("The parameter limit is given more than once.", "limit"),
+            "duplicate_parameter": ("Give the parameter limit only once.", "limit"),
             "no_webhook": (
                 "This check has no webhook_url to send an alert to; set one with PATCH first.",
                 "webhook_url",
