@@ -26,11 +26,12 @@ from cardbeat.database_file import (
     migrate,
     open_lock_file,
     start_up_errors,
+    take_lock,
 )
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
-from cardbeat.system import try_lock, unlock
+from cardbeat.system import unlock
 
 log = logging.getLogger(__name__)
 
@@ -40,8 +41,6 @@ READ_CONNECTIONS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds how long the first of them waits."""
 RETRY_AFTER_SECONDS = 5
-LOCK_POLL_SECONDS = 0.0005
-"""Short enough to find the lock free between two commits of another process that writes all the time."""
 
 
 class Database:
@@ -175,11 +174,9 @@ class Database:
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        while not try_lock(self._lock_file):
-            # The process that holds it may be suspended for ever.
-            if time.monotonic() > came_at + BUSY_SECONDS:
-                raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
-            time.sleep(LOCK_POLL_SECONDS)
+        # The process that holds the lock may be suspended for ever.
+        if not take_lock(self._lock_file, came_at + BUSY_SECONDS):
+            raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
         try:
             yield
         finally:

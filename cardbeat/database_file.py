@@ -5,13 +5,14 @@ import os
 import sqlite3
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat import ownership
 from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
-from cardbeat.system import replace, sync_file, sync_folder
+from cardbeat.system import replace, sync_file, sync_folder, try_lock
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
@@ -22,6 +23,8 @@ FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
+LOCK_POLL_SECONDS = 0.0005
+"""Short enough to find the lock free between two commits of another process that writes all the time."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not read through at start-up, which would keep clients waiting; `doctor` does it."""
 
@@ -245,6 +248,18 @@ def open_lock_file(path: Path) -> int:
         if os.path.lexists(path):
             raise StartupError(f"can't use {path}: {error.strerror}") from None
         raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+
+
+def take_lock(descriptor: int, give_up_at: float) -> bool:
+    """Whether the file's lock could be taken before this monotonic time; it is tried once at least.
+
+    Raises `OSError` where files have no locks.
+    """
+    while not try_lock(descriptor):
+        if time.monotonic() >= give_up_at:
+            return False
+        time.sleep(LOCK_POLL_SECONDS)
+    return True
 
 
 @contextlib.contextmanager

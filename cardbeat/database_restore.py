@@ -27,11 +27,10 @@ from cardbeat.database_file import (
     open_lock_file,
     open_read_only,
     start_up_errors,
+    take_lock,
 )
 from cardbeat.errors import StartupError
-from cardbeat.system import remove, replace, sync_file, sync_folder, try_lock
-
-LOCK_POLL_SECONDS = 0.01
+from cardbeat.system import remove, replace, sync_file, sync_folder
 
 
 def restore(folder: Path, source: Path, now: float) -> Path | None:
@@ -84,18 +83,11 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
     descriptor = open_lock_file(path)
     try:
         with start_up_errors(path):
-            _take(descriptor, path, seconds)
+            if not take_lock(descriptor, time.monotonic() + seconds):
+                raise StartupError(f"the data folder {path.parent} is in use; stop the server, then restore")
         yield
     finally:
         os.close(descriptor)
-
-
-def _take(descriptor: int, path: Path, seconds: float) -> None:
-    give_up_at = time.monotonic() + seconds
-    while not try_lock(descriptor):
-        if time.monotonic() >= give_up_at:
-            raise StartupError(f"the data folder {path.parent} is in use; stop the server, then restore")
-        time.sleep(LOCK_POLL_SECONDS)
 
 
 def _copied(source: Path, copy: Path) -> Path:

@@ -203,7 +203,7 @@ def test_a_file_system_without_locks_is_refused(data, backup, monkeypatch):
     def refuse(_descriptor):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr(database_restore, "try_lock", refuse)
+    monkeypatch.setattr("cardbeat.database_file.try_lock", refuse)
     with pytest.raises(StartupError, match=r"can't use .*delivery\.lock: No locks available"):
         restore(data, backup, NOON)
     assert unchanged(data)
