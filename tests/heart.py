@@ -63,6 +63,10 @@ class Heart:
         self.clock.advance(seconds)
         self.monotonic.advance(seconds)
 
+    def ping(self, check):
+        """Ping a check, and wait until that is on disk."""
+        return self.checks.ping(check.id).wait()
+
     def read(self, check):
         return self.checks.get(self.key.id, check.id)
 

@@ -96,12 +96,11 @@ class Checks:
         """Remove a check and, with it, its alerts. Raises `Refusal` 412 unless it has `version`, if one is given."""
         self._database.write(lambda connection: _delete(connection, key_id, check_id, version))
 
-    def ping(self, check_id: str) -> PingResult:
-        """Record a ping. Only this turns an overdue check back, with its recovery alert. Raises `NotFound`."""
-        return self.ping_later(check_id).wait()
+    def ping(self, check_id: str) -> Later[PingResult]:
+        """Record a ping; settled when it is on disk. Only a ping ends an overdue spell, with a recovery alert.
 
-    def ping_later(self, check_id: str) -> Later[PingResult]:
-        """As `ping`, without waiting."""
+        The result raises `NotFound` where there is no such check.
+        """
         return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(
             self._wake_if_recovered
         )

@@ -95,7 +95,7 @@ class CheckRoutes:
 
     def ping(self, request: Request) -> Later[Response]:
         """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""
-        return self._checks.ping_later(request.params["id"]).map(_ping_answer)
+        return self._checks.ping(request.params["id"]).map(_ping_answer)
 
     def _key(self, request: Request) -> Key:
         return self._keys.authenticate(request, CHECKS)

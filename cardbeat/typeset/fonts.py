@@ -22,11 +22,6 @@ class Fonts:
         self.advances = Advances(self.faces)
         self.fallback = Fallback((s for s in self._catalogue if not s.serif), self.emoji)
 
-    @property
-    def shaping(self) -> bool:
-        """Whether Raqm shapes the text."""
-        return self.faces.shaping
-
     def with_serif(self) -> "Fonts":
         """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
         fonts = copy(self)

@@ -65,7 +65,7 @@ def main(arguments: argparse.Namespace) -> None:
         if number in (count // 10, count // 2, count - 1):
             memory.append(_memory_mb())
     median, p99 = statistics.median(times), sorted(times)[int(count * 0.99)]
-    print(f"Pillow {PIL.__version__}, {'with' if fonts.shaping else 'without'} raqm, {count} cards:")
+    print(f"Pillow {PIL.__version__}, {'with' if fonts.faces.shaping else 'without'} raqm, {count} cards:")
     print(
         f"median {median:.1f} ms, p99 {p99:.1f} ms ({p99 / median:.1f} x), slowest {slowest[0]:.1f} ms: {slowest[1]!r}"
     )

@@ -87,7 +87,7 @@ def test_a_patch_never_loses_a_ping_beside_it(heart):
         return heart.checks.update(read, heart.settings(read))
 
     heart.pass_time(10)
-    results = at_once(*[partial(heart.checks.ping, check.id), update] * 25)
+    results = at_once(*[partial(heart.ping, check), update] * 25)
     stored = heart.read(check)
     assert stored.ping_count == 25
     assert stored.deadline_at == int(heart.clock.now) + 60
@@ -98,7 +98,7 @@ def test_fifty_pings_at_once_recover_a_check_once(heart):
     check = heart.create()
     heart.pass_time(61)
     heart.sweep.sweep_once()
-    beats = at_once(*[partial(heart.checks.ping, check.id)] * 50)
+    beats = at_once(*[partial(heart.ping, check)] * 50)
     assert sum(beat.recovered for beat in beats) == 1
     assert heart.read(check).ping_count == 50
     assert heart.alert_types(check) == ["check.overdue", "check.recovered"]
@@ -116,9 +116,7 @@ def test_a_ping_beside_a_sweep_recovers_once_or_comes_before_it(heart, other_pro
     for _ in range(20):
         check = heart.create()
         heart.pass_time(61)
-        beat, *turned = at_once(
-            partial(heart.checks.ping, check.id), heart.sweep.sweep_once, other_process.sweep.sweep_once
-        )
+        beat, *turned = at_once(partial(heart.ping, check), heart.sweep.sweep_once, other_process.sweep.sweep_once)
         assert beat.recovered == sum(turned)
         assert heart.alert_types(check) == (["check.overdue", "check.recovered"] if beat.recovered else [])
         assert heart.status(check) == "on_time"
@@ -148,7 +146,7 @@ def test_whatever_happens_at_once_the_alerts_of_a_check_alternate(heart, other_p
             check = chance.choice(checks)
             deed = chance.choice(("ping", "ping", "sweep", "patch", "wait"))
             if deed == "ping":
-                own.checks.ping(check.id)
+                own.ping(check)
             elif deed == "sweep":
                 own.sweep.sweep_once()
             elif deed == "wait":
@@ -171,7 +169,7 @@ def test_a_check_deleted_beside_everything_is_gone(heart):
         heart.pass_time(61)
         results = at_once(
             partial(heart.checks.delete, heart.key.id, check.id),
-            partial(heart.checks.ping, check.id),
+            partial(heart.ping, check),
             partial(heart.checks.update, check, heart.settings(check)),
             heart.sweep.sweep_once,
         )

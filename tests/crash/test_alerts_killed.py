@@ -62,7 +62,7 @@ if not known:
 delivery.start()
 Sweep(database, time.time, alerts, delivery.wake, 60).sweep_once()
 for check_id in known:
-    checks.ping(check_id)
+    checks.ping(check_id).wait()
 while any(alert["state"] == "pending" for check_id in known for alert in alerts.newest(check_id)):
     time.sleep(0.01)
 delivery.stop(5)

@@ -56,7 +56,7 @@ class Beating(RuleBasedStateMachine):
     @rule(check=checks)
     def ping(self, check):
         model = self.models[check.id]
-        assert self.heart.checks.ping(check.id).recovered == model.overdue
+        assert self.heart.ping(check).recovered == model.overdue
         if model.overdue:
             model.alerts.append("check.recovered")
         model.overdue = False

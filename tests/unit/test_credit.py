@@ -121,7 +121,7 @@ def test_no_clock_is_credited_past_now(heart):
     check = heart.create(HOUR)
     beat(heart)
     heart.clock.advance(50)
-    heart.checks.ping(check.id)
+    heart.ping(check)
     heart.clock.advance(2 * HOUR)
     beat(heart, heart.new_sweep())
     assert heart.read(check).clock_from == heart.clock.now
@@ -131,7 +131,7 @@ def test_a_check_pinged_since_the_restart_is_not_credited(heart):
     pinged, silent = heart.create(HOUR), heart.create(HOUR)
     beat(heart)
     heart.clock.advance(2 * HOUR)
-    heart.checks.ping(pinged.id)
+    heart.ping(pinged)
     created = heart.create(HOUR)
     beat(heart, heart.new_sweep())
     assert heart.read(pinged).deadline_at == heart.clock.now + HOUR
@@ -148,7 +148,7 @@ def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monke
     assert heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
     assert heart.database.write(crashed._step)
     heart.clock.advance(10)
-    heart.checks.ping(checks[6].id)
+    heart.ping(checks[6])
     beat(heart, heart.new_sweep())
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks[:6]} == {2 * HOUR}
     assert heart.read(checks[6]).clock_from == heart.clock.now
@@ -228,7 +228,7 @@ def test_a_ping_between_a_jump_and_the_next_sweep_counts_in_full(heart, jump):
     beat(heart)
     heart.clock.advance(jump)
     heart.pass_time(30)
-    heart.checks.ping(check.id)
+    heart.ping(check)
     heart.pass_time(30)
     beat(heart)
     assert heart.clock.now + 1000 >= heart.read(check).deadline_at >= heart.clock.now - 30 + 1000
@@ -304,7 +304,7 @@ def test_a_clock_set_between_the_settling_and_the_sweep_alerts_nobody_wrongly(he
     heart.pass_time(60)
     moment = heart.sweep.credit.give_due(threading.Event())
     heart.clock.advance(jump)
-    heart.checks.ping(check.id)
+    heart.ping(check)
     assert heart.sweep.sweep_once(moment) == 0
     turned = []
     for _ in range(12):

@@ -30,7 +30,7 @@ def schema_1(tmp_path, clock):
     heart.pass_time(20)
     heart.sweep.sweep_once()
     for check in checks[::3]:
-        heart.checks.ping(check.id)
+        heart.ping(check)
     database.close()
     return tmp_path
 

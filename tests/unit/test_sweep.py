@@ -31,8 +31,8 @@ def test_an_overdue_check_is_alerted_once_and_again_in_its_next_outage(heart):
     for _ in range(2):
         heart.pass_time(61)
         assert [heart.sweep.sweep_once() for _ in range(3)] == [1, 0, 0]
-        assert heart.checks.ping(check.id).recovered
-        assert not heart.checks.ping(check.id).recovered
+        assert heart.ping(check).recovered
+        assert not heart.ping(check).recovered
     assert heart.alert_types(check) == ["check.overdue", "check.recovered"] * 2
 
 
@@ -42,9 +42,9 @@ def test_a_recovery_is_told_though_the_webhook_was_set_during_the_outage(heart):
     heart.sweep.sweep_once()
     read = heart.read(check)
     heart.checks.update(read, heart.settings(read, webhook_url=HOOK))
-    assert heart.checks.ping(check.id).recovered
+    assert heart.ping(check).recovered
     assert heart.alert_types(check) == ["check.recovered"]
-    assert not heart.checks.ping(check.id).recovered
+    assert not heart.ping(check).recovered
     assert heart.alert_types(check) == ["check.recovered"]
 
 
@@ -70,7 +70,7 @@ def test_a_check_without_webhook_turns_overdue_and_back_without_alerts(heart):
     check = heart.create(webhook_url=None)
     heart.pass_time(61)
     assert heart.sweep.sweep_once() == 1
-    assert heart.checks.ping(check.id).recovered
+    assert heart.ping(check).recovered
     assert heart.alert_types(check) == []
 
 
