@@ -1,4 +1,4 @@
-"""What an operator can set, and the limits that stand, each with its unit and its reason."""
+"""What an operator can set, as values that were checked, and the limits of HTTP that nobody sets."""
 
 import ipaddress
 from collections.abc import Mapping

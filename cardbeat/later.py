@@ -87,9 +87,10 @@ class Workers:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # Written under the lock only: how many threads there are, and how many jobs are queued or being done.
+        self._lock = threading.Lock()
         self._started = 0
         self._unfinished = 0
-        self._lock = threading.Lock()
 
     def submit(self, work: Callable[[], T]) -> Later[T]:
         """What will have come of `work`."""

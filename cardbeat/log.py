@@ -21,6 +21,7 @@ class QueuedHandler(logging.Handler):
         super().__init__()
         self._target = target
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
+        # Set by whoever logs and unset by the thread that writes, without a lock: at worst one more caller waits.
         self._stalled = False
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
         self._thread.start()

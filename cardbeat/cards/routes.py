@@ -22,9 +22,10 @@ from cardbeat.web.router import Route, header_lines
 WAITING_RENDERS = 64
 WAIT_SECONDS = 5
 READERS = 4
+"""Threads that look up keys and read stored cards."""
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
-"""Crawlers are welcome: they are who cards are drawn for."""
+"""Crawlers may fetch everything: they are who asks for the cards."""
 
 _HIT = {"X-Cache": "HIT"}
 _CONDITIONAL = frozenset({"if-none-match", "range"})
@@ -32,7 +33,10 @@ _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
 class Drawn(NamedTuple):
-    """`signature` is that of its file, None for a card that could not be stored; or it was stored before already."""
+    """A card that was asked to be drawn. `signature` is that of its file, None where it could not be stored.
+
+    `was_stored` says that nothing was drawn: it was stored between the request's look and its turn.
+    """
 
     card: StoredCard
     signature: Signature | None
@@ -51,8 +55,9 @@ class Found(NamedTuple):
 class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
-    The index belongs to the server's loop, in which `card` and what it maps run. Reading, judging and drawing are done
-    in other threads: in `_readers` all that waits for the disk or the database, in the single flight's the drawing.
+    Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
+    What waits for the disk or the database runs in `_readers`, drawing in the one thread of `_drawing`. The rest of
+    the attributes are set once and safe for any thread.
     """
 
     def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:

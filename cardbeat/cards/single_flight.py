@@ -1,4 +1,4 @@
-"""Drawing of cards: each once for all who ask for it meanwhile (single flight), one after another."""
+"""Single flight: work is done once for all who ask for the same meanwhile, and one piece after another."""
 
 import threading
 import time
@@ -24,16 +24,17 @@ class SingleFlight(Generic[T]):
     def __init__(self, waiting: int, wait_seconds: float) -> None:
         self._waiting = waiting
         self._wait_seconds = wait_seconds
-        self._thread = ThreadPoolExecutor(1, "painter")
-        # Under the lock: askers add, the thread removes.
+        self._thread = ThreadPoolExecutor(1, "cards-drawing")
+        # Read and written under the lock only: `ask` adds, in any thread, and the drawing thread removes.
         self._lock = threading.Lock()
         self._flights: dict[str, Later[T]] = {}
 
     def ask(self, name: str, admit: Callable[[], None], work: Callable[[], T]) -> tuple[Later[T], bool]:
         """What will be the result of `work`, and whether it was this call that began it.
 
-        If it is new, `admit` is called first, while no other work can end; what it raises is raised here. Raises
-        `Unavailable` when too many wait, as does the result when it has waited too long.
+        If it is new, `admit` is called first; what it raises is raised here. It holds the lock, without which no work
+        ends: what `admit` finds not to be done is not done by anybody else. Raises `Unavailable` when too many wait, as
+        does the result when it has waited too long.
         """
         with self._lock:
             if flight := self._flights.get(name):

@@ -27,6 +27,7 @@ TRIMMED_PART = 0.9
 LEFT_OVER_SECONDS = 60
 """No write takes this long: a temporary file of this age belongs to nobody."""
 WRITE_USES_SECONDS = 60
+"""From one writing of the files' access times to the next."""
 
 INDEX_ENTRIES = 32_768
 """Each takes about 0.8 KB of memory."""
@@ -46,13 +47,13 @@ class Store:
     """The cards under `folder`, at most `max_bytes` of them, least recently used out first.
 
     They stand in a folder named after the renderer's version, so that a new renderer serves no old drawings; what
-    other versions left is removed. Counting, tidying and trimming go on in the background. Files are the truth:
-    several processes may share the folder, and a file that is deleted, replaced or damaged is noticed at the next
-    request. Uses are remembered and written to the files' access times now and then, in one go. A folder that can't
-    be written costs the storing, never the answer.
+    other versions left is removed. Counting, tidying and trimming go on in the background. Nothing but the files says
+    what is stored: several processes may share the folder, and a file that is deleted, replaced or damaged is noticed
+    at the next request. Uses are remembered and written to the files' access times now and then, in one go. Where the
+    folder can't be written, cards are answered and not stored.
 
-    Any thread may call any method. `_bytes` is changed under the lock. Of `_used` each change is one step of a
-    dictionary, which needs none; the keeper replaces it by a new one when it writes it down.
+    Any thread may call any method. `_bytes` is changed under the lock. `_used` needs none: each change is one step of a
+    dictionary, and `write_uses` puts an empty one in its place; a use that is noted at that very moment may be lost.
     """
 
     def __init__(
@@ -69,14 +70,14 @@ class Store:
         self._wake = threading.Event()
         self._wake.set()
         self._closing = False
-        self._keeper = threading.Thread(target=self._keep, name="card-store", daemon=True)
-        self._keeper.start()
+        self._maintenance = threading.Thread(target=self._maintain, name="card-store", daemon=True)
+        self._maintenance.start()
 
     def close(self) -> None:
         """End the background work and write down what was used when."""
         self._closing = True
         self._wake.set()
-        self._keeper.join()
+        self._maintenance.join()
         self.write_uses()
 
     @property
@@ -87,14 +88,14 @@ class Store:
     def open(self, name: str, signature: Signature) -> int | None:
         """A descriptor of a card's file, if that is still as it was and in the kernel's memory: no disk is waited for.
 
-        What has left the memory is worth reading, and judging, again: `get` does.
+        Any other file is to be read, and its seal examined, by `get`.
         """
         try:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
             return None
         is_as_it_was = _signature(os.fstat(descriptor)) == signature
-        # Within the minute it has not left the memory.
+        # What was used since `_used` was emptied, a minute ago at most, has not left the kernel's memory.
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
             return descriptor
@@ -157,14 +158,17 @@ class Store:
         return signature
 
     def write_uses(self) -> None:
-        """Into the access times alone: another time of change would be another signature."""
+        """Write when cards were last used into the access times of their files.
+
+        Their times of change stay, since those are part of the signature.
+        """
         used, self._used = self._used, {}
         for name, moment in list(used.items()):
             with contextlib.suppress(OSError):
                 changed_ns = os.lstat(self._prefix + name).st_mtime_ns
                 os.utime(self._prefix + name, ns=(int(moment * 1e9), changed_ns))
 
-    def _keep(self) -> None:
+    def _maintain(self) -> None:
         self._remove_other_versions()
         while not self._closing:
             try:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
-LAST_WORDS_SECONDS = 0.2
+LAST_LINES_SECONDS = 0.2
 """What stderr's reader has at the end to take what is left."""
 
 EPILOG = """\
@@ -41,7 +41,7 @@ def run(argv: Sequence[str]) -> int:
     parser = Parser("[serve] [options]", "Link-preview cards and a dead man's switch for cron jobs.", EPILOG)
     parser.add_argument("--version", action="version", version=f"cardbeat {__version__}")
     config = config_from(parse_values(parser, SERVE_OPTIONS, argv))
-    # Until the service stops by itself, a stop ends the start, leaving nothing half done.
+    # Until the service handles these signals itself, one ends the start, leaving nothing half done.
     stops: list[int] = []
 
     def leave(number: int, _frame: object) -> None:
@@ -65,7 +65,7 @@ def run(argv: Sequence[str]) -> int:
         # It came in a callback, out of which Python lets no exception.
         server.stop()
     service.run()
-    if not main_log.finish(LAST_WORDS_SECONDS):
+    if not main_log.finish(LAST_LINES_SECONDS):
         # Python's own end would wait for stderr's reader.
         os._exit(0)
     return 0

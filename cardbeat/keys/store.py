@@ -69,24 +69,24 @@ class Keys:
     """The keys of this instance.
 
     Keys are cached by their hash, in each process on its own. Every change is counted in its own transaction, and the
-    cache holds as long as that count, which is looked at anew when it was read `CACHE_SECONDS` ago: one short read for
-    all keys together. A change is committed first and then waits that long, so when it returns, no process goes by what
-    was there before it.
+    cache holds as long as that count does not change. It is read again once it is `CACHE_SECONDS` old: one short read
+    for all keys together. A change is committed first and then waits that long, so when it returns, no process goes by
+    what was there before it.
     """
 
     def __init__(self, database: Database, clock: Clock, tiers: Mapping[str, Tier]) -> None:
         self._database = database
         self._clock = clock
         self._tiers = tiers
-        # Any thread reads, in one step; these are written under the lock.
+        # Written under the lock. Any thread reads each without it: one value, or one look into the dictionary.
         self._lock = threading.Lock()
         self._cache: dict[bytes, Key] = {}
         self._changes: int | None = None
         """How many changes there had been when the cache was last known to hold; None if it was emptied since."""
         self._checked_at = -inf
         """When that was, on the monotonic clock, before the read."""
-        self._is_renewed = False
-        """Whether it is being looked at anew. Set by the one thread that calls `find_cached`."""
+        self._is_renewing = False
+        """Whether `renew` has been asked for. Set, without the lock, by the one thread that calls `find_cached`."""
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
         """A new key: for checks when there is an e-mail address, else for cards."""
@@ -130,8 +130,8 @@ class Keys:
         seconds = time.monotonic() - self._checked_at
         if seconds >= CACHE_SECONDS:
             return None
-        if seconds >= CACHE_SECONDS / 2 and not self._is_renewed:
-            self._is_renewed = True
+        if seconds >= CACHE_SECONDS / 2 and not self._is_renewing:
+            self._is_renewing = True
             renew()
         return self._cache.get(digest)
 
@@ -145,7 +145,7 @@ class Keys:
                 self._cache.clear()
             self._changes = changes
             self._checked_at = checked_at
-            self._is_renewed = False
+            self._is_renewing = False
 
     def authenticate_value(self, value: str | None, scope: str | None) -> Key:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""

@@ -35,7 +35,7 @@ SECURITY: Final = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key; for checks one of scope `checks`."},
     "cardsKey": {"type": "apiKey", "in": "query", "name": "key", "description": "An API key of scope `cards`."},
 }
-HEADERS: Final[dict[str, tuple[str, Json]]] = {
+ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "Accept-Ranges": ("Ranges of bytes can be asked for.", {"const": "bytes"}),
     "Allow": ("The methods that the path takes.", {"type": "string"}),
     "Cache-Control": ("Of all answers only cards are for caches, and those for ever.", {"type": "string"}),
@@ -84,7 +84,7 @@ def document(base_url: str) -> dict[str, Any]:
             "responses": {str(status): _error_response(status) for status in KINDS},
             "headers": {
                 name: {"description": text, "required": True, "schema": schema}
-                for name, (text, schema) in HEADERS.items()
+                for name, (text, schema) in ANSWER_HEADERS.items()
             },
             "securitySchemes": SECURITY,
         },

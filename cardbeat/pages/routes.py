@@ -34,7 +34,7 @@ POLICY = {
     "require-trusted-types-for": "'script'",
 }
 
-HEADERS = {
+PAGE_HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in POLICY.items()),
     # A card's URL holds a key, so no page may tell another site where its visitor came from.
     "Referrer-Policy": "no-referrer",
@@ -69,7 +69,7 @@ class PageRoutes:
 
     def _answer(self, request: Request, name: str) -> Response:
         body, etag = _file(name)
-        headers = {**HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
+        headers = {**PAGE_HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
         if request.names_tag("if-none-match", etag):
             return Response(304, b"", headers)
         return Response(200, body, headers)

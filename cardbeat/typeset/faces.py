@@ -14,7 +14,7 @@ from cardbeat.typeset import unshaped
 from cardbeat.typeset.anchors import NO_ANCHORS, Anchors, PlacedText, placed
 from cardbeat.typeset.catalogue import FontSubset
 
-Key = tuple[str, int, bool]
+FaceKey = tuple[str, int, bool]
 """File, size in pixels, and whether Raqm shapes its text."""
 
 
@@ -58,8 +58,8 @@ class Faces:
         self.bytes = 0
         """Of the files that are kept."""
         self._max_bytes = max_bytes
-        self._kept: OrderedDict[Key, tuple[ImageFont.FreeTypeFont, int]] = OrderedDict()
-        self._alive: WeakValueDictionary[Key, ImageFont.FreeTypeFont] = WeakValueDictionary()
+        self._kept: OrderedDict[FaceKey, tuple[ImageFont.FreeTypeFont, int]] = OrderedDict()
+        self._alive: WeakValueDictionary[FaceKey, ImageFont.FreeTypeFont] = WeakValueDictionary()
         self._lock = threading.Lock()
         self._anchors: dict[str, Anchors] = {}
         """By the subset's name. Any thread writes without a lock: all write the same."""
@@ -81,7 +81,7 @@ class Faces:
             font = self._alive.get(key)
             return self._open(key) if font is None else font
 
-    def _open(self, key: Key) -> ImageFont.FreeTypeFont:
+    def _open(self, key: FaceKey) -> ImageFont.FreeTypeFont:
         """The caller holds the lock."""
         file, size_px, raqm = key
         data = read_bytes(f"fonts/{file}")

@@ -21,46 +21,48 @@ _SHOWN_MS: Final = tuple(f"{tenths / 10:.1f}ms" for tenths in range(1000))
 
 
 class AccessLog:
-    """Takes note of answers, and writes the lines from a thread of its own: a full pipe behind stderr holds up nobody.
+    """Takes note of answers, and writes the lines from a thread of its own: a full pipe behind stderr holds nobody up.
 
     Past 20,000 waiting lines new ones are dropped, and counted. What waits goes out as one record of many lines,
     each with its time: a record for each would cost several times as much as the answer itself.
     """
 
     def __init__(self) -> None:
+        # The thread that serves appends, that of this log pops: both are atomic.
         self._lines: deque[str] = deque()
+        # Written by the thread that serves only: how many lines were dropped since the start.
         self._dropped = 0
-        self._some = threading.Event()
+        self._has_lines = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self, patience_seconds: float = 0.5) -> None:
-        """Write what is waiting, if stderr takes it in time."""
+    def stop(self, seconds: float = 0.5) -> None:
+        """Write what is waiting, if stderr takes it in this time."""
         self._stopped.set()
-        self._some.set()
-        self._thread.join(patience_seconds)
+        self._has_lines.set()
+        self._thread.join(seconds)
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""
         room = max(0, _QUEUED_LINES - len(self._lines))
         self._lines.extend([access_line(*answered) for answered in answers[:room]])
         self._dropped += max(0, len(answers) - room)
-        if not self._some.is_set():
-            self._some.set()
+        if not self._has_lines.is_set():
+            self._has_lines.set()
 
     def _run(self) -> None:
-        stopping = False
+        stopping, told = False, 0
         while not stopping:
-            self._some.wait()
+            self._has_lines.wait()
             stopping = self._stopped.wait(_BATCH_SECONDS)
-            self._some.clear()
+            self._has_lines.clear()
             lines = [self._lines.popleft() for _ in range(len(self._lines))]
-            if self._dropped:
-                lines.append(f"{self._dropped} lines were dropped: stderr is too slow")
-                self._dropped = 0
+            if dropped := self._dropped - told:
+                lines.append(f"{dropped} lines were dropped: stderr is too slow")
+                told += dropped
             if lines:
                 now = utc_text(time.time())
                 log.info("%s %s", now, f"\n{now} ".join(lines))

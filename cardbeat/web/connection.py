@@ -106,7 +106,7 @@ class Connection:
         self._watched = 0
 
     def start(self) -> None:
-        """Begin to serve the client. Its request has often come already: reading at once spares it the poller."""
+        """Begin to serve the client. Its request has often come already, so that reading at once spares a wait."""
         self._phases.count += 1
         self._enter(self._phases.new)
         self.do(Connection.read)

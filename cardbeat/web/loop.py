@@ -1,12 +1,23 @@
 """The loop: one thread that owns all sockets, so that nothing a connection does needs a lock.
 
-Theory of operation. A turn of the loop waits for the sockets that are ready, and calls what was registered for each:
-the listener's accepts clients, a connection's reads or writes. None of these calls may wait, be it for a client, a
-disk, a lock or the network, since all other clients wait with it. A request whose answer takes such work is handed to
-another thread, a worker or the database's writer, and that thread gives the answer back by `call_soon`: the one way
-into the loop from outside. After a turn the server looks at the deadlines of all connections.
+Theory of operation, from the socket to the answer and back:
 
-`now` is read once a turn. What it is compared with, deadlines in seconds, tolerates the milliseconds of a turn.
+- `loop.Loop` waits until sockets are ready, and calls what was registered for each. One such round is an iteration.
+- `server.Server` registers the listening socket, and makes a `connection.Connection` of each client it accepts. After
+  an iteration it looks at the deadlines of all connections and hands the answers given to the access log and metrics.
+- A `Connection` is always in one phase (`Phase`, below): which events of its socket it waits for, what it does when
+  one comes, and when its time is up. It gives the bytes it receives to its `reader.Reader`, which cuts requests out.
+- `router.Exchange` gives a whole request to its `router.Route`. The handler of a route that is `in_loop` is called here
+  and now; every other runs in one of the `later.Workers`, a limited number of threads.
+- A handler returns a `message.Response`, which the connection sends at once, or a `later.Later`, settled by the thread
+  that does the work: a worker, the database's writer, a thread that draws cards. That thread brings it back by
+  `call_soon`, the one way into the loop from outside. The result is taken, and what `map` adds runs, in the loop.
+
+Nothing that the loop calls may wait, be it for a client, the disk, a lock or the network, since all other clients wait
+with it. Two small exceptions: a stored card's file is opened and looked at here, and read where the kernel has it in
+memory; a file of the pages is read from the package when it is first asked for.
+
+`now` is read once in an iteration. It is compared with deadlines in seconds, where its milliseconds do not matter.
 """
 
 import contextlib
@@ -31,14 +42,15 @@ Call = Callable[[], None]
 class Loop:
     """Waits for sockets, and for what other threads want done, and calls back.
 
-    `now` is the monotonic time of the present turn, `date` the value of its `Date` headers (RFC 9110, 5.6.7). A byte
-    sent through `waker` begins a turn.
+    `now` is the monotonic time at which the present iteration began, `date` the value of its `Date` headers (RFC 9110,
+    5.6.7). A byte sent through `waker` begins an iteration. All but `call_soon`, `wake` and `waker` is for one thread.
     """
 
     def __init__(self) -> None:
         self._poller = make_poller()
-        # Other threads append, the loop's thread pops: both are atomic.
+        # Any thread appends, the loop's pops: both are atomic.
         self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        # Any thread sets it, the loop's unsets it. Two that set it at once send two bytes, which does no harm.
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()
         self.waker.setblocking(False)
@@ -57,15 +69,15 @@ class Loop:
         self.wake()
 
     def wake(self) -> None:
-        """Begin a turn at once. Safe in any thread and in a signal handler."""
+        """Begin an iteration at once. Safe in any thread and in a signal handler."""
         if not self._is_woken:
             self._is_woken = True
             # Full or closed: then the loop is awake, or has ended.
             with contextlib.suppress(OSError):
                 self.waker.send(b"\0")
 
-    def turn(self, seconds: float | None) -> None:
-        """Wait for something to be ready, for so long at most, and do what is to be done about it."""
+    def run_once(self, seconds: float | None) -> None:
+        """One iteration: wait until something is ready, for ever with None, and call what was registered for it."""
         calls = self._poller.ready(seconds)
         self.now = time.monotonic()
         second = int(time.time())
@@ -81,7 +93,7 @@ class Loop:
 
     def _run_calls(self) -> None:
         self._wakes.recv(1024)
-        # Before the first is taken: whoever adds one from here on wakes the next turn.
+        # Before the first is taken: whoever adds one from here on wakes the next iteration.
         self._is_woken = False
         while self._calls:
             call, values = self._calls.popleft()
@@ -130,7 +142,7 @@ class Poller(Protocol):
 
 
 class EpollPoller:
-    """Linux's own. Going through `selectors` would cost as much again as the kernel's answer."""
+    """Linux's epoll, used directly: going through `selectors` would cost as much again as the kernel's answer."""
 
     def __init__(self, epoll: Any) -> None:
         self._epoll = epoll
@@ -154,7 +166,7 @@ class EpollPoller:
 
 
 class SelectorPoller:
-    """Any other system's."""
+    """What `selectors` finds on any other system."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

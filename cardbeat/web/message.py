@@ -13,7 +13,6 @@ from cardbeat.errors import Invalid, Refusal
 NO_STORE = "no-store"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
-
 _MAX_DEPTH = 16
 """More than any body here needs."""
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -59,7 +58,7 @@ class Request:
             self.json_object(())
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
-        """The body as a JSON object that has no other members than `members` .
+        """The body as a JSON object that has no other members than `members`.
 
         Raises `Refusal` 415 for another content type and `Invalid` for anything that is not such an object.
         """

@@ -55,7 +55,7 @@ _BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a 
 _SINGLE: Final = frozenset({"host", "content-length"})
 
 IgnoresBody = Callable[[str], object]
-"""Whether such requests, as in `POST /path`, may have any body, of which nothing is kept; any object, by its truth."""
+"""Takes `POST /path`; what it returns is true if the body of such a request is to be dropped, however large."""
 
 
 class Reader:

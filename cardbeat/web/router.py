@@ -1,4 +1,4 @@
-"""From a request to its answer; no socket. Here alone refusals and failures become answers."""
+"""From a request to its answer, without a socket: routes, and what becomes of a handler's refusal or failure."""
 
 import logging
 import re
@@ -32,8 +32,8 @@ class Route:
     """One endpoint. `{name}` in the pattern stands for one path segment, given as `request.params["name"]`.
 
     The handler answers in a worker thread, unless the route is `in_loop`: then the thread that owns all connections
-    calls it, so it must not wait for a lock, the network or work of any length, and returns a `Later` where the
-    answer takes such.
+    calls it. Such a handler must not wait, as the module `loop` has it, and returns a `Later` where its answer takes
+    waiting or work of any length.
     """
 
     method: str
@@ -106,7 +106,7 @@ class Router:
 
 
 Observer = Callable[[Sequence[Answered]], None]
-"""Told of answers, those of a turn of the loop together."""
+"""Told of answers, those of one iteration of the loop together."""
 
 
 class Exchange:

@@ -1,4 +1,4 @@
-"""The HTTP server: its socket, its start and its stop. See `loop` for how it serves, `connection` for a client."""
+"""The HTTP server: its socket, its start and its stop. `loop` says how it serves, `connection` how one client."""
 
 import errno
 import logging
@@ -28,6 +28,7 @@ ACCEPT_PAUSE_SECONDS: Final = 0.1
 TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes may keep the interpreter from the others."""
 
 
 class Server(ThreadingHTTPServer):
@@ -66,6 +67,7 @@ class Server(ThreadingHTTPServer):
         self._workers = Workers(workers)
         self._phases = Phases(limits)
         self.exchange = Exchange(router, self._workers, trusted_proxies)
+        # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
         self._is_accepting = False
@@ -115,7 +117,7 @@ class Server(ThreadingHTTPServer):
         log.exception("a client could not be served")
 
     def service_actions(self) -> None:
-        """What is due after a turn of the loop: the deadlines of clients, and the answers that were given."""
+        """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
@@ -127,8 +129,8 @@ class Server(ThreadingHTTPServer):
 
     def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
         """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
-        # This thread asks for the interpreter anew after each call into the kernel: at the usual 5 ms a handler that
-        # computes would slow every answer beside it down to that.
+        # After each call into the kernel this thread has to get the interpreter's lock again. A handler that computes
+        # in another thread gives it up once in this interval: with the usual 5 ms each answer would take as long.
         sys.setswitchinterval(SWITCH_SECONDS)
         self.exchange.access_log.start()
         self._set_accepting(True)
@@ -136,7 +138,7 @@ class Server(ThreadingHTTPServer):
             while self._stop_by == inf:
                 # With nobody there, no deadline can pass.
                 is_idle = not self._phases.count and self._accept_again_at == inf
-                self.loop.turn(None if is_idle else poll_interval)
+                self.loop.run_once(None if is_idle else poll_interval)
                 if self.exchange.answered or self._check_at <= self.loop.now:
                     self.service_actions()
             self._finish(poll_interval)
@@ -172,10 +174,10 @@ class Server(ThreadingHTTPServer):
         self._set_accepting(False)
         self.socket.close()
         # Requests that have come are answered.
-        self.loop.turn(0)
+        self.loop.run_once(0)
         phases.close_all(but_asked=True)
         while phases.count and self.loop.now < self._stop_by:
-            self.loop.turn(poll_interval)
+            self.loop.run_once(poll_interval)
             self.service_actions()
             phases.close_all(but_asked=True)
 

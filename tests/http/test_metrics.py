@@ -77,7 +77,7 @@ def test_what_is_no_request_is_counted_too(app, read):
         sock.sendall(b"nonsense\r\n\r\n")
         assert sock.recv(1000).startswith(b"HTTP/1.1 400 ")
     counted = "cardbeat_http_requests_total{route=none}{method=-}{status=400}"
-    # Both clients may be served in one turn of the loop, which counts its answers at its end.
+    # Both clients may be served in one iteration of the loop, after which its answers are counted.
     wait_until(lambda: counted in read())
     assert read()[counted] == 1
 

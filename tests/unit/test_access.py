@@ -36,7 +36,7 @@ def test_lines_that_stderr_is_too_slow_for_are_dropped_and_counted(caplog: pytes
         access.note([answered()] * count)
     with caplog.at_level("INFO", "cardbeat.access"):
         access.start()
-        access.stop(patience_seconds=60)
+        access.stop(seconds=60)
     written = caplog.records[0].getMessage().splitlines()
     assert len(written) == 20_001
     assert written[19_999].endswith("GET / 200 0 1.0ms 127.0.0.1 - -")
@@ -58,7 +58,7 @@ def test_a_stop_writes_what_came_while_a_batch_was_written(monkeypatch: pytest.M
     access.note([answered("first")])
     assert begun.wait(10)
     access.note([answered("last")])
-    access.stop(patience_seconds=0)
+    access.stop(seconds=0)
     go_on.set()
-    access.stop(patience_seconds=10)
+    access.stop(seconds=10)
     assert [line.rpartition(" ")[2] for line in written] == ["first", "last"]

@@ -26,7 +26,7 @@ def test_no_call_is_lost_though_the_loop_takes_them_meanwhile(loop: Loop) -> Non
         threading.Thread(target=call).start()
     while len(taken) < rounds * threads:
         before = len(taken)
-        loop.turn(10)
+        loop.run_once(10)
         assert len(taken) > before
 
 
@@ -34,7 +34,7 @@ def test_a_call_is_made_in_the_loop_s_thread(loop: Loop) -> None:
     seen = []
     caller = threading.Thread(target=lambda: loop.call_soon(lambda: seen.append(threading.current_thread())))
     caller.start()
-    loop.turn(10)
+    loop.run_once(10)
     caller.join()
     assert seen == [threading.current_thread()]
 
@@ -45,7 +45,7 @@ def test_waking_a_loop_that_has_ended_is_no_error() -> None:
     loop.call_soon(lambda: None)
 
 
-def test_the_date_is_that_of_the_turn(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_date_is_that_of_the_iteration(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("cardbeat.web.loop.time.time", lambda: 784111777.9)
-    loop.turn(0)
+    loop.run_once(0)
     assert loop.date == "Sun, 06 Nov 1994 08:49:37 GMT"

@@ -11,7 +11,7 @@ import pytest
 
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, seal, unseal
-from cardbeat.cards.store import MAX_FILE_BYTES, Store, file_name
+from cardbeat.cards.store import MAX_FILE_BYTES, CardIndex, Entry, Store, file_name
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
@@ -303,3 +303,26 @@ def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.
 def test_files_are_for_their_owner_only(store: Store) -> None:
     stored(store)
     assert stat.S_IMODE((store.folder / NAME).stat().st_mode) == 0o600
+
+
+def entry(n: int) -> Entry:
+    return Entry((n, 1, 1), b"hash", '"etag"', 0, b"lines")
+
+
+def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
+    index = CardIndex(max_entries=2)
+    index.put("a", entry(1))
+    index.put("b", entry(2))
+    assert index.get("a") == entry(1)
+    index.put("c", entry(3))
+    assert [index.get(name) for name in "abc"] == [entry(1), None, entry(3)]
+
+
+def test_a_card_may_be_put_again_and_discarded_twice() -> None:
+    index = CardIndex(max_entries=1)
+    index.put("a", entry(1))
+    index.put("a", entry(2))
+    assert index.get("a") == entry(2)
+    for _ in range(2):
+        index.discard("a")
+    assert index.get("a") is None

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from cardbeat.fonts.build.subsets import FOLDER
 
-FEATURES = ("mark", "mkmk", "abvm", "blwm")
+MARK_FEATURES = ("mark", "mkmk", "abvm", "blwm")
 MARK_TO_BASE, MARK_TO_MARK = 4, 6
 """Types of GPOS lookups."""
 
@@ -43,7 +43,7 @@ def write_anchors(font: Any, name: str) -> None:
 def _anchors(font: Any) -> Iterator[_Anchor]:
     """Every anchor that the mark features use."""
     gpos = font["GPOS"].table
-    features = [record.Feature for record in gpos.FeatureList.FeatureRecord if record.FeatureTag in FEATURES]
+    features = [record.Feature for record in gpos.FeatureList.FeatureRecord if record.FeatureTag in MARK_FEATURES]
     for number in sorted({index for feature in features for index in feature.LookupListIndex}):
         tables = gpos.LookupList.Lookup[number].SubTable
         for part, table in enumerate(getattr(t, "ExtSubTable", t) for t in tables):

@@ -12,8 +12,9 @@ from fontTools.ttLib.tables._g_l_y_f import Glyph
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import BuiltSubset, save
 
-REGIONS = {"j": "noto-sans-jp", "s": "noto-sans-sc", "t": "noto-sans-tc", "k": "noto-sans-kr"}
-PACKAGES = {f"@fontsource/{name}" for name in REGIONS.values()}
+PACKAGE_OF_REGION = {"j": "noto-sans-jp", "s": "noto-sans-sc", "t": "noto-sans-tc", "k": "noto-sans-kr"}
+"""By the letters that stand for regions in `typeset.han.REGIONS`."""
+PACKAGES = {f"@fontsource/{name}" for name in PACKAGE_OF_REGION.values()}
 WEIGHTS = (400, 700)
 """Every character in the first, the common ones in the second too: all in both would not fit the artifact."""
 CHUNK = 150
@@ -28,7 +29,7 @@ Group = tuple[str, bool]
 
 def subsets(packages: Packages) -> Iterator[BuiltSubset]:
     """Characters grouped by the regions that draw them alike, the most used first."""
-    fonts = {region: _RegionFont(packages, name) for region, name in REGIONS.items()}
+    fonts = {region: _RegionFont(packages, name) for region, name in PACKAGE_OF_REGION.items()}
     for (regions, common), ranks in sorted(_groups(fonts).items(), key=lambda item: (not item[0][1], item[0][0])):
         ordered = sorted(ranks, key=lambda c: (ranks[c], c))
         for number, start in enumerate(range(0, len(ordered), CHUNK)):

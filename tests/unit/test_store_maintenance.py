@@ -1,4 +1,4 @@
-"""What the store's keeper removes from its folder, and what it leaves."""
+"""What the store removes from its folder in the background, and what it leaves."""
 
 import os
 import time
