@@ -1,4 +1,4 @@
-"""Malformed requests and the status each is refused with (CONTRACT 1). After each the connection is closed."""
+"""Malformed requests and the status each is refused with. After each the connection is closed."""
 
 HOST = b"Host: cards.example\r\n"
 

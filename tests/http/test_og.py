@@ -1,4 +1,4 @@
-"""GET /og against the image-card document and CONTRACT 3, without a socket."""
+"""GET /og: cards drawn, stored, answered in part and refused, without a socket."""
 
 import json
 import os

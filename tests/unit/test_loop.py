@@ -1,11 +1,13 @@
-"""The loop: how other threads reach it."""
+"""The loop: how other threads reach it, and its pollers: Linux's own, and what stands in for it elsewhere."""
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from cardbeat.web.loop import Loop
+from cardbeat.web.loop import READ, WRITE, Loop, Poller, make_poller
 
 
 @pytest.fixture
@@ -49,3 +51,44 @@ def test_the_date_is_that_of_the_iteration(loop: Loop, monkeypatch: pytest.Monke
     monkeypatch.setattr("cardbeat.web.loop.time.time", lambda: 784111777.9)
     loop.run_once(0)
     assert loop.date == "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+@pytest.fixture(params=["epoll", "kqueue, poll or select"])
+def poller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Poller]:
+    if request.param != "epoll":
+        monkeypatch.setattr("cardbeat.system.epoll", lambda: None)
+    poller = make_poller()
+    yield poller
+    poller.close()
+
+
+def test_what_is_ready_is_called_until_it_is_forgotten(poller: Poller) -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        poller.watch(near.fileno(), READ, never)
+        assert poller.ready(0) == []
+        far.send(b"x")
+        assert poller.ready(None) == [never]
+        poller.watch(near.fileno(), WRITE, never)
+        assert poller.ready(None) == [never]
+        for _ in range(2):
+            poller.watch(near.fileno(), 0, never)
+            assert poller.ready(0) == []
+
+
+def test_a_client_that_has_left_makes_its_socket_ready(poller: Poller) -> None:
+    near, far = socket.socketpair()
+    with near:
+        poller.watch(near.fileno(), READ, never)
+        far.close()
+        assert poller.ready(None) == [never]
+
+
+def test_waiting_ends_in_time(poller: Poller) -> None:
+    started = time.monotonic()
+    assert poller.ready(0.05) == []
+    assert 0.04 <= time.monotonic() - started < 5
+
+
+def never() -> None:
+    raise AssertionError("a poller calls nothing itself")
