@@ -19,6 +19,8 @@ from cardbeat.typeset.line import TextLine
 
 DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Folders of the package that hold what a drawing is made with."""
+TEXT_DECODING = ("web", "query.py")
+"""A folder and its file that decides which texts a URL holds."""
 NOT_DRAWING = {"routes.py", "seal.py", "store.py", "single_flight.py"}
 """Files there that may change without a drawing changing."""
 
@@ -60,11 +62,11 @@ class Renderer:
 
 
 def renderer_version() -> str:
-    """Changes with whatever changes a drawing: code and fonts in these folders, and whether Raqm shapes text."""
+    """Changes with whatever changes a drawing: the code and fonts named above, and whether Raqm shapes text."""
     package = resources.files("cardbeat")
-    names = sorted((folder, file.name) for folder in DRAWING_FOLDERS for file in (package / folder).iterdir())
+    names = [(folder, file.name) for folder in DRAWING_FOLDERS for file in (package / folder).iterdir()]
     digest = hashlib.sha256()
-    for folder, name in names:
+    for folder, name in sorted([*names, TEXT_DECODING]):
         if name.endswith((".py", ".json", ".bin", ".txt")) and name not in NOT_DRAWING:
             digest.update(read_bytes(f"{folder}/{name}"))
     shaping = "raqm" if features.check("raqm") else "basic"

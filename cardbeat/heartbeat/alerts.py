@@ -34,8 +34,8 @@ class Pending:
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
-    """All that one attempt needs. `webhook_url` is the check's present one."""
+class Message:
+    """An alert with all that one attempt to deliver it needs. `webhook_url` is the check's present one."""
 
     id: str
     body: bytes
@@ -100,7 +100,7 @@ class Alerts:
             )
             return [Pending(*row) for row in rows]
 
-    def letter(self, seq: int) -> Letter | None:
+    def message(self, seq: int) -> Message | None:
         """What the next attempt needs; None for an alert that is finished, or gone with its check."""
         with self._database.read() as connection:
             row = connection.execute(
@@ -109,7 +109,7 @@ class Alerts:
                 " WHERE alerts.seq = ? AND alerts.state = 'pending'",
                 (seq,),
             ).fetchone()
-        return row and Letter(row[0], row[1].encode(), *row[2:])
+        return row and Message(row[0], row[1].encode(), *row[2:])
 
     def store(self, attempts: Iterable[Attempt]) -> None:
         """Record results, all in one transaction."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cardbeat.clock import Clock
 from cardbeat.heartbeat.alert import Outcome, body_for, signed_headers
-from cardbeat.heartbeat.alerts import Alerts, Attempt, Letter
+from cardbeat.heartbeat.alerts import Alerts, Attempt, Message
 from cardbeat.heartbeat.lanes import CheckQueue
 from cardbeat.heartbeat.retries import verdict
 from cardbeat.heartbeat.target import host_of
@@ -46,29 +46,29 @@ class Courier:
 
     def attempt(self, queue: CheckQueue) -> Result:
         """Raises `Unavailable` when the alert can't be read; whatever the post raises is a failed attempt."""
-        letter = self._alerts.letter(queue.alerts[0])
-        if letter is None:
+        message = self._alerts.message(queue.alerts[0])
+        if message is None:
             return Result(queue)
-        host = host_of(letter.webhook_url)
+        host = host_of(message.webhook_url)
         if host != queue.host:
             # Not posted yet: it has to count for the limits of its new host.
             return Result(queue, wait_seconds=0, host=host)
-        return self._judged(queue, letter, self._outcome(letter))
+        return self._judged(queue, message, self._outcome(message))
 
-    def _outcome(self, letter: Letter) -> Outcome:
-        if letter.webhook_url is None:
+    def _outcome(self, message: Message) -> Outcome:
+        if message.webhook_url is None:
             return _NO_URL
         try:
-            body = body_for(letter.webhook_url, letter.body)
-            headers = signed_headers(letter.id, int(self._clock()), body, letter.webhook_secret)
-            return self._post(letter.webhook_url, headers, body)
+            body = body_for(message.webhook_url, message.body)
+            headers = signed_headers(message.id, int(self._clock()), body, message.webhook_secret)
+            return self._post(message.webhook_url, headers, body)
         except Exception:
-            log.exception("alert %s could not be sent", letter.id)
+            log.exception("alert %s could not be sent", message.id)
             return _BROKEN
 
-    def _judged(self, queue: CheckQueue, letter: Letter, outcome: Outcome) -> Result:
+    def _judged(self, queue: CheckQueue, message: Message, outcome: Outcome) -> Result:
         now = self._clock()
-        judged = verdict(outcome, letter.attempts + 1, now, random.random())  # noqa: S311 - jitter
+        judged = verdict(outcome, message.attempts + 1, now, random.random())  # noqa: S311 - jitter
         wait_seconds = judged.wait_seconds
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
         attempt = Attempt(queue.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at)

@@ -75,7 +75,7 @@ POINTS = [
     ("Sweep", "sweep_once", "after"),  # committed
     ("Checks", "ping", "after"),
     ("Alerts", "pending_after", "before"),
-    ("Alerts", "letter", "before"),  # in a courier's hands
+    ("Alerts", "message", "before"),  # in a courier's hands
     ("Sender", "post", "before"),
     ("Sender", "post", "after"),  # sent, not recorded
     ("Alerts", "store", "before"),

@@ -132,9 +132,9 @@ def test_what_waits_for_a_dead_receiver_is_bounded(mail):
 
 def test_what_was_given_up_is_not_sent_any_more(mail):
     store_outages(mail, mail.heart.create(), range(WAITING + 2))
-    assert mail.alerts.letter(2).attempts == 0
+    assert mail.alerts.message(2).attempts == 0
     fail_first(mail)
-    assert mail.alerts.letter(2) is None
+    assert mail.alerts.message(2) is None
 
 
 def test_tests_push_out_no_real_alert_and_are_refused_while_many_wait(mail):

@@ -410,7 +410,7 @@ def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, 
     wait_until(lambda: len(mail.posted) == 2)
 
 
-@pytest.mark.parametrize("name", ["letter", "pending_after"])
+@pytest.mark.parametrize("name", ["message", "pending_after"])
 @pytest.mark.parametrize("error", [Unavailable("x", "It can't be read."), sqlite3.ProgrammingError("broken")])
 def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, name, error):
     read = getattr(mail.alerts, name)
