@@ -73,7 +73,7 @@ POINTS = [
     ("Alerts", "record", "after"),  # stored, not committed: first by the sweep, then by a ping
     ("Sweep", "_mark_overdue", "after"),
     ("Sweep", "sweep_once", "after"),  # committed
-    ("Checks", "ping", "after"),
+    ("Checks", "_wake_if_recovered", "before"),  # a recovery committed
     ("Alerts", "pending_after", "before"),
     ("Alerts", "message", "before"),  # in a courier's hands
     ("Sender", "post", "before"),
