@@ -175,7 +175,7 @@ class Database:
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        while not try_lock(self._lock_file):
+        while not self._try_lock():
             # The process that holds it may be suspended for ever.
             if time.monotonic() > came_at + BUSY_SECONDS:
                 raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
@@ -184,6 +184,12 @@ class Database:
             yield
         finally:
             unlock(self._lock_file)
+
+    def _try_lock(self) -> bool:
+        try:
+            return try_lock(self._lock_file)
+        except OSError as error:
+            raise _as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 
 
 class _Job(Generic[T]):
