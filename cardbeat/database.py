@@ -174,13 +174,19 @@ class Database:
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        # The process that holds the lock may be suspended for ever.
-        if not take_lock(self._lock_file, came_at + BUSY_SECONDS):
+        if not self._lock_taken(came_at + BUSY_SECONDS):
+            # The process that holds it may be suspended for ever.
             raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
         try:
             yield
         finally:
             unlock(self._lock_file)
+
+    def _lock_taken(self, give_up_at: float) -> bool:
+        try:
+            return take_lock(self._lock_file, give_up_at)
+        except OSError as error:
+            raise _as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 
 
 class _Job(Generic[T]):

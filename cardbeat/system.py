@@ -34,6 +34,14 @@ Windows has `select` alone, which CPython builds for 512.
 """
 
 if sys.platform == "win32":
+    HOW_TO_GET_FRIBIDI: Final = "put fribidi.dll beside python.exe"
+elif sys.platform == "darwin":
+    HOW_TO_GET_FRIBIDI: Final = "brew install fribidi"
+else:
+    HOW_TO_GET_FRIBIDI: Final = "install libfribidi0 (or fribidi)"
+"""What to do where the Raqm in Pillow does not find this library."""
+
+if sys.platform == "win32":
     # Ctrl-Break, and the closing of the console. SIGTERM never comes from outside there.
     STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
 else:

@@ -31,6 +31,8 @@ from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import BASE_URL, DATA, HOST, TIERS, Parser
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
+from cardbeat.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
+from cardbeat.web.listener import connection_limit
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -110,7 +112,7 @@ def _pillow(_setup: Setup) -> Iterator[Finding]:
         yield Finding(OK, "raqm", "Indic scripts are shaped and text is kerned")
     else:
         found = "it is not usable, so Indic scripts are not shaped"
-        yield Finding(WARNING, "raqm", found, "install libfribidi0 (or fribidi)")
+        yield Finding(WARNING, "raqm", found, HOW_TO_GET_FRIBIDI)
 
 
 def _fonts(_setup: Setup) -> Iterator[Finding]:
@@ -176,6 +178,12 @@ def _variables(_setup: Setup) -> Iterator[Finding]:
         yield _from_sentence(WARNING, "variables", sentence)
 
 
+def _sockets(_setup: Setup) -> Iterator[Finding]:
+    if MOST_SOCKETS is not None:
+        found = f"this system waits for {MOST_SOCKETS} at most, so {connection_limit()} clients are held at once"
+        yield Finding(OK, "sockets", found)
+
+
 def _disk(setup: Setup) -> Iterator[Finding]:
     existing = next(folder for folder in (setup.data, *setup.data.absolute().parents) if os.path.exists(folder))
     free = shutil.disk_usage(existing).free
@@ -207,6 +215,7 @@ EXAMINATIONS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (
     _tiers,
     _base_url,
     _variables,
+    _sockets,
     _disk,
     _clock,
 )

@@ -97,8 +97,7 @@ class Delivery:
         return dict(self._totals)
 
     def _run(self) -> None:
-        while not try_lock(self._lock_file) and self._pause(POLL_SECONDS):
-            pass
+        self._take_lock()
         while self._wait():
             time.sleep(GROUP_COMMIT_SECONDS)
             try:
@@ -109,6 +108,18 @@ class Delivery:
         if not self._couriers.posting():
             # Else a post is still on its way: the lock is kept until the process ends.
             os.close(self._lock_file)
+
+    def _take_lock(self) -> None:
+        """Return with the lock, or without it when this is the end."""
+        wait_seconds = 0.0
+        while self._pause(wait_seconds):
+            wait_seconds = POLL_SECONDS
+            try:
+                if try_lock(self._lock_file):
+                    return
+            except OSError as error:
+                wait_seconds = TROUBLE_SECONDS
+                log.error("can't lock %s (%s); no alert is sent until that works", self._lock_path, error.strerror)
 
     def _wait(self) -> bool:
         """Sleep until there is something to do; False when this is the end."""

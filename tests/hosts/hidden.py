@@ -87,9 +87,9 @@ def given_by(system):
         }
     return {
         "sys": {"platform": system},
-        # There is no kqueue here to try; the next best that macOS has.
+        # There is no kqueue here to try; the next best that macOS and FreeBSD have.
         "selectors": {"DefaultSelector": selectors.PollSelector},
-        "fcntl": {"F_FULLFSYNC": 51},
+        **({"fcntl": {"F_FULLFSYNC": 51}} if system == "darwin" else {}),
     }
 
 

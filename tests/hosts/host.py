@@ -4,6 +4,7 @@ import contextlib
 import json
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,12 +25,17 @@ Stop = Callable[[subprocess.Popen[bytes]], None]
 
 
 class Host:
-    """Runs the artifact. `stops` are the ways to ask a server for its end, by name, and `kill` gives it none."""
+    """Runs the artifact as on `platform`, a value of `sys.platform`.
+
+    `stops` are the ways to ask a server for its end, by name, and `kill` gives it none.
+    """
 
     def __init__(
         self,
+        platform: str,
         command: Command,
         stops: dict[str, Stop],
+        *,
         kill: Stop = subprocess.Popen.kill,
         environment: dict[str, str] | None = None,
         server_command: Command | None = None,
@@ -37,6 +43,7 @@ class Host:
         self._command = command
         self._server_command = server_command or command
         self._environment = clean_environment() if environment is None else environment
+        self.platform = platform
         self.stops = stops
         self.kill = kill
 
@@ -102,7 +109,8 @@ class Printed:
 
     def _read(self) -> None:
         for line in self._pipe:
-            self.text += line.decode().replace("\r\n", "\n")
+            # Windows' Python writes in the system's code page.
+            self.text += line.decode(errors="replace").replace("\r\n", "\n")
 
 
 class Server:
@@ -148,23 +156,25 @@ def sending(number: int) -> Stop:
 
 @contextlib.contextmanager
 def plain(python: Path, pyz: Path, _folder: Path) -> Iterator[Host]:
-    yield Host([python, pyz], {"SIGTERM": sending(signal.SIGTERM), "SIGINT": sending(signal.SIGINT)})
+    yield Host(sys.platform, [python, pyz], {"SIGTERM": sending(signal.SIGTERM), "SIGINT": sending(signal.SIGINT)})
 
 
 @contextlib.contextmanager
-def hidden(platform: str, python: Path, pyz: Path, folder: Path) -> Iterator[Host]:
+def hidden(platform: str, python: Path, pyz: Path, folder: Path, like: str | None = None) -> Iterator[Host]:
+    """`like` is the system whose lacks are hidden, where typeshed does not tell those of the platform itself."""
     names = folder / "lacking.json"
-    names.write_text(json.dumps(lacking(platform)))
+    names.write_text(json.dumps(lacking(like or platform)))
     stops = {"SIGTERM": sending(signal.SIGTERM), "SIGINT": sending(signal.SIGINT)}
     if platform == "win32":
         stops["SIGBREAK"] = sending(signal.SIGUSR2)
-    yield Host([python, HERE / "hidden.py", platform, names, "cardbeat", pyz], stops)
+    yield Host(platform, [python, HERE / "hidden.py", platform, names, "cardbeat", pyz], stops)
 
 
 @contextlib.contextmanager
 def windows(_python: Path, pyz: Path, folder: Path) -> Iterator[Host]:
     with windows_python(folder) as (command, environment):
         yield Host(
+            "win32",
             [*command, pyz],
             {"Ctrl-C": press_ctrl_c},
             kill=end_input,

@@ -162,6 +162,10 @@ def test_what_is_no_http_is_refused_and_slow_senders_are_waited_for(server):
         client.sendall(b"GET / HTTP/1.1\r\nno header\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 400 ")
     with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        # As a bare load balancer asks.
+        client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
         for piece in (b"GET /robots.txt HT", b"TP/1.1\r\nHo", b"st: a\r\nConnection: close\r\n\r\n"):
             client.sendall(piece)
             time.sleep(0.05)
@@ -280,12 +284,47 @@ def test_a_card_is_drawn_into_a_file(run, tmp_path):
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_doctor_finds_a_served_folder_sound(start, run):
+def test_doctor_finds_a_served_folder_sound(host, start, run):
     start()
     examined = run("doctor")
     assert examined.returncode == 0, examined.stdout
     for thing in ("python", "pillow", "fonts", "sound", "GB free", "clock"):
         assert thing in examined.stdout
+    told = json.loads(run("doctor", "--json").stdout)
+    assert told["ok"] is True
+    found = {finding["name"]: finding for finding in told["findings"]}
+    # Windows waits for so few sockets at once, and has none of Debian's packages.
+    assert ("sockets" in found) == (host.platform == "win32")
+    if host.platform == "win32":
+        assert "512" in found["sockets"]["found"]
+        assert "510 clients" in found["sockets"]["found"]
+        assert "libfribidi" not in examined.stdout
+
+
+def test_a_restore_waits_for_the_end_of_the_server_and_keeps_what_was_there(start, run, tmp_path):
+    server = start()
+    key = checks_key(server)
+    path = f"/checks/{new_check(server, key)['id']}"
+    assert run("backup", "copy.db").returncode == 0
+    assert ask(server, "PATCH", path, {"name": "later"}, key).status == 200
+    refused = run("restore", "copy.db")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "stop the server" in refused.stderr
+    server.kill()
+    restored = run("restore", "copy.db")
+    assert (restored.returncode, restored.stderr) == (0, "")
+    assert "keys 1, checks 1" in restored.stdout
+    assert ask(start(), "GET", path, key=key).json["check"]["name"] == "job"
+    assert len(list((tmp_path / "cardbeat-data").glob("cardbeat.db.before-restore-*"))) == 1
+
+
+def test_an_address_outside_of_the_consoles_code_page_is_printed(start, run):
+    server = start()
+    assert ask(server, "POST", "/register", {"email": "größe@例.example"}).status == 201
+    listed = run("keys", "list")
+    assert (listed.returncode, listed.stderr) == (0, "")
+    [key] = json.loads(run("keys", "list", "--json").stdout)
+    assert key["email"] == "größe@例.example"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Who writes, who reads and who waits at the database, and what is on disk when."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import sqlite3
@@ -183,6 +184,20 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     fcntl.flock(holder, fcntl.LOCK_UN)
     database.write(count_up)
     os.close(holder)
+
+
+def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(database, monkeypatch):
+    def refuse(_lock_file):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cardbeat.database_file.try_lock", refuse)
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+        with pytest.raises(StartupError, match=r"can't lock writer\.lock: No locks available"):
+            Database(database.path.parent)
+    database.write(count_up)
+    assert counted(database) == 1
 
 
 def test_a_lock_that_is_let_go_of_in_time_costs_nothing_but_the_wait(database):

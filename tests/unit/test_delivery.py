@@ -1,10 +1,12 @@
 """Delivery with posts and clocks under control: order, retries, trouble, restarts."""
 
+import errno
 import json
 import math
 import resource
 import sqlite3
 import threading
+import time
 
 import pytest
 
@@ -302,6 +304,41 @@ def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, loc
     mail.record(check)
     mail.settled(1)
     assert len(mail.posted) == 2
+
+
+def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, monkeypatch, caplog):
+    refusals = [OSError(errno.ENOLCK, "No locks available")] * 2
+    taken = delivery.try_lock
+
+    def refuse_first(lock_file):
+        if refusals:
+            raise refusals.pop()
+        return taken(lock_file)
+
+    monkeypatch.setattr(delivery, "try_lock", refuse_first)
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.01)
+    mail.record(check)
+    mail.delivery.start()
+    mail.settled(1)
+    assert mail.states(check) == ["delivered"]
+    told = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
+    assert len(told) == 2
+    assert "delivery.lock (No locks available)" in told[0]
+
+
+def test_a_stop_does_not_wait_for_a_lock_that_can_not_be_asked_for(mail, monkeypatch):
+    tried = threading.Event()
+
+    def refuse(_lock_file):
+        tried.set()
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(delivery, "try_lock", refuse)
+    mail.delivery.start()
+    assert tried.wait(10)
+    began = time.monotonic()
+    mail.delivery.stop(10)
+    assert time.monotonic() - began < delivery.TROUBLE_SECONDS / 2
 
 
 def test_an_alert_stored_by_another_process_is_seen(mail, check):
