@@ -49,3 +49,18 @@ def test_the_date_is_that_of_the_turn(loop: Loop, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("cardbeat.web.loop.time.time", lambda: 784111777.9)
     loop.turn(0)
     assert loop.date == "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+def test_calls_that_bring_about_others_leave_the_sockets_their_turn(loop: Loop) -> None:
+    taken = []
+
+    def call() -> None:
+        taken.append(1)
+        if len(taken) < 9:
+            loop.call_soon(call)
+
+    loop.call_soon(call)
+    loop.turn(10)
+    assert len(taken) == 1
+    loop.turn(10)
+    assert len(taken) == 2
