@@ -45,7 +45,7 @@ class Phases:
         self.header = Phase(limits.header_seconds, Connection.read, Connection.time_out)
         self.body = Phase(limits.body_seconds, Connection.read, Connection.time_out)
         self.idle = Phase(limits.idle_seconds, Connection.read, Connection.close)
-        self.working = Phase(inf, Connection.pause, Connection.close, events=None)
+        self.working = Phase(inf, Connection.watch, Connection.close, events=None)
         self.writing = Phase(limits.write_seconds, Connection.write, Connection.close, events=WRITE)
         self.lingering = Phase(limits.linger_seconds, Connection.drain, Connection.close)
         self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
@@ -131,19 +131,21 @@ class Connection:
             del self._phase.deadlines[self]
             self._phase = None
             self._phases.count -= 1
-            self._watch(0)
+            self.watch()
             self._socket.close()
 
     def read(self) -> None:
         try:
             data = self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            return self._await(answered=False)
-        return self._serve(data, answered=False) if data else self.close()
+            return self._await()
+        return self._serve(data) if data else self.close()
 
-    def pause(self) -> None:
-        """The client sends more while its request is at work: leave it in the kernel until the answer is out."""
-        self._watch(0)
+    def watch(self, events: int = 0) -> None:
+        """Be called for these events; for none, what the client sends stays in the kernel until the answer is out."""
+        if events != self._watched:
+            self._loop.watch(self._socket, events, self.do)
+            self._watched = events
 
     def write(self) -> None:
         if self._unsent:
@@ -167,62 +169,52 @@ class Connection:
                 del self._phase.deadlines[self]
             self._phase = phase
             if phase.events is not None:
-                self._watch(phase.events)
+                self.watch(phase.events)
         phase.deadlines[self] = self._loop.now + phase.seconds
         phase.deadlines.move_to_end(self)
 
-    def _watch(self, events: int) -> None:
-        if events != self._watched:
-            self._loop.watch(self._socket, events, self.do)
-            self._watched = events
+    def _serve(self, data: bytes = b"") -> None:
+        """Answer the next request, if it is whole; else wait for the rest of it."""
+        try:
+            request = self._reader.next(data)
+        except Refusal as refusal:
+            return self._refuse(refusal)
+        if request is None:
+            return self._await()
+        self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
+        return self._answer_with(request, self._exchange.begin(request))
 
-    def _serve(self, data: bytes = b"", *, answered: bool = True) -> None:
-        """Answer the requests that are whole, in turn, as far as that goes without waiting.
-
-        `answered` tells whether the connection has had an answer since it last began to wait.
-        """
-        while True:
-            try:
-                request = self._reader.next(data)
-            except Refusal as refusal:
-                return self._refuse(refusal)
-            if request is None:
-                return self._await(answered=answered)
-            self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
-            answer = self._exchange.begin(request)
-            if isinstance(answer, Later):
-                self._go_on_after(request, answer)
-                return self._enter(self._phases.working)
-            if not self._answer(request, answer):
-                return None
-            data, answered = b"", True
-
-    def _await(self, *, answered: bool) -> None:
-        """Wait for the rest of a request, or the next: its time runs from its first byte, whatever trickles in."""
+    def _await(self) -> None:
+        """Wait for the rest of a request: its time runs from its first byte, whatever trickles in."""
         reader, phases = self._reader, self._phases
-        if answered and not reader.has_part:
-            return self._enter(phases.idle)
         phase = phases.body if reader.in_body else phases.header
-        if answered or phase is not self._phase:
+        if phase is not self._phase:
             self._enter(phase)
         if reader.expects_continue:
             reader.expects_continue = False
             self._socket.send(CONTINUE)
-        return None
 
-    def _go_on_after(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
-        """Have the answer brought back by the thread that has made it."""
-        answer.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
+    def _go_on(self) -> None:
+        """Wait for the next request; if it has come with the last, all other clients have their turn before it."""
+        if not self._reader.has_part:
+            return self._enter(self._phases.idle)
+        self._loop.call_soon(self.do, Connection._serve)
+        return self._enter(self._phases.working)
 
-    def _resume(self, request: Request, answer: Later[Response] | Later[Answer]) -> None:
+    def _answer_with(self, request: Request, answer: Answer | Later[Answer]) -> None:
+        """Answer now, or once the thread that makes the answer brings it back."""
+        if isinstance(answer, Later):
+            answer.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
+            self._enter(self._phases.working)
+        else:
+            self._answer(request, answer)
+
+    def _resume(self, request: Request, settled: Later[Answer]) -> None:
         try:
-            response = answer.result()
+            answer = settled.result()
         except Exception as error:
-            response = self._exchange.router.refuse(request, error)
-        if isinstance(response, Later):
-            self._go_on_after(request, response)
-        elif self._answer(request, response):
-            self._serve()
+            answer = self._exchange.router.refuse(request, error)
+        self._answer_with(request, answer)
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
@@ -231,8 +223,8 @@ class Connection:
         self._reader.keep_alive = False
         self._answer(request, Response.refusal(refusal))
 
-    def _answer(self, request: Request, response: Response) -> bool:
-        """Send and note an answer. Whether the connection is ready for its next request at once."""
+    def _answer(self, request: Request, response: Response) -> None:
+        """Send and note an answer, and go on once it is sent."""
         keep_alive = self._reader.keep_alive and not self._phases.are_ending
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
@@ -242,14 +234,11 @@ class Connection:
             self._exchange.answered.append((request, response, time.monotonic() - request.received_at))
             if isinstance(body, FileBody):
                 os.close(body.descriptor)
-        if keep_alive and not self._unsent:
-            return True
-        self._then = Connection._serve if keep_alive else Connection._end
+        self._then = Connection._go_on if keep_alive else Connection._end
         if self._unsent:
             self._enter(self._phases.writing)
         else:
             self._then(self)
-        return False
 
     def _end(self) -> None:
         """End a connection whose last answer is sent: at once, but not over bytes that nobody has read.

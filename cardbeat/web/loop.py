@@ -95,7 +95,8 @@ class Loop:
         self._wakes.recv(1024)
         # Before the first is taken: whoever adds one from here on wakes the next iteration.
         self._is_woken = False
-        while self._calls:
+        # Only those that are there: each may bring about another, and the sockets have their turn in between.
+        for _ in range(len(self._calls)):
             call, values = self._calls.popleft()
             call(*values)
 

@@ -182,6 +182,22 @@ def test_each_client_has_its_own_answers_however_the_requests_of_all_fall_togeth
             assert [client.answer()[0] for _ in requests] == [STATUSES[request] for request in requests]
 
 
+def test_requests_that_came_together_leave_other_clients_their_turn(start: Start, site: Site) -> None:
+    server = start()
+    seen: list[str] = []
+    server.exchange.observe = lambda answers: seen.extend(request.path for request, _, _ in answers)
+    with connected(server) as holder, connected(server) as greedy, connected(server) as other:
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        greedy.send(get(line=b"GET /other HTTP/1.1") * 3)
+        other.ask()
+        site.let_go.set()
+        assert (holder.status(), other.status()) == (200, 200)
+        assert [greedy.answer()[0] for _ in range(3)] == [202] * 3
+    wait_until(lambda: seen.count("/other") == 3)
+    assert seen[-4:] == ["/other", "/healthz", "/other", "/other"]
+
+
 def test_what_has_come_before_a_stop_is_answered(start: Start, site: Site) -> None:
     server = start()
     with connected(server) as holder, connected(server) as client:
@@ -205,13 +221,14 @@ def test_what_is_sent_while_a_request_is_at_work_wakes_the_loop_once(
     start: Start, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paused: Counter[int] = Counter()
-    pause = Connection.pause
+    watch = Connection.watch
 
-    def counted(connection: Connection) -> None:
-        paused[id(connection)] += 1
-        pause(connection)
+    def counted(connection: Connection, events: int = 0) -> None:
+        if not events:
+            paused[id(connection)] += 1
+        watch(connection, events)
 
-    monkeypatch.setattr(Connection, "pause", counted)
+    monkeypatch.setattr(Connection, "watch", counted)
     server = start()
     with connected(server) as waiting, connected(server) as other:
         waiting.ask("/asked")

@@ -53,6 +53,21 @@ def test_the_date_is_that_of_the_iteration(loop: Loop, monkeypatch: pytest.Monke
     assert loop.date == "Sun, 06 Nov 1994 08:49:37 GMT"
 
 
+def test_calls_that_bring_about_others_leave_the_sockets_their_turn(loop: Loop) -> None:
+    taken = []
+
+    def call() -> None:
+        taken.append(1)
+        if len(taken) < 9:
+            loop.call_soon(call)
+
+    loop.call_soon(call)
+    loop.run_once(10)
+    assert len(taken) == 1
+    loop.run_once(10)
+    assert len(taken) == 2
+
+
 @pytest.fixture(params=["epoll", "kqueue, poll or select"])
 def poller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Poller]:
     if request.param != "epoll":
