@@ -108,6 +108,9 @@ class CardRoutes:
             return Response(200, body, _HIT, entry.lines)
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
+        except OSError:
+            # It was cut short since it was opened: let it be judged again.
+            return None
         finally:
             os.close(descriptor)
 

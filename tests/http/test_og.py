@@ -12,7 +12,7 @@ import pytest
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
-from cardbeat.cards.store import Store
+from cardbeat.cards.store import Signature, Store
 from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
@@ -323,6 +323,24 @@ def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
     assert cards.at_once(cards.url()) is None
     again = cards.card()
     assert (again.headers["X-Cache"], again.body) == ("HIT", drawn.body)
+
+
+def test_a_card_that_is_cut_short_while_a_part_of_it_is_read_is_judged_again(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = cards.card()
+    [file] = cards.files()
+    opened = cards.store.open
+
+    def open_and_cut(name: str, signature: Signature) -> int | None:
+        descriptor = opened(name, signature)
+        os.truncate(file, 100)
+        return descriptor
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cards.store, "open", open_and_cut)
+        part = cards.card(range="bytes=0-9")
+    assert (part.status, part.body) == (206, drawn.body[:10])
 
 
 def would_block(*_: object) -> int:
