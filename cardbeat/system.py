@@ -182,10 +182,10 @@ else:
 def wake_on_signals(sender: socket.socket | None) -> None:
     """Let every signal send a byte through a socket that does not block; None ends that. In the main thread only.
 
-    Elsewhere a signal interrupts a wait for sockets. On Windows it does not, and a handler runs only after the wait.
+    A handler runs only once the main thread is back in Python. On Windows no signal brings it back from a wait for
+    sockets; elsewhere one does not that comes just before the wait begins, or in another thread.
     """
-    if sys.platform == "win32":
-        signal.set_wakeup_fd(-1 if sender is None else sender.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(-1 if sender is None else sender.fileno(), warn_on_full_buffer=False)
 
 
 def claim_port(listener: socket.socket) -> None:

@@ -8,7 +8,7 @@ import sys
 import termios
 import time
 
-from tests.artifact import Running, clean_environment, free_port
+from tests.artifact import ROOT, Running, clean_environment, free_port
 from tests.crash.client import ask, checks_key, new_check
 from tests.receiver import NO_CONTENT, Receiver, hang
 from tests.support import wait_until
@@ -32,6 +32,36 @@ def test_a_receiver_that_holds_on_does_not_hold_up_a_stop(start):
     with Receiver(hang) as receiver:
         server, _, _ = with_a_post_under_way(start, receiver)
         assert 5 < seconds_to_stop(server) < 10
+
+
+SIGNALLED_IN_ANOTHER_THREAD = """
+import signal, socket, sys, threading, time
+from cardbeat.cli import main
+
+def stop():
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", int(sys.argv[1]))).close()
+            break
+        except OSError:
+            time.sleep(0.01)
+    while " serves http" not in open("log").read():
+        time.sleep(0.01)
+    time.sleep(0.5)  # whatever it does to come to a rest, it waits for clients then
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+
+threading.Thread(target=stop, daemon=True).start()
+sys.exit(main(["serve", "--port", sys.argv[1], "--data", "data"]))
+"""
+
+
+def test_a_signal_that_does_not_interrupt_the_wait_for_clients_ends_it(tmp_path):
+    """As one that comes just before the wait begins, which no test can hit; this one comes in another thread."""
+    command = [sys.executable, "-c", SIGNALLED_IN_ANOTHER_THREAD, str(free_port())]
+    with (tmp_path / "log").open("wb") as log:
+        environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, cwd=tmp_path, env=environment, stderr=log, timeout=20, check=False)
+    assert done.returncode == 0, (tmp_path / "log").read_text()
 
 
 def test_a_stop_with_nothing_under_way_is_quick(start):
