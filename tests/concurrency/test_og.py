@@ -24,7 +24,7 @@ from cardbeat.keys.store import Keys
 from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
-from tests.support import taken
+from tests.support import answer_of
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
 ASKERS = 50
@@ -57,7 +57,7 @@ class Cards:
         self.key = keys.issue(tier="unlimited").value
 
     def ask(self, n: int = 0) -> tuple[int, str | None]:
-        response = taken(self.router.handle(self.request(n)))
+        response = answer_of(self.router, self.request(n))
         return response.status, response.headers.get("X-Cache")
 
     def request(self, n: int) -> Request:
@@ -128,7 +128,7 @@ def test_whoever_asks_for_something_else_does_not_wait_behind_cards_to_be_drawn(
             answers.get(timeout=10).result()
         assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "1")
     assert cards.ask(0) == (200, "HIT")
-    assert cards.router.handle(Request("GET", "/og?title=a", "/og", "title=a")).status == 401
+    assert answer_of(cards.router, Request("GET", "/og?title=a", "/og", "title=a")).status == 401
     cards.renderer.go.set()
     drawn = Counter(answers.get(timeout=10).result().status for _ in range(1 + WAITING_RENDERS))
     assert drawn == {200: 1 + WAITING_RENDERS}
