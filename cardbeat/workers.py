@@ -17,9 +17,9 @@ WAITING_EACH: Final = 100
 """Jobs that may wait for one name."""
 RUNNING_EACH: Final = 8
 """Jobs of one name that run at once, most of them waiting for the disk."""
-COMPUTING: Final = 2
-"""More threads that compute would do no more, since the interpreter runs one at a time, and whoever else needs it, such
-as the thread that serves, would have to wait for its turn among all of them."""
+COMPUTING: Final = 1
+"""The interpreter runs one thread at a time: a second that computes would get no more done, and the thread that serves
+would have to wait for its turn among both of them."""
 
 
 class Job(Later[T]):

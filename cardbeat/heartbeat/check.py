@@ -80,7 +80,8 @@ class Check:
         }
 
 
-_columns_of = itemgetter(*(field.name for field in fields(Check)))
+COLUMNS = tuple(field.name for field in fields(Check))
+_columns_of = itemgetter(*COLUMNS)
 
 
 def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:

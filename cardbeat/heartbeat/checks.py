@@ -14,7 +14,7 @@ from cardbeat.database import Database
 from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat.alert import RECOVERED
 from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.check import Check, Settings
+from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.keys.store import Key, key_unknown
 from cardbeat.later import Later
@@ -66,10 +66,10 @@ class Checks:
         with self._database.read() as connection:
             after_seq = 0 if after is None else _seq_of(connection, key_id, after)
             rows = connection.execute(
-                "SELECT * FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                f"SELECT {', '.join(COLUMNS)} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (key_id, after_seq, limit + 1),
             ).fetchall()
-        checks = [Check.from_row(row) for row in rows[:limit]]
+        checks = [Check(*row) for row in rows[:limit]]
         return checks, checks[-1].id if len(rows) > limit else None
 
     def update(self, check: Check, settings: Settings) -> Check:

@@ -14,7 +14,7 @@ from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.store import CHECKS, Key, Keys
 from cardbeat.later import Later
-from cardbeat.web.message import Request, Response
+from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
 from cardbeat.web.query import known_among, pairs_of
 from cardbeat.web.router import Route
 
@@ -57,7 +57,8 @@ class CheckRoutes:
         key = key_of(request)
         parameters = known_among(pairs_of(request.query), ("limit", "after"))
         checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
-        return Response.json(200, {"checks": [check.as_json(self._base_url) for check in checks], "next": following})
+        listed = (check.as_json(self._base_url) for check in checks)
+        return Response(200, json_page("checks", listed, {"next": following}), JSON_HEADERS)
 
     def read(self, request: Request) -> Response:
         return self._answer(200, self._own(request, key_of(request)))

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import nan
 from typing import Any, NamedTuple, Protocol
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from cardbeat.errors import Invalid, Refusal
 
 NO_STORE = "no-store"
+JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": NO_STORE}
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _MAX_DEPTH = 16
@@ -123,11 +124,7 @@ class Response:
 
     @classmethod
     def json(cls, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> "Response":
-        return cls(
-            status,
-            json_bytes(value),
-            {"Content-Type": "application/json", "Cache-Control": NO_STORE, **(headers or {})},
-        )
+        return cls(status, json_bytes(value), {**JSON_HEADERS, **(headers or {})})
 
     @classmethod
     def refusal(cls, refusal: Refusal) -> "Response":
@@ -147,8 +144,20 @@ Answered = tuple[Request, Response, float]
 """A request, its answer, and the seconds from one to the other."""
 
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
 def json_bytes(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    return _encoded(value).encode("utf-8", "replace")
+
+
+def json_page(name: str, items: Iterable[Mapping[str, Any]], others: Mapping[str, Any]) -> bytes:
+    """As `json_bytes`, of a long list under its name and of some other members behind it.
+
+    It is written item by item: in one call, the interpreter would run no other thread until the whole list is done.
+    """
+    written = ",".join(map(_encoded, items))
+    return f"{{{_encoded(name)}:[{written}],{_encoded(others)[1:]}".encode("utf-8", "replace")
 
 
 def _parse_json(body: bytes) -> Any:
