@@ -21,20 +21,18 @@ from typing import Any
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.later import Later
-from cardbeat.system import MORE_FOLLOWS, send_together, sendfile
-from cardbeat.web.forwarded import is_trusted, parse_address
+from cardbeat.web.forwarded import is_trusted, network_of, parse_address
 from cardbeat.web.loop import WRITE, Loop, Phase
 from cardbeat.web.message import CONTINUE, FileBody, Request, Response
 from cardbeat.web.phases import Phases
 from cardbeat.web.reader import Reader
 from cardbeat.web.router import Answer, Exchange, Route
+from cardbeat.web.sending import send
 from cardbeat.workers import Job
 
 log = logging.getLogger(__name__)
 
-RECEIVE_BYTES = COPIED_BYTES = 16 * 1024
-"""Up to this size it is cheaper to join head and body than to hand both over."""
-
+RECEIVE_BYTES = 16 * 1024
 UNCOUNTED_BYTES = 1024
 """A connection that holds no more than this takes as much itself."""
 
@@ -63,6 +61,7 @@ class Connection:
         "_then",
         "_unsent",
         "_watched",
+        "network",
     )
 
     def __init__(
@@ -70,6 +69,7 @@ class Connection:
     ) -> None:
         self._socket = client
         self._peer = peer
+        self.network = network_of(peer)
         self._loop = loop
         self._phases = phases
         self._exchange = exchange
@@ -86,7 +86,7 @@ class Connection:
 
     def start(self) -> None:
         """Begin to serve the client. Its request has often come already, so that reading at once spares a wait."""
-        self._phases.count += 1
+        self._phases.opened(self)
         self._enter(self._phases.new)
         self.do(Connection.read)
 
@@ -109,7 +109,7 @@ class Connection:
         if self._phase is not None:
             del self._phase.deadlines[self]
             self._phase = None
-            self._phases.count -= 1
+            self._phases.closed(self)
             self._hold(0)
             self.watch()
             self._socket.close()
@@ -237,7 +237,7 @@ class Connection:
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
         try:
-            self._unsent = _send(self._socket, head, b"" if request.method == "HEAD" else body)
+            self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
         finally:
             self._exchange.answered.append((request, response, time.monotonic() - request.received_at))
             if isinstance(body, FileBody):
@@ -287,33 +287,3 @@ def _has_unread(client: socket.socket) -> bool:
         return bool(client.recv(1, socket.MSG_PEEK))
     except BlockingIOError:
         return False
-
-
-def _send(client: socket.socket, head: bytes, body: bytes | FileBody) -> memoryview | None:
-    """Send what the kernel takes now; returns what it did not take, if anything.
-
-    Raises `OSError` for a client that is gone and for a file that is shorter than it was.
-    """
-    try:
-        sent = _send_now(client, head, body)
-    except BlockingIOError:
-        sent = 0
-    if sent == len(head) + (len(body) if isinstance(body, bytes) else body.length):
-        return None
-    # The rest of a file is read: a slow client must not hold a descriptor, which is dearer than the bytes.
-    return memoryview(head + (body if isinstance(body, bytes) else body.read()))[sent:]
-
-
-def _send_now(client: socket.socket, head: bytes, body: bytes | FileBody) -> int:
-    if isinstance(body, bytes):
-        return client.send(head + body) if len(body) < COPIED_BYTES else send_together(client, (head, body))
-    if sendfile is None:
-        return send_together(client, (head, body.read()))
-    sent = client.send(head, MORE_FOLLOWS)
-    if sent == len(head):
-        try:
-            return sent + sendfile(client.fileno(), body.descriptor, 0, body.length)
-        except OSError:
-            # Whatever is wrong: the rest goes another way, and fails there if it must.
-            return sent
-    return sent

@@ -1,14 +1,21 @@
 """All connections of a server, each in its phase: who waits too long, and who gives way to whom."""
 
-from typing import Any, Generic, Protocol, TypeVar
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat.config import HttpLimits
 from cardbeat.web.held import HeldBytes
 from cardbeat.web.loop import Phase
 
+CROWD_PART: Final = 1 / 8
+"""Of all connections: whoever has more gives way before anybody else does."""
+
 
 class Client(Protocol):
-    """What the phases ask of a connection."""
+    """What the phases ask of a connection; `network` is what counts as one client."""
+
+    network: str
 
     def do(self, step: Any) -> None: ...
 
@@ -47,19 +54,51 @@ class Phases(Generic[C]):
         self.lingering = lingering
         self.held: HeldBytes[C] = HeldBytes(limits.held_bytes)
         """Of requests that have come in part or are at work, and of answers that are not sent."""
+        self._by_network: Counter[str] = Counter()
+        self._largest = ""
+        """The network with most connections, as far as one can tell from those that have come."""
         self._waiting = (idle, header, new, lingering, body, writing)
         """Those that wait for the client, in the order in which they give way to new clients."""
 
     def can_give_way(self) -> bool:
         return any(phase.deadlines for phase in self._waiting)
 
+    def opened(self, connection: C) -> None:
+        """Count one more."""
+        network, by_network = connection.network, self._by_network
+        self.count += 1
+        by_network[network] += 1
+        if by_network[network] > by_network[self._largest]:
+            self._largest = network
+
+    def closed(self, connection: C) -> None:
+        """Count one less."""
+        network, by_network = connection.network, self._by_network
+        self.count -= 1
+        by_network[network] -= 1
+        if not by_network[network]:
+            del by_network[network]
+
     def give_way(self) -> bool:
-        """Close the connection that has waited longest, idle ones first; none that is being answered."""
-        for phase in self._waiting:
-            for connection in phase.overdue():
-                connection.close()
-                return True
+        """Close the connection that has waited longest, idle ones first; none that is being answered.
+
+        It is one of the client that has most of all, if that has so many that it would push everyone else out.
+        """
+        is_crowd = self._by_network[self._largest] > self.count * CROWD_PART
+        for connection in self._in_order(self._largest) if is_crowd else ():
+            connection.close()
+            return True
+        for connection in self._in_order():
+            connection.close()
+            return True
         return False
+
+    def _in_order(self, network: str | None = None) -> Iterator[C]:
+        """Who is to give way, first of all, be it one of this network."""
+        for phase in self._waiting:
+            for connection in phase.deadlines:
+                if network is None or connection.network == network:
+                    yield connection
 
     def relieve(self, now: float) -> None:
         """Close those that hold most for longest, if too much is held for all together."""

@@ -1,5 +1,7 @@
 import json
+import threading
 
+from cardbeat import monitor
 from cardbeat.health import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
@@ -42,3 +44,23 @@ def test_health_turns_503_while_the_database_cannot_be_written_and_back(app):
     assert answer.headers["Retry-After"]
     writer.execute("PRAGMA query_only = OFF")
     assert app("GET", "/healthz").status == 200
+
+
+def test_all_who_ask_while_a_write_is_under_way_share_it(database, clock):
+    routes, started, let_go = HealthRoutes(database, clock, lambda: True), threading.Event(), threading.Event()
+
+    def hold(_):
+        started.set()
+        assert let_go.wait(10)
+
+    held = database.write_later(hold)
+    assert started.wait(10)
+    asked = [routes.read(ASKED) for _ in range(5)]
+    assert len(database._queue) == 1
+    let_go.set()
+    held.wait()
+    assert [answer.wait().status for answer in asked] == [200] * 5
+    clock.advance(60)
+    assert routes.read(ASKED).wait().status == 200
+    with database.read() as connection:
+        assert monitor.value(connection, "last_health_check_at") == clock.now

@@ -129,7 +129,7 @@ def test_a_body_in_a_file_arrives_whole_and_is_closed(
 def test_a_body_in_a_file_is_sent_without_sendfile_too(
     start: Start, site: Site, file: FileBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cardbeat.web.connection.sendfile", None)
+    monkeypatch.setattr("cardbeat.web.sending.sendfile", None)
     test_a_body_in_a_file_arrives_whole_and_is_closed(start, site, file, 4096)
 
 

@@ -1,10 +1,16 @@
 """The worker threads: how many there are, and whose turn it is."""
 
 import threading
+import weakref
+from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
-from cardbeat.workers import Workers
+from cardbeat.errors import Unavailable
+from cardbeat.later import Later
+from cardbeat.workers import RUNNING_EACH, WAITING_EACH, Workers
+from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
 
@@ -64,4 +70,122 @@ def test_what_comes_of_a_job_is_told() -> None:
     assert workers.submit("a", lambda: 1).wait() == 1
     with pytest.raises(ZeroDivisionError):
         workers.submit("a", lambda: 1 / 0).wait()
+    workers.stop()
+
+
+class Held:
+    """Work that says that it has begun and goes on when it is let to."""
+
+    def __init__(self) -> None:
+        self.begun = threading.Semaphore(0)
+        self.let_go = threading.Event()
+
+    def __call__(self) -> None:
+        self.begun.release()
+        assert self.let_go.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def held() -> Iterator[Held]:
+    held = Held()
+    yield held
+    held.let_go.set()
+
+
+def test_one_computes_while_any_number_wait_for_a_result(held: Held) -> None:
+    workers, result, waiting = Workers(limit=5, computing=1), Later[str](), threading.Semaphore(0)
+
+    def wait() -> str:
+        waiting.release()
+        return result.wait()
+
+    jobs = [workers.submit("a", wait) for _ in range(3)]
+    for _ in jobs:
+        assert waiting.acquire(timeout=PATIENCE_SECONDS)
+    workers.submit("b", held)
+    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
+    queued = workers.submit("b", lambda: "done")
+    result.succeed("there")
+    assert [job.wait() for job in jobs] == ["there"] * 3
+    assert not queued.is_settled
+    held.let_go.set()
+    assert queued.wait() == "done"
+    workers.stop()
+
+
+def test_the_names_have_their_turns(held: Held) -> None:
+    workers, done = Workers(limit=3, computing=1), []
+    workers.submit("a", held)
+    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
+    jobs = [workers.submit(name, partial(done.append, name)) for name in "aaabb"]
+    held.let_go.set()
+    for job in jobs:
+        job.wait()
+    # What was held has cost so much that all others go first.
+    assert "".join(done) == "bbaaa"
+    workers.stop()
+
+
+def test_so_many_wait_for_a_name_and_run_at_once_for_it() -> None:
+    workers, result, running = Workers(limit=64), Later[None](), threading.Semaphore(0)
+
+    def wait() -> None:
+        running.release()
+        result.wait()
+
+    for _ in range(RUNNING_EACH):
+        workers.submit("a", wait)
+    for _ in range(RUNNING_EACH):
+        assert running.acquire(timeout=PATIENCE_SECONDS)
+    waiting = [workers.submit("a", wait) for _ in range(WAITING_EACH)]
+    with pytest.raises(Unavailable) as refused:
+        workers.submit("a", wait)
+    assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
+    assert workers.submit("b", lambda: "done").wait() == "done"
+    assert not running.acquire(blocking=False)
+    result.succeed(None)
+    for job in waiting:
+        job.wait()
+    workers.stop()
+
+
+def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
+    workers = Workers(limit=1)
+    begun = workers.submit("a", held)
+    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
+    done: list[int] = []
+    given_up = workers.submit("a", lambda: done.append(1))
+    given_up.then(lambda _: done.append(2))
+    assert given_up.cancel()
+    assert not begun.cancel()
+    held.let_go.set()
+    begun.wait()
+    assert workers.submit("a", lambda: "next").wait() == "next"
+    assert done == []
+    workers.stop()
+
+
+def test_what_is_queued_is_done_before_a_stop_ends_the_threads(held: Held) -> None:
+    before = threading.active_count()
+    workers = Workers(limit=2)
+    workers.submit("a", held)
+    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
+    queued = [workers.submit(name, lambda: "done") for name in "aabb"]
+    workers.stop()
+    held.let_go.set()
+    assert [job.wait() for job in queued] == ["done"] * 4
+    wait_until(lambda: threading.active_count() == before)
+
+
+def test_an_answer_is_let_go_of_when_it_was_taken() -> None:
+    """A thread that waits for its next job must not hold what came of the last."""
+
+    class Large:
+        pass
+
+    workers = Workers(limit=1)
+    job = workers.submit("a", Large)
+    kept = weakref.ref(job.wait())
+    del job
+    wait_until(lambda: kept() is None)
     workers.stop()
