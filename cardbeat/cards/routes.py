@@ -2,21 +2,22 @@
 
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+import threading
+import time
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from cardbeat.cards.render import Renderer
-from cardbeat.cards.request import Card, card_of, key_in
+from cardbeat.cards.request import Card, card_of
 from cardbeat.cards.seal import StoredCard, seal
-from cardbeat.cards.single_flight import SingleFlight
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.errors import Refusal, TooMany
+from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
-from cardbeat.later import Later
+from cardbeat.later import Later, Workers
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.query import Pairs, pairs_of
+from cardbeat.web.query import Pairs, known_among, pairs_of
 from cardbeat.web.router import Route, header_lines
 
 WAITING_RENDERS = 64
@@ -32,19 +33,11 @@ _CONDITIONAL = frozenset({"if-none-match", "range"})
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
-class Drawn(NamedTuple):
-    """A card that was asked to be drawn. `signature` is that of its file, None where it could not be stored.
-
-    `was_stored` says that nothing was drawn: it was stored between the request's look and its turn.
-    """
-
-    card: StoredCard
-    signature: Signature | None
-    was_stored: bool
-
-
 class Found(NamedTuple):
-    """A card and what its answer says of it; `key_hash` is that of the key in its URL."""
+    """A card and what its answer says of it.
+
+    `signature` is that of its file, None where it could not be stored; `key_hash` is that of the key in its URL.
+    """
 
     card: StoredCard
     signature: Signature | None
@@ -55,9 +48,13 @@ class Found(NamedTuple):
 class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
+    A card that is not in the index is looked for, and drawn if need be, once for all who ask for it meanwhile (single
+    flight). One thread draws, because two that compute would wait for one another at the interpreter's lock and be
+    slower than one, and each thread that has drawn keeps some megabytes of memory for itself.
+
     Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
-    What waits for the disk or the database runs in `_readers`, drawing in the one thread of `_drawing`. The rest of
-    the attributes are set once and safe for any thread.
+    What waits for the disk or the database runs in `_readers`, drawing in `_drawing`. Both change `_flights`, each by
+    one step of a dictionary. The rest of the attributes are set once and safe for any thread.
     """
 
     def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
@@ -66,8 +63,14 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._index = CardIndex()
-        self._readers = ThreadPoolExecutor(READERS, "cards")
-        self._drawing: SingleFlight[Drawn] = SingleFlight(WAITING_RENDERS, WAIT_SECONDS)
+        self._readers = Workers(READERS)
+        self._drawing = Workers(1)
+        self._flights: dict[str, Later[Found]] = {}
+        """What will be found for a name that is looked for or drawn now."""
+        # Under the lock only: how many cards wait to be drawn.
+        self._lock = threading.Lock()
+        self._waiting = 0
+        self._is_stopped = False
 
     def routes(self) -> list[Route]:
         return [
@@ -77,7 +80,8 @@ class CardRoutes:
 
     def stop(self) -> None:
         """Draw nothing more."""
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._is_stopped = True
+        self._readers.stop()
         self._drawing.stop()
 
     def card(self, request: Request) -> Response | Later[Response]:
@@ -87,25 +91,24 @@ class CardRoutes:
             return hit
         name = file_name(request.target)
         found: Later[Found] = Later()
-        self._readers.submit(self._find, request.query, name, found)
+        self._readers.submit(partial(self._find, request.query, name, found))
         return found.map(partial(self._respond, request, name))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
-        name = file_name(request.target)
-        entry = self._index.get(name)
+        entry = self._index.get(request.target)
         if entry is None:
             return None
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(name, entry.signature)
+        descriptor = self._store.open(entry.name, entry.signature)
         if descriptor is None:
-            self._index.discard(name)
+            self._index.discard(request.target)
             return None
         body = FileBody(descriptor, entry.signature[1])
         if _CONDITIONAL.isdisjoint(request.headers):
-            return Response(200, body, _HIT, entry.lines)
+            return Response(200, body, _HIT, entry.lines or _written(entry, body))
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
         except OSError:
@@ -119,44 +122,58 @@ class CardRoutes:
 
     def _respond(self, request: Request, name: str, found: Found) -> Response:
         card = found.card
+        headers = _headers(card.etag, card.missing_glyphs, found.cache)
         if found.signature:
-            lines = header_lines(Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")))
-            entry = Entry(found.signature, found.key_hash, card.etag, card.missing_glyphs, lines)
-            self._index.put(name, entry)
-        return _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, found.cache))
+            entry = Entry(name, found.signature, found.key_hash, headers["ETag"], card.missing_glyphs)
+            self._index.put(request.target, entry)
+        return _asked_part(request, card.png, headers)
 
     def _find(self, query: str, name: str, found: Later[Found]) -> None:
+        """Settle with the card of this name, stored or drawn, or with the refusal of it."""
         try:
-            key, key_hash, card = self._judge(query)
+            pairs, key, key_hash = self._judge(query)
+            flight = self._flights.setdefault(name, found)
+            if flight is not found:
+                return flight.then(partial(_share, found))
             stored = self._store.get(name)
             if stored is not None:
-                return found.settle(lambda: Found(*stored, key_hash, "HIT"))
-            drawn, is_first = self._drawing.ask(name, partial(self._admit, name, key), partial(self._draw, name, card))
+                return self._land(name, found, partial(Found, *stored, key_hash, "HIT"))
+            drawn = self._begin_drawing(name, key, key_hash, card_of(pairs))
         except Exception as error:
-            return found.fail(error)
-        return drawn.map(partial(_found, key_hash, is_first=is_first)).then(lambda it: found.settle(it.result))
+            return self._land(name, found, partial(_raise, error))
+        return drawn.then(lambda settled: self._land(name, found, settled.result))
 
-    def _judge(self, query: str) -> tuple[Key, bytes, Card]:
-        """The key and the card of a query; nothing of it is judged before its key."""
+    def _land(self, name: str, found: Later[Found], outcome: Callable[[], Found]) -> None:
+        # First, so that whoever asks once this is answered gets an answer of their own.
+        if self._flights.get(name) is found:
+            del self._flights[name]
+        found.settle(outcome)
+
+    def _judge(self, query: str) -> tuple[Pairs, Key, bytes]:
+        """The parameters of a query, the key among them, and its hash; nothing else is judged before that."""
         pairs = pairs_of(query)
-        value = key_in(pairs)
+        value = known_among(pairs, ("key",)).get("key")
         if not value:
             raise _key_missing(pairs)
-        key = self._keys.authenticate_value(value, CARDS)
-        return key, hash_of(value), card_of(pairs)
+        return pairs, self._keys.authenticate_value(value, CARDS), hash_of(value)
 
-    def _admit(self, name: str, key: Key) -> None:
-        # It may have been stored since this request looked, and what is stored is never refused.
-        if self._store.get(name) is None:
+    def _begin_drawing(self, name: str, key: Key, key_hash: bytes, card: Card) -> Later[Found]:
+        """What will be drawn. Raises `Refusal` 429 or 503 where too many are drawn for this key or wait."""
+        with self._lock:
+            if self._waiting >= WAITING_RENDERS:
+                raise _busy()
             self._take_render(key)
+            self._waiting += 1
+        return self._drawing.submit(partial(self._draw, name, key_hash, card, time.monotonic() + WAIT_SECONDS))
 
-    def _draw(self, name: str, card: Card) -> Drawn:
-        stored = self._store.get(name)
-        if stored is not None:
-            return Drawn(*stored, was_stored=True)
+    def _draw(self, name: str, key_hash: bytes, card: Card, give_up_at: float) -> Found:
+        with self._lock:
+            self._waiting -= 1
+        if self._is_stopped or time.monotonic() > give_up_at:
+            raise _busy()
         drawing = self._renderer.render(card)
         sealed = seal(name, drawing.png, drawing.missing_glyphs)
-        return Drawn(sealed, self._store.put(name, sealed), was_stored=False)
+        return Found(sealed, self._store.put(name, sealed), key_hash, "MISS")
 
     def _take_render(self, key: Key) -> None:
         per_minute = key.limits.renders_per_minute
@@ -165,10 +182,24 @@ class CardRoutes:
             raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
 
-def _found(key_hash: bytes, drawn: Drawn, *, is_first: bool) -> Found:
-    """Of all who waited for one drawing, the first has the MISS."""
-    cache = "MISS" if is_first and not drawn.was_stored else "HIT"
-    return Found(drawn.card, drawn.signature, key_hash, cache)
+def _share(found: Later[Found], flight: Later[Found]) -> None:
+    """Settle with what was found for whoever asked first."""
+    found.settle(lambda: flight.result()._replace(cache="HIT"))
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def _busy() -> Unavailable:
+    return Unavailable("busy", "Too many cards are being drawn now; try again in a moment.", 1)
+
+
+def _written(entry: Entry, body: FileBody) -> bytes:
+    """The header lines of a stored card's answers, from its first one on kept in the entry."""
+    headers = _headers(entry.etag, entry.missing_glyphs, "HIT")
+    entry.lines = header_lines(Response(200, body, headers))
+    return entry.lines
 
 
 def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
@@ -184,6 +215,8 @@ def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
 
 def _asked_part(request: Request, png: bytes, headers: dict[str, str]) -> Response:
     """The card, the part of it asked for, or 304 (RFC 9110, 13 and 14). Raises `Refusal` 416."""
+    if _CONDITIONAL.isdisjoint(request.headers):
+        return Response(200, png, headers)
     if request.names_tag("if-none-match", headers["ETag"]):
         return Response(304, b"", headers)
     part = byte_range(request, len(png), headers["ETag"])

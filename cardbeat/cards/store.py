@@ -30,7 +30,9 @@ WRITE_USES_SECONDS = 60
 """From one writing of the files' access times to the next."""
 
 INDEX_ENTRIES = 32_768
-"""Each takes about 0.8 KB of memory."""
+"""Each takes about 0.9 KB of memory besides its request target."""
+INDEX_CHARACTERS = 16 * 1024 * 1024
+"""Of all request targets in the index, each of which may have 8 KB."""
 
 _TEMPORARY = ".tmp"
 _VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
@@ -94,7 +96,8 @@ class Store:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
             return None
-        is_as_it_was = _signature(os.fstat(descriptor)) == signature
+        status = os.fstat(descriptor)
+        is_as_it_was = (status.st_ino, status.st_size, status.st_mtime_ns) == signature
         # What was used since `_used` was emptied, a minute ago at most, has not left the kernel's memory.
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
@@ -228,38 +231,44 @@ class Store:
 class Entry:
     """A stored card, without its image.
 
-    `signature` is that of its file when it was found sound; `key_hash` is that of the key in its URL; `lines` are the
-    header lines of its answer.
+    `name` is that of its file, `signature` that file's when it was found sound; `key_hash` is that of the key in its
+    URL; `lines` are the header lines of its answers, once there has been one.
     """
 
+    name: str
     signature: Signature
     key_hash: bytes
     etag: str
     missing_glyphs: int
-    lines: bytes
+    lines: bytes = b""
 
 
 class CardIndex:
-    """The cards asked for most recently, by the names of their files. For one thread: the server's loop."""
+    """The cards asked for most recently, by their request targets. For one thread: the server's loop."""
 
-    def __init__(self, max_entries: int = INDEX_ENTRIES) -> None:
+    def __init__(self, max_entries: int = INDEX_ENTRIES, max_characters: int = INDEX_CHARACTERS) -> None:
         self._max_entries = max_entries
+        self._max_characters = max_characters
         self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._characters = 0
+        """Of all targets together."""
 
-    def get(self, name: str) -> Entry | None:
-        entry = self._entries.get(name)
+    def get(self, target: str) -> Entry | None:
+        entry = self._entries.get(target)
         if entry is not None:
-            self._entries.move_to_end(name)
+            self._entries.move_to_end(target)
         return entry
 
-    def put(self, name: str, entry: Entry) -> None:
-        self._entries[name] = entry
-        self._entries.move_to_end(name)
-        if len(self._entries) > self._max_entries:
-            self._entries.popitem(last=False)
+    def put(self, target: str, entry: Entry) -> None:
+        self.discard(target)
+        self._entries[target] = entry
+        self._characters += len(target)
+        while len(self._entries) > self._max_entries or self._characters > self._max_characters:
+            self.discard(next(iter(self._entries)))
 
-    def discard(self, name: str) -> None:
-        self._entries.pop(name, None)
+    def discard(self, target: str) -> None:
+        if self._entries.pop(target, None):
+            self._characters -= len(target)
 
 
 def file_name(target: str) -> str:

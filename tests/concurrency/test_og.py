@@ -1,6 +1,5 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
-import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,7 +13,6 @@ import pytest
 from cardbeat.cards.render import Drawing
 from cardbeat.cards.routes import WAITING_RENDERS, CardRoutes
 from cardbeat.cards.seal import seal
-from cardbeat.cards.single_flight import SingleFlight
 from cardbeat.cards.store import Store, file_name
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
@@ -35,17 +33,20 @@ class SlowRenderer:
 
     def __init__(self) -> None:
         self.go = threading.Event()
-        self.lock = threading.Lock()
+        self.at_work = threading.Lock()
         self.rendered = 0
         self.fails = False
 
     def render(self, card: object) -> Drawing:
-        assert self.go.wait(10)
-        with self.lock:
+        assert self.at_work.acquire(blocking=False), "two cards are drawn at a time"
+        try:
+            assert self.go.wait(10)
             self.rendered += 1
-        if self.fails:
-            raise ZeroDivisionError
-        return Drawing(PNG, 0)
+            if self.fails:
+                raise ZeroDivisionError
+            return Drawing(PNG, 0)
+        finally:
+            self.at_work.release()
 
 
 class Cards:
@@ -108,7 +109,13 @@ def test_those_who_wait_for_a_render_that_fails_are_told(cards: Cards) -> None:
     assert cards.ask() == (200, "MISS")
 
 
-def test_different_cards_all_come_out(cards: Cards) -> None:
+def test_a_card_is_not_drawn_for_who_has_waited_too_long(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cardbeat.cards.routes.WAIT_SECONDS", -1)
+    assert cards.ask() == (503, None)
+    assert cards.renderer.rendered == 0
+
+
+def test_different_cards_are_drawn_one_at_a_time_and_all_come_out(cards: Cards) -> None:
     answers = cards.ask_at_once(list(range(40)))
     assert answers == {(200, "MISS"): 40}
     assert len(list(cards.store.folder.iterdir())) == 40
@@ -132,47 +139,6 @@ def test_whoever_asks_for_something_else_does_not_wait_behind_cards_to_be_drawn(
     cards.renderer.go.set()
     drawn = Counter(answers.get(timeout=10).result().status for _ in range(1 + WAITING_RENDERS))
     assert drawn == {200: 1 + WAITING_RENDERS}
-
-
-def test_who_waits_too_long_is_sent_away() -> None:
-    flights: SingleFlight[int] = SingleFlight(waiting=1, wait_seconds=0)
-    go_on = threading.Event()
-    running, _ = flights.ask("a", bool, lambda: int(go_on.wait(10)))
-    waiting, _ = flights.ask("b", bool, int)
-    go_on.set()
-    with pytest.raises(Unavailable):
-        waiting.wait()
-    with contextlib.suppress(Unavailable):
-        running.wait()
-    flights.stop()
-
-
-def test_only_one_card_is_drawn_at_a_time() -> None:
-    flights: SingleFlight[int] = SingleFlight(waiting=100, wait_seconds=30)
-    at_work = threading.Lock()
-
-    def work() -> int:
-        assert at_work.acquire(blocking=False)
-        threading.Event().wait(0.002)
-        at_work.release()
-        return 1
-
-    with ThreadPoolExecutor(20) as pool:
-        asked = [pool.submit(flights.ask, str(n), bool, work) for n in range(60)]
-        assert [asked.result(10)[0].wait() for asked in asked] == [1] * 60
-    flights.stop()
-
-
-def test_what_failed_can_be_tried_again_and_who_is_not_admitted_takes_no_place() -> None:
-    flights: SingleFlight[float] = SingleFlight(waiting=0, wait_seconds=30)
-    failed, _ = flights.ask("a", bool, lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.wait()
-    with pytest.raises(ZeroDivisionError):
-        flights.ask("a", lambda: 1 / 0, int)
-    again, first = flights.ask("a", bool, lambda: 1.0)
-    assert (again.wait(), first) == (1.0, True)
-    flights.stop()
 
 
 def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -> None:

@@ -306,7 +306,7 @@ def test_files_are_for_their_owner_only(store: Store) -> None:
 
 
 def entry(n: int) -> Entry:
-    return Entry((n, 1, 1), b"hash", '"etag"', 0, b"lines")
+    return Entry(NAME, (n, 1, 1), b"hash", '"etag"', 0, b"lines")
 
 
 def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
@@ -316,6 +316,20 @@ def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
     assert index.get("a") == entry(1)
     index.put("c", entry(3))
     assert [index.get(name) for name in "abc"] == [entry(1), None, entry(3)]
+
+
+def test_long_targets_leave_room_for_fewer_cards() -> None:
+    index = CardIndex(max_characters=10)
+    index.put("a" * 4, entry(1))
+    index.put("b" * 4, entry(2))
+    index.put("b" * 4, entry(3))
+    assert index.get("a" * 4) == entry(1)
+    index.put("c" * 6, entry(4))
+    assert [index.get(target) for target in ("a" * 4, "b" * 4, "c" * 6)] == [entry(1), None, entry(4)]
+    index.put("d" * 11, entry(5))
+    assert [index.get(target) for target in ("a" * 4, "c" * 6, "d" * 11)] == [None, None, None]
+    index.put("a" * 4, entry(1))
+    assert index.get("a" * 4) == entry(1)
 
 
 def test_a_card_may_be_put_again_and_discarded_twice() -> None:
