@@ -10,12 +10,14 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How much of the server one client can hold."""
+    """How much of the server one client can hold, and all of them together."""
 
     request_line_bytes: int = 8 * 1024
     header_bytes: int = 16 * 1024
     header_count: int = 100
     body_bytes: int = 64 * 1024
+    held_bytes: int = 64 * 1024 * 1024
+    """Of what all clients together have asked and what is not yet sent to them."""
     header_seconds: float = 10
     body_seconds: float = 10
     idle_seconds: float = 5

@@ -19,14 +19,21 @@ class HealthRoutes:
         self._database = database
         self._clock = clock
         self._sweep_is_healthy = sweep_is_healthy
+        # The newest write. Used in the server's loop alone.
+        self._written: Later[None] | None = None
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/healthz", self.read, in_loop=True)]
 
     def read(self, _request: Request) -> Later[Response]:
-        """Settled when a write is on disk. No thread waits for it: a server whose threads are all busy is healthy."""
+        """Settled when a write is on disk. No thread waits for it: a server whose threads are all busy is healthy.
+
+        All who ask while one is under way share it, so that they keep nobody else from writing, however many they are.
+        """
         # Only a write tells whether one is possible.
-        return self._database.write_later(self._note_health_check).map(self._answer)
+        if self._written is None or self._written.is_settled:
+            self._written = self._database.write_later(self._note_health_check)
+        return self._written.map(self._answer)
 
     def _answer(self, _written: None) -> Response:
         if not self._sweep_is_healthy():

@@ -1,10 +1,11 @@
-"""Results that come later, and threads that make them."""
+"""Results that come later."""
 
+import heapq
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
-from math import inf
-from queue import SimpleQueue
+from itertools import count
 from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
@@ -69,64 +70,75 @@ class Later(Generic[T]):
             raise RuntimeError("not settled yet")
         return self._outcome()
 
+    @property
+    def is_settled(self) -> bool:
+        return self._outcome is not None
+
     def wait(self) -> T:
         """The result, however long it takes to come."""
-        settled = threading.Lock()
-        settled.acquire()
-        self.then(lambda _: settled.release())
-        settled.acquire()
+        if not self.is_settled:
+            settled = threading.Lock()
+            settled.acquire()
+            self.then(lambda _: settled.release())
+            _waits.begin()
+            settled.acquire()
+            _waits.end()
         return self.result()
 
 
-class Workers:
-    """At most `limit` threads, started as they are needed; each takes the next job when it is free.
+class _Waits(threading.local):
+    """What one thread calls when it begins to wait for a result, and when that has come."""
 
-    They are daemons: a job that hangs must not keep the program from ending.
-    """
+    begin: Callable[[], None] = staticmethod(lambda: None)
+    end: Callable[[], None] = staticmethod(lambda: None)
 
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._jobs: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        # Written under the lock only: how many threads there are, and how many jobs are queued or being done.
-        self._lock = threading.Lock()
-        self._started = 0
-        self._unfinished = 0
 
-    def submit(self, work: Callable[[], T]) -> Later[T]:
-        """What will have come of `work`."""
-        done: Later[T] = Later()
-        self._jobs.put(partial(done.run, work))
-        with self._lock:
-            self._unfinished += 1
-            needs_thread = self._started < min(self._unfinished, self._limit)
-            self._started += needs_thread
-        if needs_thread:
-            self._start()
-        return done
+_waits = _Waits()
 
-    def _start(self) -> None:
-        try:
-            threading.Thread(target=self._work, name="worker", daemon=True).start()
-        except RuntimeError:
-            # The system grants no more threads: those there are take the job, and if there is none the caller does.
-            with self._lock:
-                self._started -= 1
-                if self._started:
-                    return
-            self._work(jobs=1)
 
-    def stop(self) -> None:
-        """Let every thread end once its job and those already queued are done."""
-        for _ in range(self._started):
-            self._jobs.put(None)
+def tell_of_waits(begin: Callable[[], None], end: Callable[[], None]) -> None:
+    """Call these whenever this thread begins to wait for a result, and when it goes on."""
+    _waits.begin, _waits.end = begin, end
 
-    def _work(self, jobs: float = inf) -> None:
-        """Do so many jobs, waiting for each, or all that come until the end."""
-        while jobs > 0 and (job := self._jobs.get()) is not None:
-            job()
-            jobs -= 1
-            with self._lock:
-                self._unfinished -= 1
+
+def after(seconds: float) -> Later[None]:
+    """Settled when so much time has passed, by a thread that all who wait share: its callbacks must be quick."""
+    return _alarms.set(time.monotonic() + seconds)
+
+
+class _Alarms:
+    """Settles each `Later` at its time, in one thread, which is started when it is first needed."""
+
+    def __init__(self) -> None:
+        # All is read and written under this condition's lock only.
+        self._changed = threading.Condition()
+        self._alarms: list[tuple[float, int, Later[None]]] = []
+        self._numbers = count()
+        self._thread: threading.Thread | None = None
+
+    def set(self, at: float) -> Later[None]:
+        alarm: Later[None] = Later()
+        with self._changed:
+            heapq.heappush(self._alarms, (at, next(self._numbers), alarm))
+            self._changed.notify()
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
+                self._thread.start()
+        return alarm
+
+    def _run(self) -> None:
+        while True:
+            self._next().succeed(None)
+
+    def _next(self) -> Later[None]:
+        """The first alarm, once its time has come."""
+        with self._changed:
+            while not self._alarms or self._alarms[0][0] > time.monotonic():
+                self._changed.wait(self._alarms[0][0] - time.monotonic() if self._alarms else None)
+            return heapq.heappop(self._alarms)[2]
+
+
+_alarms = _Alarms()
 
 
 def _raise(error: BaseException) -> NoReturn:

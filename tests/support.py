@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.config import Config
+from cardbeat.later import Later
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.router import Router
+from cardbeat.web.router import Answer, Router
 from cardbeat.web.server import Server
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class App:
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
         request = Request(method, target, path, query, sent, body, client, id="test")
-        return taken(self.service.server.router.handle(request))
+        return answer_of(self.service.server.router, request)
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:
         """The body of an answer that is expected to be JSON."""
@@ -72,6 +73,20 @@ class App:
 
     def checks_key(self) -> str:
         return str(self.json("POST", "/register", {"email": "ops@example.com"})["key"])
+
+
+def answer_of(router: Router, request: Request) -> Response:
+    """What a client gets for a request, however long it takes."""
+    try:
+        route = router.find(request)
+        if route.guard:
+            request.key = route.guard.look_up(request)
+        answer: Answer = route.handler(request)
+        while isinstance(answer, Later):
+            answer = answer.wait()
+    except Exception as error:
+        answer = router.refuse(request, error)
+    return taken(answer)
 
 
 def taken(response: Response) -> Response:

@@ -3,27 +3,32 @@
 import os
 import re
 import threading
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, NoReturn
 
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of
-from cardbeat.cards.seal import StoredCard, seal
+from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
-from cardbeat.later import Later, Workers
+from cardbeat.later import Later
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.query import Pairs, known_among, pairs_of
+from cardbeat.web.query import first_value, pairs_of
 from cardbeat.web.router import Route, header_lines
+from cardbeat.workers import Workers
 
-WAITING_RENDERS = 64
-WAIT_SECONDS = 5
+WAITING_OF_KEY = 8
+WAITING_OF_CLIENT = 64
+WAITING_IN_ALL = 1024
+"""So many cards may wait to be drawn for one key, for one client address, and for all; each holds up to 30 KB."""
 READERS = 4
 """Threads that look up keys and read stored cards."""
+READERS_OF_ONE = 2
+"""So many of them work at once for one key, or for one client whose key is not known."""
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
 """Crawlers may fetch everything: they are who asks for the cards."""
@@ -33,15 +38,20 @@ _CONDITIONAL = frozenset({"if-none-match", "range"})
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
-class Found(NamedTuple):
-    """A card and what its answer says of it.
+class _Asked(NamedTuple):
+    """A card that is not in the index: `name` is that of its file, `client` the network of whoever asks for it."""
 
-    `signature` is that of its file, None where it could not be stored; `key_hash` is that of the key in its URL.
-    """
+    name: str
+    query: str
+    key_hash: bytes
+    client: str
+
+
+class Found(NamedTuple):
+    """A card and what its answer says of it. `signature` is that of its file, None where it could not be stored."""
 
     card: StoredCard
     signature: Signature | None
-    key_hash: bytes
     cache: str
 
 
@@ -51,6 +61,10 @@ class CardRoutes:
     A card that is not in the index is looked for, and drawn if need be, once for all who ask for it meanwhile (single
     flight). One thread draws, because two that compute would wait for one another at the interpreter's lock and be
     slower than one, and each thread that has drawn keeps some megabytes of memory for itself.
+
+    What waits is queued by the key in its URL, or by the client's address as long as that key has not been seen, and
+    the queues are served in turns. A card waits as long as others take: its time does not run out, because it would do
+    so for those whose turn comes late through no fault of theirs. What is bounded instead is how many may wait.
 
     Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
     What waits for the disk or the database runs in `_readers`, drawing in `_drawing`. Both change `_flights`, each by
@@ -63,13 +77,13 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._index = CardIndex()
-        self._readers = Workers(READERS)
-        self._drawing = Workers(1)
+        self._readers = Workers(READERS, computing=READERS, running_each=READERS_OF_ONE)
+        self._drawing = Workers(1, waiting_each=WAITING_OF_KEY)
         self._flights: dict[str, Later[Found]] = {}
         """What will be found for a name that is looked for or drawn now."""
-        # Under the lock only: how many cards wait to be drawn.
+        # Under the lock only: how many cards wait to be drawn, by the network of the client.
         self._lock = threading.Lock()
-        self._waiting = 0
+        self._waiting: dict[str, int] = {}
         self._is_stopped = False
 
     def routes(self) -> list[Route]:
@@ -89,10 +103,17 @@ class CardRoutes:
         hit = self._hit(request)
         if hit is not None:
             return hit
+        value = first_value(request.query, "key")
+        if not value:
+            raise _key_missing(request.query)
+        key_hash = hash_of(value)
+        key = self._keys.last_known(key_hash)
+        client = network_of(request.client)
         name = file_name(request.target)
         found: Later[Found] = Later()
-        self._readers.submit(partial(self._find, request.query, name, found))
-        return found.map(partial(self._respond, request, name))
+        work = partial(self._find, _Asked(name, request.query, key_hash, client), found)
+        self._readers.submit(client if key is None else key.id, work)
+        return found.map(partial(self._respond, request, name, key_hash))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
@@ -118,62 +139,59 @@ class CardRoutes:
             os.close(descriptor)
 
     def _renew(self) -> None:
-        self._readers.submit(self._keys.renew)
+        self._readers.submit("", self._keys.renew)
 
-    def _respond(self, request: Request, name: str, found: Found) -> Response:
+    def _respond(self, request: Request, name: str, key_hash: bytes, found: Found) -> Response:
         card = found.card
         headers = _headers(card.etag, card.missing_glyphs, found.cache)
         if found.signature:
-            entry = Entry(name, found.signature, found.key_hash, headers["ETag"], card.missing_glyphs)
+            entry = Entry(name, found.signature, key_hash, headers["ETag"], card.missing_glyphs)
             self._index.put(request.target, entry)
         return _asked_part(request, card.png, headers)
 
-    def _find(self, query: str, name: str, found: Later[Found]) -> None:
-        """Settle with the card of this name, stored or drawn, or with the refusal of it."""
+    def _find(self, asked: _Asked, found: Later[Found]) -> None:
+        """Settle with the card, stored or drawn, or with the refusal of it."""
         try:
-            pairs, key, key_hash = self._judge(query)
-            flight = self._flights.setdefault(name, found)
+            # Nothing is told or done before the key is known to be good.
+            key = self._keys.authenticate_hash(asked.key_hash, CARDS)
+            flight = self._flights.setdefault(asked.name, found)
             if flight is not found:
                 return flight.then(partial(_share, found))
-            stored = self._store.get(name)
+            stored = self._store.get(asked.name)
             if stored is not None:
-                return self._land(name, found, partial(Found, *stored, key_hash, "HIT"))
-            drawn = self._begin_drawing(name, key, key_hash, card_of(pairs))
+                return self._land(asked, found, partial(Found, *stored, "HIT"))
+            drawn = self._begin_drawing(asked, key, card_of(pairs_of(asked.query)))
         except Exception as error:
-            return self._land(name, found, partial(_raise, error))
-        return drawn.then(lambda settled: self._land(name, found, settled.result))
+            return self._land(asked, found, partial(_raise, error))
+        return drawn.then(lambda settled: self._land(asked, found, settled.result))
 
-    def _land(self, name: str, found: Later[Found], outcome: Callable[[], Found]) -> None:
+    def _land(self, asked: _Asked, found: Later[Found], outcome: Callable[[], Found]) -> None:
         # First, so that whoever asks once this is answered gets an answer of their own.
-        if self._flights.get(name) is found:
-            del self._flights[name]
+        if self._flights.get(asked.name) is found:
+            del self._flights[asked.name]
         found.settle(outcome)
 
-    def _judge(self, query: str) -> tuple[Pairs, Key, bytes]:
-        """The parameters of a query, the key among them, and its hash; nothing else is judged before that."""
-        pairs = pairs_of(query)
-        value = known_among(pairs, ("key",)).get("key")
-        if not value:
-            raise _key_missing(pairs)
-        return pairs, self._keys.authenticate_value(value, CARDS), hash_of(value)
-
-    def _begin_drawing(self, name: str, key: Key, key_hash: bytes, card: Card) -> Later[Found]:
+    def _begin_drawing(self, asked: _Asked, key: Key, card: Card) -> Later[Found]:
         """What will be drawn. Raises `Refusal` 429 or 503 where too many are drawn for this key or wait."""
         with self._lock:
-            if self._waiting >= WAITING_RENDERS:
+            waiting = self._waiting.get(asked.client, 0)
+            in_all = sum(self._waiting.values())
+            if waiting >= WAITING_OF_CLIENT or in_all >= WAITING_IN_ALL or self._drawing.is_full(key.id):
                 raise _busy()
             self._take_render(key)
-            self._waiting += 1
-        return self._drawing.submit(partial(self._draw, name, key_hash, card, time.monotonic() + WAIT_SECONDS))
+            self._waiting[asked.client] = waiting + 1
+            return self._drawing.submit(key.id, partial(self._draw, asked, key, card))
 
-    def _draw(self, name: str, key_hash: bytes, card: Card, give_up_at: float) -> Found:
+    def _draw(self, asked: _Asked, key: Key, card: Card) -> Found:
         with self._lock:
-            self._waiting -= 1
-        if self._is_stopped or time.monotonic() > give_up_at:
+            self._waiting[asked.client] -= 1
+            if not self._waiting[asked.client]:
+                del self._waiting[asked.client]
+        if self._is_stopped:
             raise _busy()
         drawing = self._renderer.render(card)
-        sealed = seal(name, drawing.png, drawing.missing_glyphs)
-        return Found(sealed, self._store.put(name, sealed), key_hash, "MISS")
+        sealed = seal(asked.name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
+        return Found(sealed, self._store.put(asked.name, sealed), "MISS")
 
     def _take_render(self, key: Key) -> None:
         per_minute = key.limits.renders_per_minute
@@ -192,7 +210,7 @@ def _raise(error: Exception) -> NoReturn:
 
 
 def _busy() -> Unavailable:
-    return Unavailable("busy", "Too many cards are being drawn now; try again in a moment.", 1)
+    return Unavailable("busy", "Too many cards wait to be drawn; try again in a moment.", 1)
 
 
 def _written(entry: Entry, body: FileBody) -> bytes:
@@ -246,8 +264,8 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
     return span
 
 
-def _key_missing(pairs: Pairs) -> Refusal:
+def _key_missing(query: str) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
-    if any(name == "amp;key" for name, _ in pairs):
+    if first_value(query, "amp;key") is not None:
         return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")
     return key_missing(field="key")

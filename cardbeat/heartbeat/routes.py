@@ -11,6 +11,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
 from cardbeat.heartbeat.target import refused_url
+from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.store import CHECKS, Key, Keys
 from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
@@ -28,7 +29,7 @@ class CheckRoutes:
 
     def __init__(self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool) -> None:
         self._checks = checks
-        self._keys = keys
+        self._bearer = Bearer(keys, CHECKS)
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
@@ -36,30 +37,30 @@ class CheckRoutes:
 
     def routes(self) -> list[Route]:
         return [
-            Route("POST", "/checks", self.create),
-            Route("GET", "/checks", self.page),
-            Route("GET", "/checks/{id}", self.read),
-            Route("PATCH", "/checks/{id}", self.update),
-            Route("DELETE", "/checks/{id}", self.delete),
-            Route("GET", "/checks/{id}/alerts", self.list_alerts),
-            Route("POST", "/checks/{id}/test-alert", self.test_alert),
+            Route("POST", "/checks", self.create, guard=self._bearer),
+            Route("GET", "/checks", self.page, guard=self._bearer),
+            Route("GET", "/checks/{id}", self.read, guard=self._bearer),
+            Route("PATCH", "/checks/{id}", self.update, guard=self._bearer),
+            Route("DELETE", "/checks/{id}", self.delete, guard=self._bearer),
+            Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=self._bearer),
+            Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=self._bearer),
             Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
             Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
         ]
 
     def create(self, request: Request) -> Response:
-        key = self._key(request)
+        key = key_of(request)
         check = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
         return self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"})
 
     def page(self, request: Request) -> Response:
-        key = self._key(request)
+        key = key_of(request)
         parameters = known_among(pairs_of(request.query), ("limit", "after"))
         checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
         return Response.json(200, {"checks": [check.as_json(self._base_url) for check in checks], "next": following})
 
     def read(self, request: Request) -> Response:
-        return self._answer(200, self._own(request, self._key(request)))
+        return self._answer(200, self._own(request, key_of(request)))
 
     def update(self, request: Request) -> Response:
         """Change the fields that are given, under optimistic locking.
@@ -68,7 +69,7 @@ class CheckRoutes:
         settings are validated as a whole. 4. An `If-Match` must name the version that was read, else 412. 5. The row
         is written only where it still has that version. 6. If it has another by then, nothing is written: 409.
         """
-        key = self._key(request)
+        key = key_of(request)
         changes = request.json_object(CHANGEABLE)
         check = self._own(request, key)
         kept = {field: getattr(check, field) for field in CHANGEABLE}
@@ -77,7 +78,7 @@ class CheckRoutes:
         return self._answer(200, self._checks.update(check, settings))
 
     def delete(self, request: Request) -> Response:
-        key = self._key(request)
+        key = key_of(request)
         request.expect_no_body()
         version = None
         if "if-match" in request.headers:
@@ -86,19 +87,16 @@ class CheckRoutes:
         return Response(204)
 
     def list_alerts(self, request: Request) -> Response:
-        return Response.json(200, {"alerts": self._alerts.newest(self._own(request, self._key(request)).id)})
+        return Response.json(200, {"alerts": self._alerts.newest(self._own(request, key_of(request)).id)})
 
     def test_alert(self, request: Request) -> Response:
-        key = self._key(request)
+        key = key_of(request)
         request.expect_no_body()
         return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
 
     def ping(self, request: Request) -> Later[Response]:
         """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""
         return self._checks.ping(request.params["id"]).map(_ping_answer)
-
-    def _key(self, request: Request) -> Key:
-        return self._keys.authenticate(request, CHECKS)
 
     def _own(self, request: Request, key: Key) -> Check:
         return self._checks.get(key.id, request.params["id"])

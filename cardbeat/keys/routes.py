@@ -1,13 +1,15 @@
 """The endpoints of keys: registration, and a key's own reading, rotation and revocation."""
 
-import ipaddress
 import unicodedata
 from collections.abc import Callable
 from typing import Any
 
 from cardbeat.errors import Invalid, Refusal, TooMany
+from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.later import Later
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -28,6 +30,7 @@ class KeyRoutes:
         register_per_minute: int,
     ) -> None:
         self._keys = keys
+        self._bearer = Bearer(keys)
         self._renders = renders
         self._count_checks = count_checks
         self._registration_open = registration_open
@@ -37,34 +40,31 @@ class KeyRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("POST", "/register", self.register),
-            Route("GET", "/key", self.read),
-            Route("DELETE", "/key", self.revoke),
-            Route("POST", "/key/rotate", self.rotate),
+            Route("GET", "/key", self.read, guard=self._bearer),
+            Route("DELETE", "/key", self.revoke, guard=self._bearer),
+            Route("POST", "/key/rotate", self.rotate, guard=self._bearer),
         ]
 
     def register(self, request: Request) -> Response:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        wait = self._registrations.take(_network(request.client), self._register_per_minute)
+        wait = self._registrations.take(network_of(request.client), self._register_per_minute)
         if wait:
             raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
         return Response.json(201, _issued(self._keys.issue(email)))
 
     def read(self, request: Request) -> Response:
-        key = self._keys.authenticate(request, None)
+        key = key_of(request)
         return Response.json(200, {"prefix": key.prefix, **key.as_json(), **self._limits_and_usage(key)})
 
-    def rotate(self, request: Request) -> Response:
-        key = self._keys.authenticate(request, None)
+    def rotate(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        return Response.json(200, _issued(self._keys.rotate(key)))
+        return self._keys.rotate_later(key_of(request)).map(lambda issued: Response.json(200, _issued(issued)))
 
-    def revoke(self, request: Request) -> Response:
-        key = self._keys.authenticate(request, None)
+    def revoke(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        self._keys.revoke(key.id)
-        return Response(204)
+        return self._keys.revoke_later(key_of(request).id).map(lambda _: Response(204))
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
         limits = key.limits
@@ -105,14 +105,3 @@ def valid_email(email: object) -> str:
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
     return email
-
-
-def _network(client: str) -> str:
-    """What counts as one client: an IPv4 address, or the IPv6 /64 that one host usually has to itself."""
-    try:
-        address = ipaddress.ip_address(client)
-    except ValueError:
-        return client
-    if isinstance(address, ipaddress.IPv4Address):
-        return client
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))

@@ -8,8 +8,9 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 from cardbeat import monitor
 from cardbeat.clock import Clock, utc_text
@@ -17,7 +18,9 @@ from cardbeat.config import Tier
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.tiers import tier_of
-from cardbeat.web.message import Request
+from cardbeat.later import Later, after
+
+T = TypeVar("T")
 
 CARDS = "cards"
 CHECKS = "checks"
@@ -147,42 +150,53 @@ class Keys:
             self._checked_at = checked_at
             self._is_renewing = False
 
-    def authenticate_value(self, value: str | None, scope: str | None) -> Key:
-        """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
+    def last_known(self, digest: bytes) -> Key | None:
+        """The key with this hash as it was read last, if it is in the cache; it may have changed since."""
+        return self._cache.get(digest)
+
+    def authenticate_value(self, value: str | None, scope: str | None, wrong_scope: str | None = None) -> Key:
+        """The key with this value. Raises `Refusal` 401 without a known one, 403 as `in_scope` does."""
         if not value:
             raise key_missing()
-        key = self.find(value)
+        return self.authenticate_hash(hash_of(value), scope, wrong_scope)
+
+    def authenticate_hash(self, digest: bytes, scope: str | None, wrong_scope: str | None = None) -> Key:
+        """As `authenticate_value`, by what `hash_of` gives."""
+        key = self.find_by_hash(digest)
         if key is None:
             raise key_unknown("This API key is not known here, or was revoked.")
+        return self.in_scope(key, scope, wrong_scope)
+
+    @staticmethod
+    def in_scope(key: Key, scope: str | None, wrong_scope: str | None = None) -> Key:
+        """The key. Raises `Refusal` 403, with the sentence `wrong_scope` if one is given, for another scope."""
         if scope is not None and key.scope != scope:
-            raise Refusal(403, "wrong_scope", _WRONG_SCOPE[scope])
+            raise Refusal(403, "wrong_scope", wrong_scope or _WRONG_SCOPE[scope])
         return key
 
-    def authenticate(self, request: Request, scope: str | None) -> Key:
-        """The key in the `Authorization: Bearer` header; `scope` None takes any. Raises `Refusal` 401 or 403."""
-        scheme, _, value = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer":
-            raise key_missing("Send the API key in a header: Authorization: Bearer sk_...")
-        return self.authenticate_value(value.strip(), scope)
+    def rotate_later(self, key: Key) -> Later[IssuedKey]:
+        """A new value for the same key; the old one is unknown from then on.
 
-    def rotate(self, key: Key) -> IssuedKey:
-        """A new value for the same key; the old one is unknown from then on. Raises `Refusal` 401 if it was revoked."""
+        The result raises `Refusal` 401 if it was revoked.
+        """
         value = _new_value()
         row = self._change(
             "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
             (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
         )
-        if row is None:
-            raise key_unknown("This API key was rotated or revoked a moment ago.")
-        return IssuedKey(self._key(row), value, None)
+        return row.map(lambda row: IssuedKey(self._key(_found(row)), value, None))
+
+    def revoke_later(self, key_id: str) -> Later[bool]:
+        """End a key; its checks and their alerts go with it. False if there is none with this id."""
+        return self._change("DELETE FROM keys WHERE id = ? RETURNING *", (key_id,)).map(lambda row: row is not None)
 
     def revoke(self, key_id: str) -> bool:
-        """End a key; its checks and their alerts go with it. False if there is none with this id."""
-        return self._change("DELETE FROM keys WHERE id = ? RETURNING *", (key_id,)) is not None
+        """As `revoke_later`, and waits for it."""
+        return self.revoke_later(key_id).wait()
 
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is none with this id."""
-        return self._change("UPDATE keys SET tier = ? WHERE id = ? RETURNING *", (tier, key_id)) is not None
+        return self._change("UPDATE keys SET tier = ? WHERE id = ? RETURNING *", (tier, key_id)).wait() is not None
 
     def all(self) -> list[Key]:
         """Every key, oldest first."""
@@ -209,21 +223,25 @@ class Keys:
                 self._cache[digest] = key
         return key
 
-    def _change(self, sql: str, values: tuple[object, ...]) -> sqlite3.Row | None:
-        """Change one key and count it; the row so written. When this returns, no process uses what it was before."""
+    def _change(self, sql: str, values: tuple[object, ...]) -> Later[sqlite3.Row | None]:
+        """Change one key and count it; the row so written. Once it is settled, no process uses what was before."""
 
         def change(connection: sqlite3.Connection) -> sqlite3.Row | None:
             row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
             monitor.increment(connection, CHANGES)
             return row
 
-        row = self._database.write(change)
+        changed: Later[sqlite3.Row | None] = Later()
+        self._database.write_later(change).then(partial(self._forget, changed))
+        return changed
+
+    def _forget(self, changed: Later[T], written: Later[T]) -> None:
+        """Let go of what is cached here, and settle `changed` when every other process has done so too."""
         with self._lock:
             self._cache.clear()
             self._changes = None
             self._checked_at = -inf
-        time.sleep(CACHE_SECONDS)
-        return row
+        after(CACHE_SECONDS).then(lambda _: changed.settle(written.result))
 
     def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
         return Key(
@@ -235,6 +253,12 @@ class Keys:
             prefix=row["prefix"],
             created_at=row["created_at"],
         )
+
+
+def _found(row: T | None) -> T:
+    if row is None:
+        raise key_unknown("This API key was rotated or revoked a moment ago.")
+    return row
 
 
 def count_by_tier(connection: sqlite3.Connection) -> dict[str, int]:

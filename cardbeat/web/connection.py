@@ -1,9 +1,11 @@
 """One client: the phases that its connection goes through, and what it does in each.
 
 A connection is new until its first bytes have come, then reads a header, then a body where one is announced. While
-its request is at work it reads nothing more: what the client sends meanwhile stays in the kernel. The answer is sent
-at once as far as the kernel takes it, and the rest as the client takes it. Then the connection is idle until the next
-request begins, or ends: lingering, for the client to see an answer that was sent over bytes nobody has read.
+its request is at work it reads nothing more: what the client sends meanwhile stays in the kernel. At work is also a
+request of which only the head has come, while its key is looked up; one that is refused by its head is answered then,
+and its body left out. The answer is sent at once as far as the kernel takes it, and the rest as the client takes it.
+Then the connection is idle until the next request begins, or ends: lingering, for the client to see an answer that was
+sent over bytes nobody has read.
 """
 
 import contextlib
@@ -23,55 +25,24 @@ from cardbeat.system import MORE_FOLLOWS, send_together, sendfile
 from cardbeat.web.forwarded import is_trusted, parse_address
 from cardbeat.web.loop import WRITE, Loop, Phase
 from cardbeat.web.message import CONTINUE, FileBody, Request, Response
+from cardbeat.web.phases import Phases
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Answer, Exchange
+from cardbeat.web.router import Answer, Exchange, Route
+from cardbeat.workers import Job
 
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES = COPIED_BYTES = 16 * 1024
 """Up to this size it is cheaper to join head and body than to hand both over."""
 
+UNCOUNTED_BYTES = 1024
+"""A connection that holds no more than this takes as much itself."""
+
 Step = Callable[["Connection"], None]
 
 
-class Phases:
-    """All `count` open connections, each in its phase. With `are_ending` each ends with its next answer."""
-
-    def __init__(self, limits: HttpLimits) -> None:
-        self.limits = limits
-        self.are_ending = False
-        self.count = 0
-        self.new = Phase(limits.header_seconds, Connection.read, Connection.time_out, events=None)
-        self.header = Phase(limits.header_seconds, Connection.read, Connection.time_out)
-        self.body = Phase(limits.body_seconds, Connection.read, Connection.time_out)
-        self.idle = Phase(limits.idle_seconds, Connection.read, Connection.close)
-        self.working = Phase(inf, Connection.watch, Connection.close, events=None)
-        self.writing = Phase(limits.write_seconds, Connection.write, Connection.close, events=WRITE)
-        self.lingering = Phase(limits.linger_seconds, Connection.drain, Connection.close)
-        self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
-        """Those that wait for the client, in the order in which they give way to new clients."""
-
-    def can_give_way(self) -> bool:
-        return any(phase.deadlines for phase in self._waiting)
-
-    def give_way(self) -> bool:
-        """Close the connection that has waited longest, idle ones first; none that is being answered."""
-        for phase in self._waiting:
-            for connection in phase.overdue():
-                connection.close()
-                return True
-        return False
-
-    def expire(self, now: float) -> None:
-        for phase in self._waiting:
-            for connection in phase.overdue(now):
-                connection.do(phase.expired)
-
-    def close_all(self, *, but_asked: bool = False) -> None:
-        """Close every connection, or those that have asked for nothing yet."""
-        for phase in (self.idle, self.header, self.new) if but_asked else (*self._waiting, self.working):
-            for connection in phase.overdue():
-                connection.close()
+Found = Answer | Route
+"""What a request leads to: an answer, or the route that will give it once the whole request has come."""
 
 
 class Connection:
@@ -79,19 +50,24 @@ class Connection:
 
     __slots__ = (
         "_exchange",
+        "_is_holding",
         "_is_trusted",
+        "_job",
         "_loop",
         "_peer",
         "_phase",
         "_phases",
         "_reader",
+        "_route",
         "_socket",
         "_then",
         "_unsent",
         "_watched",
     )
 
-    def __init__(self, client: socket.socket, peer: str, loop: Loop, phases: Phases, exchange: Exchange) -> None:
+    def __init__(
+        self, client: socket.socket, peer: str, loop: Loop, phases: "Phases[Connection]", exchange: Exchange
+    ) -> None:
         self._socket = client
         self._peer = peer
         self._loop = loop
@@ -101,7 +77,10 @@ class Connection:
         self._is_trusted = bool(proxies) and is_trusted(parse_address(peer), proxies)
         self._reader = Reader(phases.limits, exchange.router.ignores_body)
         self._phase: Phase[Connection] | None = None  # once it is closed
+        self._route: Route | None = None  # of a request that may go on to its body
+        self._job: Later[Any] | None = None  # that is waited for
         self._unsent: memoryview | None = None
+        self._is_holding = False  # any bytes, as far as they are counted
         self._then: Step = Connection.close  # once everything is sent
         self._watched = 0
 
@@ -131,6 +110,7 @@ class Connection:
             del self._phase.deadlines[self]
             self._phase = None
             self._phases.count -= 1
+            self._hold(0)
             self.watch()
             self._socket.close()
 
@@ -154,14 +134,16 @@ class Connection:
         if not self._unsent:
             self._then(self)
 
-    def drain(self) -> None:
-        if not self._socket.recv(RECEIVE_BYTES):
-            self.close()
-
     def time_out(self) -> None:
-        if not self._reader.has_part:
+        # What is left of a body that was left out has had its answer.
+        if not self._reader.has_part or (self._reader.in_body and self._reader.request is None):
             return self.close()
         return self._refuse(Refusal(408, "too_slow", "Send the whole request within 10 seconds."))
+
+    def give_way(self) -> None:
+        """Close and let go of everything, unless it is being worked on: then that would free nothing."""
+        if self._phase is not self._phases.working or (isinstance(self._job, Job) and self._job.cancel()):
+            self.close()
 
     def _enter(self, phase: Phase["Connection"]) -> None:
         if phase is not self._phase:
@@ -173,20 +155,35 @@ class Connection:
         phase.deadlines[self] = self._loop.now + phase.seconds
         phase.deadlines.move_to_end(self)
 
+    def _hold(self, count: int) -> None:
+        """Count so many bytes as held for this client, or none where they are not worth the counting."""
+        if count <= UNCOUNTED_BYTES:
+            count = 0
+        if count or self._is_holding:
+            self._is_holding = count > 0
+            self._phases.held.set(self, count, self._loop.now)
+
     def _serve(self, data: bytes = b"") -> None:
-        """Answer the next request, if it is whole; else wait for the rest of it."""
+        """Answer the next request, if it is whole; else wait for the rest of it, if its head does not refuse it."""
         try:
             request = self._reader.next(data)
         except Refusal as refusal:
             return self._refuse(refusal)
+        if self._route is not None:
+            if request is None:
+                return self._await()
+            route, self._route, request.received_at = self._route, None, self._loop.now
+            return self._take(request, route)
+        request = request or self._reader.request
         if request is None:
             return self._await()
         self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
-        return self._answer_with(request, self._exchange.begin(request))
+        return self._take(request, self._exchange.admit(request))
 
     def _await(self) -> None:
         """Wait for the rest of a request: its time runs from its first byte, whatever trickles in."""
         reader, phases = self._reader, self._phases
+        self._hold(reader.held_bytes)
         phase = phases.body if reader.in_body else phases.header
         if phase is not self._phase:
             self._enter(phase)
@@ -196,25 +193,34 @@ class Connection:
 
     def _go_on(self) -> None:
         """Wait for the next request; if it has come with the last, all other clients have their turn before it."""
+        self._hold(self._reader.held_bytes)
         if not self._reader.has_part:
             return self._enter(self._phases.idle)
         self._loop.call_soon(self.do, Connection._serve)
         return self._enter(self._phases.working)
 
-    def _answer_with(self, request: Request, answer: Answer | Later[Answer]) -> None:
-        """Answer now, or once the thread that makes the answer brings it back."""
-        if isinstance(answer, Later):
-            answer.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
+    def _take(self, request: Request, found: Found | Later[Found] | Later[Route] | Later[Answer]) -> None:
+        """Go on with what a request has led to: its answer, the route that gives that, or either of them later."""
+        if isinstance(found, Later):
+            self._job = found
+            found.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
+            self._hold(self._reader.held_bytes + request.held_bytes)
             self._enter(self._phases.working)
+        elif isinstance(found, Response):
+            self._answer(request, found)
+        elif self._reader.in_body:
+            self._route = found
+            self._await()
         else:
-            self._answer(request, answer)
+            self._take(request, self._exchange.begin(request, found))
 
-    def _resume(self, request: Request, settled: Later[Answer]) -> None:
+    def _resume(self, request: Request, settled: Later[Found]) -> None:
+        self._job = None
         try:
-            answer = settled.result()
+            found = settled.result()
         except Exception as error:
-            answer = self._exchange.router.refuse(request, error)
-        self._answer_with(request, answer)
+            found = self._exchange.router.refuse(request, error)
+        self._take(request, found)
 
     def _refuse(self, refusal: Refusal) -> None:
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
@@ -225,6 +231,8 @@ class Connection:
 
     def _answer(self, request: Request, response: Response) -> None:
         """Send and note an answer, and go on once it is sent."""
+        if self._reader.in_body:
+            self._reader.skip_body()
         keep_alive = self._reader.keep_alive and not self._phases.are_ending
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
@@ -236,6 +244,7 @@ class Connection:
                 os.close(body.descriptor)
         self._then = Connection._go_on if keep_alive else Connection._end
         if self._unsent:
+            self._hold(self._reader.held_bytes + self._unsent.nbytes)
             self._enter(self._phases.writing)
         else:
             self._then(self)
@@ -247,9 +256,30 @@ class Connection:
         """
         if self._reader.has_part or _has_unread(self._socket):
             self._socket.shutdown(socket.SHUT_WR)
+            self._hold(self._reader.held_bytes)
             self._enter(self._phases.lingering)
         else:
             self.close()
+
+
+def phases_of(limits: HttpLimits) -> Phases[Connection]:
+    """The phases of all connections of a server."""
+    read, close, time_out = Connection.read, Connection.close, Connection.time_out
+    return Phases(
+        limits,
+        new=Phase(limits.header_seconds, read, time_out, events=None),
+        header=Phase(limits.header_seconds, read, time_out),
+        body=Phase(limits.body_seconds, read, time_out),
+        idle=Phase(limits.idle_seconds, read, close),
+        working=Phase(inf, Connection.watch, close, events=None),
+        writing=Phase(limits.write_seconds, Connection.write, close, events=WRITE),
+        lingering=Phase(limits.linger_seconds, _drain, close),
+    )
+
+
+def _drain(connection: Connection) -> None:
+    if not connection._socket.recv(RECEIVE_BYTES):
+        connection.close()
 
 
 def _has_unread(client: socket.socket) -> bool:

@@ -26,13 +26,31 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
     return address is not None and any(address in network for network in trusted)
 
 
+def network_of(client: str) -> str:
+    """What counts as one client: an IPv4 address, or the IPv6 /64 that one host usually has to itself."""
+    if ":" not in client:
+        return client
+    address = parse_address(f"[{client}]")
+    return str(ipaddress.ip_network((address, 64), strict=False)) if address and address.version == 6 else str(address)
+
+
 def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Network]) -> str:
-    """The right-most address that no trusted proxy has; `peer` itself is one that has been found trusted.
+    """The client that the trusted proxy `peer` names in `X-Forwarded-For` or `Forwarded` (RFC 7239).
+
+    A proxy sets one of the two and may pass the other on as the client has sent it. Nobody here knows which is which,
+    so where they name different clients neither is believed, and all who do that count as the proxy itself.
+    """
+    named = {_nearest_stranger(peer, entries, trusted) for entries in _lists(headers)}
+    return named.pop() if len(named) == 1 else peer
+
+
+def _nearest_stranger(peer: str, entries: Sequence[str], trusted: Sequence[Network]) -> str:
+    """The right-most address that no trusted proxy has.
 
     What stands left of an entry that is no address came from who knows whom, so the walk ends there.
     """
     client = peer
-    for entry in _entries(headers):
+    for entry in reversed(entries):
         address = parse_address(entry)
         if address is None:
             break
@@ -42,11 +60,14 @@ def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Netw
     return client
 
 
-def _entries(headers: Mapping[str, str]) -> Iterator[str]:
-    """The forwarded addresses, nearest first. A proxy sets one of the two headers; the other may be the client's."""
+def _lists(headers: Mapping[str, str]) -> Iterator[Sequence[str]]:
+    """What each of the headers that were sent lists of addresses, nearest last."""
     if "x-forwarded-for" in headers:
-        yield from reversed(headers["x-forwarded-for"].split(","))
-        return
-    for element in reversed(headers.get("forwarded", "").split(",")):
-        pairs = (pair.strip().partition("=") for pair in element.split(";"))
-        yield next((value for name, _, value in pairs if name.lower() == "for"), "")
+        yield headers["x-forwarded-for"].split(",")
+    if "forwarded" in headers:
+        yield [_for_in(element) for element in headers["forwarded"].split(",")]
+
+
+def _for_in(element: str) -> str:
+    pairs = (pair.strip().partition("=") for pair in element.split(";"))
+    return next((value for name, _, value in pairs if name.lower() == "for"), "")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from cardbeat.errors import Invalid, Refusal
 
@@ -19,6 +19,13 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 """A string, whole or cut off, or what begins or ends a list or an object."""
 
 
+class Holder(Protocol):
+    """Whoever holds a key."""
+
+    @property
+    def id(self) -> str: ...
+
+
 @dataclass(slots=True)
 class Request:
     """One HTTP request, read whole.
@@ -26,8 +33,8 @@ class Request:
     `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what follows
     the first `?`, still encoded. `headers` has those of `reader.HEADERS` that were sent, by their names in lower case;
     a repeated header's values are joined with `, `. `client` is the caller's address, the forwarded one behind a
-    trusted proxy. `pattern` is the matched route's, `params` what stands for the names in it. `received_at` is when
-    it had come, in seconds of the monotonic clock.
+    trusted proxy. `pattern` is the matched route's, `params` what stands for the names in it, `key` what its guard has
+    found. `received_at` is when it had come, in seconds of the monotonic clock.
     """
 
     method: str
@@ -40,7 +47,13 @@ class Request:
     id: str = "-"
     params: Mapping[str, str] = field(default_factory=dict)
     pattern: str | None = None
+    key: Holder | None = None
     received_at: float = field(default=nan, compare=False)
+
+    @property
+    def held_bytes(self) -> int:
+        """How much memory its texts take, about."""
+        return len(self.body) + 2 * len(self.target) + sum(map(len, self.headers.values()))
 
     def names_tag(self, header: str, etag: str) -> bool:
         """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.

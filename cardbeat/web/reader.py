@@ -68,10 +68,10 @@ class Reader:
         "_ignored_bytes",
         "_ignores_body",
         "_limits",
-        "_request",
         "_wanted_bytes",
         "expects_continue",
         "keep_alive",
+        "request",
     )
 
     def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _: False) -> None:
@@ -82,7 +82,7 @@ class Reader:
         """How much of the buffer is known to hold no end of a head, and no fault."""
         self._host: str | None = None
         """The header Host of the request before, which was a good one."""
-        self._request: Request | None = None
+        self.request: Request | None = None
         """The request whose head is read and whose body is not."""
         self._wanted_bytes = 0
         self._ignored_bytes = 0
@@ -94,12 +94,26 @@ class Reader:
     @property
     def has_part(self) -> bool:
         """Whether a request has begun and is not whole."""
-        return bool(self._buffer) or self._request is not None
+        return bool(self._buffer) or self.in_body
 
     @property
     def in_body(self) -> bool:
-        """Whether a request's head is read and its body is not."""
-        return self._request is not None
+        """Whether a body is read: of a request whose head is read, or of one that was answered without it."""
+        return self.request is not None or self._ignored_bytes > 0
+
+    @property
+    def held_bytes(self) -> int:
+        return len(self._buffer)
+
+    def skip_body(self) -> None:
+        """Leave out the rest of a body, as its request has its answer already: the next request comes behind it.
+
+        A client that was not told to continue may send the body or leave it out, and nobody can tell which it did (RFC
+        9110, 10.1.1): then this was its last request.
+        """
+        self.keep_alive = self.keep_alive and not self.expects_continue
+        self.request = None
+        self._ignored_bytes, self._wanted_bytes = self._ignored_bytes or self._wanted_bytes, 0
 
     def next(self, data: bytes = b"") -> Request | None:
         """The next request, once it is whole with the `data` that has come now, else None.
@@ -108,9 +122,11 @@ class Reader:
         """
         if data:
             self._buffer = self._buffer + data if self._buffer else data
+        if self._ignored_bytes and self.request is None:
+            self._drop_ignored()
         if not self._buffer:
             return None
-        request = self._request or self._read_head()
+        request = self.request or self._read_head()
         if request is None or (self._ignored_bytes and self._drop_ignored()):
             return None
         if self._wanted_bytes:
@@ -118,7 +134,8 @@ class Reader:
                 return None
             request.body = self._buffer[: self._wanted_bytes]
             self._buffer = self._buffer[self._wanted_bytes :]
-        self._request = None
+            self._wanted_bytes = 0
+        self.request = None
         self.expects_continue = False
         return request
 
@@ -138,7 +155,7 @@ class Reader:
             head = self._find_head(text)
             if head is None:
                 return None
-        request = self._request = self._request_of(head)
+        request = self.request = self._request_of(head)
         self._buffer = self._buffer[head.end() :]
         return request
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
+from typing import Protocol
 
 from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.later import Later, Workers
+from cardbeat.later import Later
 from cardbeat.web.access import AccessLog
-from cardbeat.web.forwarded import client_address
-from cardbeat.web.message import NO_STORE, Answered, Request, Response
+from cardbeat.web.forwarded import client_address, network_of
+from cardbeat.web.message import NO_STORE, Answered, Holder, Request, Response
 from cardbeat.web.reader import IgnoresBody
+from cardbeat.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -27,13 +29,26 @@ Answer = Response | Later[Response]
 Handler = Callable[[Request], Answer]
 
 
+class Guard(Protocol):
+    """Tells from a request's head alone whose it is. What it raises refuses the request: `Refusal` 401 or 403."""
+
+    def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Holder | None:
+        """Whose it is, as far as that is known without waiting; `work_soon` has something done by another thread."""
+
+    def look_up(self, request: Request) -> Holder:
+        """Whose it is, however long it takes to find out."""
+
+    def name_of(self, request: Request) -> str | None:
+        """The `id` of whose it seems to be, if anybody's: under that name the look-up waits for its turn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Route:
     """One endpoint. `{name}` in the pattern stands for one path segment, given as `request.params["name"]`.
 
     The handler answers in a worker thread, unless the route is `in_loop`: then the thread that owns all connections
     calls it. Such a handler must not wait, as the module `loop` has it, and returns a `Later` where its answer takes
-    waiting or work of any length.
+    waiting or work of any length. With a `guard` it gets requests whose `key` that has found, and no others.
     """
 
     method: str
@@ -42,10 +57,11 @@ class Route:
     in_loop: bool = False
     ignores_body: bool = False
     """Whether a request may have any body, however large: it is dropped as it comes."""
+    guard: Guard | None = None
 
 
 class Router:
-    """Finds the route of a request and answers it. GET routes answer HEAD too."""
+    """Finds the route of a request. GET routes answer HEAD too."""
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self.routes: list[Route] = []
@@ -62,14 +78,6 @@ class Router:
             if route.method == "GET":
                 methods.setdefault("HEAD", route)
         self.ignores_body = _ignoring(self.routes)
-
-    def handle(self, request: Request) -> Response:
-        """The answer to a request, whatever happens while it is made and however long it takes."""
-        try:
-            answer = self.find(request).handler(request)
-            return answer.wait() if isinstance(answer, Later) else answer
-        except Exception as error:
-            return self.refuse(request, error)
 
     def find(self, request: Request) -> Route:
         """The request's route, its pattern and path parameters set. Raises `Refusal` 404 or 405."""
@@ -134,15 +142,32 @@ class Exchange:
         request.id = next(self._ids)
         request.client = client_address(peer, request.headers, self.trusted_proxies) if is_trusted else peer
 
-    def begin(self, request: Request) -> Answer | Later[Answer]:
-        """The answer to a request, at once or later."""
+    def admit(self, request: Request) -> Route | Response | Later[Route]:
+        """What the head of a request leads to: its route, once the key is known, or the answer that refuses it."""
         try:
             route = self.router.find(request)
-            if route.in_loop:
-                return route.handler(request)
-            return self._workers.submit(partial(route.handler, request))
+            if route.guard is None:
+                return route
+            request.key = route.guard.find(request, self._work_soon)
+            if request.key is not None:
+                return route
+            name = route.guard.name_of(request) or network_of(request.client)
+            return self._workers.submit(name, partial(_look_up, route, route.guard, request))
         except Exception as error:
             return self.router.refuse(request, error)
+
+    def begin(self, request: Request, route: Route) -> Answer | Later[Answer]:
+        """The answer to a whole request, at once or later."""
+        try:
+            if route.in_loop:
+                return route.handler(request)
+            name = network_of(request.client) if request.key is None else request.key.id
+            return self._workers.submit(name, partial(route.handler, request))
+        except Exception as error:
+            return self.router.refuse(request, error)
+
+    def _work_soon(self, work: Callable[[], None]) -> None:
+        self._workers.submit("", work)
 
     def head_of(self, request: Request, response: Response, date: str, *, keep_alive: bool) -> tuple[bytes, Response]:
         """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
@@ -181,6 +206,11 @@ def header_lines(response: Response) -> bytes:
     if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
         raise ValueError("a header of the response holds a line end")
     return lines.encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def _look_up(route: Route, guard: Guard, request: Request) -> Route:
+    request.key = guard.look_up(request)
+    return route
 
 
 def _ignoring(routes: Iterable[Route]) -> IgnoresBody:

@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
-from cardbeat.later import Workers
 from cardbeat.system import claim_port
-from cardbeat.web.connection import Connection, Phases
+from cardbeat.web.connection import Connection, phases_of
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.router import Exchange, Router
+from cardbeat.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ class Server(ThreadingHTTPServer):
             raise StartupError(bind_failure(error, host, port)) from None
         self.loop = Loop()
         self._workers = Workers(workers)
-        self._phases = Phases(limits)
+        self._phases = phases_of(limits)
         self.exchange = Exchange(router, self._workers, trusted_proxies)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
@@ -119,6 +119,7 @@ class Server(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
+        self._phases.relieve(now)
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
@@ -139,7 +140,7 @@ class Server(ThreadingHTTPServer):
                 # With nobody there, no deadline can pass.
                 is_idle = not self._phases.count and self._accept_again_at == inf
                 self.loop.run_once(None if is_idle else poll_interval)
-                if self.exchange.answered or self._check_at <= self.loop.now:
+                if self.exchange.answered or self._check_at <= self.loop.now or self._phases.held.is_too_much:
                     self.service_actions()
             self._finish(poll_interval)
         finally:

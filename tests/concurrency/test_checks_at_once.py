@@ -14,6 +14,7 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.heart import Heart, at_once
+from tests.support import answer_of
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ class MeetingChecks(Checks):
 def patch(router, key_value, check, **changes):
     headers = {"authorization": f"Bearer {key_value}", "content-type": "application/json"}
     path = f"/checks/{check.id}"
-    answer = router.handle(Request("PATCH", path, path, headers=headers, body=json.dumps(changes).encode()))
+    answer = answer_of(router, Request("PATCH", path, path, headers=headers, body=json.dumps(changes).encode()))
     return answer.status, json.loads(answer.body)
 
 

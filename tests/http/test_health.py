@@ -3,6 +3,7 @@ import json
 from cardbeat.health import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
+from tests.support import answer_of
 
 ASKED = Request("GET", "/healthz", "/healthz")
 
@@ -10,10 +11,10 @@ ASKED = Request("GET", "/healthz", "/healthz")
 def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     sweeping = [True, False, True]
     router = Router(HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes())
-    assert router.handle(ASKED).status == 200
-    refused = router.handle(ASKED)
+    assert answer_of(router, ASKED).status == 200
+    refused = answer_of(router, ASKED)
     assert (refused.status, json.loads(refused.body)["code"]) == (503, "sweep_stalled")
-    assert router.handle(ASKED).status == 200
+    assert answer_of(router, ASKED).status == 200
 
 
 def test_a_database_damaged_while_it_is_served_is_told_as_503(app):

@@ -20,7 +20,7 @@ from cardbeat.keys.store import Keys
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
-from tests.support import taken
+from tests.support import answer_of, taken
 
 RENDERER = Renderer(Fonts())
 
@@ -39,7 +39,7 @@ class Cards:
         self.key = self.keys.issue().value
 
     def get(self, target: str, method: str = "GET", **headers: str) -> Response:
-        return taken(self.router.handle(self.request(target, method, **headers)))
+        return answer_of(self.router, self.request(target, method, **headers))
 
     def at_once(self, target: str, **headers: str) -> Response | None:
         """The answer, if the loop gives it without waiting for anybody."""
@@ -69,7 +69,7 @@ def body_of(response: Response) -> dict[str, str]:
 @pytest.fixture(autouse=True)
 def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys that stay in memory however slow the test is."""
-    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=lambda _: None))
+    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ import pytest
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router, header_lines
+from tests.support import answer_of
 
 PAGES = ("/", "/dashboard")
 
@@ -21,7 +22,7 @@ def router() -> Router:
 def get(router):
     def answer(path: str, method: str = "GET", **headers: str) -> Response:
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return router.handle(Request(method, path, path, headers=sent))
+        return answer_of(router, Request(method, path, path, headers=sent))
 
     return answer
 
@@ -73,7 +74,7 @@ def test_scripts_never_parse_text_as_html(router):
     scripts = [file.name for file in folder.iterdir() if file.name.endswith(".js")]
     assert scripts
     for name in scripts:
-        body = router.handle(Request("GET", f"/pages/{name}", f"/pages/{name}")).body.decode()
+        body = answer_of(router, Request("GET", f"/pages/{name}", f"/pages/{name}")).body.decode()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", body), (
             name
         )

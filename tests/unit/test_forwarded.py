@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from cardbeat.web.forwarded import client_address, is_trusted, parse_address
+from cardbeat.web.forwarded import client_address, is_trusted, network_of, parse_address
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
@@ -27,7 +27,9 @@ TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
         ({"forwarded": "for=192.0.2.1, proto=https;For=203.0.113.7;by=10.0.0.1"}, "203.0.113.7"),
         ({"forwarded": 'for="[2001:db8::1]:4711"'}, "2001:db8::1"),
         ({"forwarded": "for=unknown"}, "10.0.0.1"),
-        ({"forwarded": "for=192.0.2.1", "x-forwarded-for": "203.0.113.7"}, "203.0.113.7"),
+        ({"forwarded": "for=203.0.113.7", "x-forwarded-for": "192.0.2.1, 203.0.113.7"}, "203.0.113.7"),
+        ({"forwarded": "for=192.0.2.1", "x-forwarded-for": "203.0.113.7"}, "10.0.0.1"),
+        ({"forwarded": "for=unknown", "x-forwarded-for": "203.0.113.7"}, "10.0.0.1"),
     ],
 )
 def test_the_client_is_the_nearest_that_no_trusted_proxy_is(headers: dict[str, str], client: str) -> None:
@@ -39,3 +41,17 @@ def test_the_client_is_the_nearest_that_no_trusted_proxy_is(headers: dict[str, s
 )
 def test_a_proxy_is_trusted_in_whatever_spelling(address: str, trusted: bool) -> None:
     assert is_trusted(parse_address(address), TRUSTED) is trusted
+
+
+@pytest.mark.parametrize(
+    ("client", "network"),
+    [
+        ("203.0.113.7", "203.0.113.7"),
+        ("::ffff:203.0.113.7", "203.0.113.7"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("-", "-"),
+    ],
+)
+def test_one_client_is_an_address_or_the_network_that_one_host_has(client: str, network: str) -> None:
+    assert network_of(client) == network

@@ -12,6 +12,7 @@ from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from cardbeat.later import Later
 from tests.support import FakeClock
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
@@ -21,7 +22,15 @@ TIERS = {"free": FREE, "unlimited": UNLIMITED}
 def monotonic(monkeypatch: pytest.MonkeyPatch) -> FakeClock:
     """The clock by which keys are kept; only waiting moves it."""
     monotonic = FakeClock(0)
-    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=monotonic, sleep=monotonic.advance))
+    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=monotonic))
+
+    def after(seconds: float) -> Later[None]:
+        monotonic.advance(seconds)
+        done: Later[None] = Later()
+        done.succeed(None)
+        return done
+
+    monkeypatch.setattr("cardbeat.keys.store.after", after)
     return monotonic
 
 
@@ -106,7 +115,9 @@ def test_another_tier_counts_at_once(keys: Keys) -> None:
     assert keys.find(issued.value).limits == UNLIMITED
 
 
-@pytest.mark.parametrize("change", [Keys.rotate, lambda keys, key: keys.revoke(key.id)])
+@pytest.mark.parametrize(
+    "change", [lambda keys, key: keys.rotate_later(key).wait(), lambda keys, key: keys.revoke(key.id)]
+)
 def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
     keys: Keys, database: Database, clock: FakeClock, change: Callable[[Keys, Key], object]
 ) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from cardbeat.cards.folder import MAX_FILE_BYTES
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, seal, unseal
-from cardbeat.cards.store import MAX_FILE_BYTES, CardIndex, Entry, Store, file_name
+from cardbeat.cards.store import CardIndex, Entry, Store, file_name
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
