@@ -48,15 +48,20 @@ class FairQueue(Generic[T]):
 
     def put(self, name: str, item: T) -> bool:
         """Let an item wait for its turn; False, and nothing is done, where too many wait for this name already."""
+        if self.is_full(name):
+            return False
         queue = self._names.get(name)
         if queue is None:
             queue = self._names[name] = _Name(self._now)
-        elif len(queue.items) >= self._waiting_each:
-            return False
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
         return True
+
+    def is_full(self, name: str) -> bool:
+        """Whether `put` would do nothing for this name."""
+        queue = self._names.get(name)
+        return queue is not None and len(queue.items) >= self._waiting_each
 
     def take(self) -> tuple[str, T] | None:
         """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it."""

@@ -59,14 +59,20 @@ class Workers:
     They are daemons: a job that hangs must not keep the program from ending.
     """
 
-    def __init__(self, limit: int, computing: int = COMPUTING) -> None:
+    def __init__(
+        self,
+        limit: int,
+        computing: int = COMPUTING,
+        waiting_each: int = WAITING_EACH,
+        running_each: int = RUNNING_EACH,
+    ) -> None:
         self._limit = limit
         self._most_computing = computing
         self._ready: SimpleQueue[tuple[str, Job[Any]] | None] = SimpleQueue()
         """Jobs whose turn has come; None ends a thread."""
         # All below is read and written under the lock only.
         self._lock = threading.Lock()
-        self._queue: FairQueue[Job[Any]] = FairQueue(WAITING_EACH, RUNNING_EACH)
+        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each, running_each)
         self._started = 0
         self._unfinished = 0
         """Jobs in `_ready` or with a thread."""
@@ -84,6 +90,11 @@ class Workers:
             missing = self._hand_out()
         self._start(missing)
         return job
+
+    def is_full(self, name: str) -> bool:
+        """Whether so many jobs wait for this name that `submit` would raise."""
+        with self._lock:
+            return self._queue.is_full(name)
 
     def stop(self) -> None:
         """Let every thread end once all jobs are done."""

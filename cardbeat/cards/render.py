@@ -21,8 +21,8 @@ DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Folders of the package that hold what a drawing is made with."""
 TEXT_DECODING = ("web", "query.py")
 """A folder and its file that decides which texts a URL holds."""
-NOT_DRAWING = {"routes.py", "seal.py", "store.py", "single_flight.py"}
-"""Files there that may change without a drawing changing."""
+NOT_DRAWING = {"eviction.py", "folder.py", "routes.py", "store.py"}
+"""Files there that may change without a stored card changing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,6 @@ class Card:
     theme: str = "dark"
 
 
-def key_in(pairs: Pairs) -> str | None:
-    """The value of `key`. Raises `Invalid` when there are two."""
-    return known_among(pairs, ("key",)).get("key")
-
-
 def card_of(pairs: Pairs) -> Card:
     """The card asked for; unknown parameters are allowed. Raises `Invalid` for what can't be drawn."""
     return card_from(known_among(pairs, PARAMETERS))

@@ -2,27 +2,33 @@
 
 import os
 import re
-from concurrent.futures import ThreadPoolExecutor
+import threading
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from cardbeat.cards.render import Renderer
-from cardbeat.cards.request import Card, card_of, key_in
-from cardbeat.cards.seal import StoredCard, seal
-from cardbeat.cards.single_flight import SingleFlight
+from cardbeat.cards.request import Card, card_of
+from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.errors import Refusal, TooMany
+from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
 from cardbeat.later import Later
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.query import Pairs, pairs_of
+from cardbeat.web.query import first_value, pairs_of
 from cardbeat.web.router import Route, header_lines
+from cardbeat.workers import Workers
 
-WAITING_RENDERS = 64
-WAIT_SECONDS = 5
+WAITING_OF_KEY = 8
+WAITING_OF_CLIENT = 64
+WAITING_IN_ALL = 1024
+"""So many cards may wait to be drawn for one key, for one client address, and for all; each holds up to 30 KB."""
 READERS = 4
 """Threads that look up keys and read stored cards."""
+READERS_OF_ONE = 2
+"""So many of them work at once for one key, or for one client whose key is not known."""
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
 """Crawlers may fetch everything: they are who asks for the cards."""
@@ -32,32 +38,37 @@ _CONDITIONAL = frozenset({"if-none-match", "range"})
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
-class Drawn(NamedTuple):
-    """A card that was asked to be drawn. `signature` is that of its file, None where it could not be stored.
+class _Asked(NamedTuple):
+    """A card that is not in the index: `name` is that of its file, `client` the network of whoever asks for it."""
 
-    `was_stored` says that nothing was drawn: it was stored between the request's look and its turn.
-    """
-
-    card: StoredCard
-    signature: Signature | None
-    was_stored: bool
+    name: str
+    query: str
+    key_hash: bytes
+    client: str
 
 
 class Found(NamedTuple):
-    """A card and what its answer says of it; `key_hash` is that of the key in its URL."""
+    """A card and what its answer says of it. `signature` is that of its file, None where it could not be stored."""
 
     card: StoredCard
     signature: Signature | None
-    key_hash: bytes
     cache: str
 
 
 class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
+    A card that is not in the index is looked for, and drawn if need be, once for all who ask for it meanwhile (single
+    flight). One thread draws, because two that compute would wait for one another at the interpreter's lock and be
+    slower than one, and each thread that has drawn keeps some megabytes of memory for itself.
+
+    What waits is queued by the key in its URL, or by the client's address as long as that key has not been seen, and
+    the queues are served in turns. A card waits as long as others take: its time does not run out, because it would do
+    so for those whose turn comes late through no fault of theirs. What is bounded instead is how many may wait.
+
     Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
-    What waits for the disk or the database runs in `_readers`, drawing in the one thread of `_drawing`. The rest of
-    the attributes are set once and safe for any thread.
+    What waits for the disk or the database runs in `_readers`, drawing in `_drawing`. Both change `_flights`, each by
+    one step of a dictionary. The rest of the attributes are set once and safe for any thread.
     """
 
     def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
@@ -66,8 +77,14 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._index = CardIndex()
-        self._readers = ThreadPoolExecutor(READERS, "cards")
-        self._drawing: SingleFlight[Drawn] = SingleFlight(WAITING_RENDERS, WAIT_SECONDS)
+        self._readers = Workers(READERS, computing=READERS, running_each=READERS_OF_ONE)
+        self._drawing = Workers(1, waiting_each=WAITING_OF_KEY)
+        self._flights: dict[str, Later[Found]] = {}
+        """What will be found for a name that is looked for or drawn now."""
+        # Under the lock only: how many cards wait to be drawn, by the network of the client.
+        self._lock = threading.Lock()
+        self._waiting: dict[str, int] = {}
+        self._is_stopped = False
 
     def routes(self) -> list[Route]:
         return [
@@ -77,7 +94,8 @@ class CardRoutes:
 
     def stop(self) -> None:
         """Draw nothing more."""
-        self._readers.shutdown(wait=False, cancel_futures=True)
+        self._is_stopped = True
+        self._readers.stop()
         self._drawing.stop()
 
     def card(self, request: Request) -> Response | Later[Response]:
@@ -85,27 +103,33 @@ class CardRoutes:
         hit = self._hit(request)
         if hit is not None:
             return hit
+        value = first_value(request.query, "key")
+        if not value:
+            raise _key_missing(request.query)
+        key_hash = hash_of(value)
+        key = self._keys.last_known(key_hash)
+        client = network_of(request.client)
         name = file_name(request.target)
         found: Later[Found] = Later()
-        self._readers.submit(self._find, request.query, name, found)
-        return found.map(partial(self._respond, request, name))
+        work = partial(self._find, _Asked(name, request.query, key_hash, client), found)
+        self._readers.submit(client if key is None else key.id, work)
+        return found.map(partial(self._respond, request, name, key_hash))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
-        name = file_name(request.target)
-        entry = self._index.get(name)
+        entry = self._index.get(request.target)
         if entry is None:
             return None
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(name, entry.signature)
+        descriptor = self._store.open(entry.name, entry.signature)
         if descriptor is None:
-            self._index.discard(name)
+            self._index.discard(request.target)
             return None
         body = FileBody(descriptor, entry.signature[1])
         if _CONDITIONAL.isdisjoint(request.headers):
-            return Response(200, body, _HIT, entry.lines)
+            return Response(200, body, _HIT, entry.lines or _written(entry, body))
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
         except OSError:
@@ -115,48 +139,59 @@ class CardRoutes:
             os.close(descriptor)
 
     def _renew(self) -> None:
-        self._readers.submit(self._keys.renew)
+        self._readers.submit("", self._keys.renew)
 
-    def _respond(self, request: Request, name: str, found: Found) -> Response:
+    def _respond(self, request: Request, name: str, key_hash: bytes, found: Found) -> Response:
         card = found.card
+        headers = _headers(card.etag, card.missing_glyphs, found.cache)
         if found.signature:
-            lines = header_lines(Response(200, card.png, _headers(card.etag, card.missing_glyphs, "HIT")))
-            entry = Entry(found.signature, found.key_hash, card.etag, card.missing_glyphs, lines)
-            self._index.put(name, entry)
-        return _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, found.cache))
+            entry = Entry(name, found.signature, key_hash, headers["ETag"], card.missing_glyphs)
+            self._index.put(request.target, entry)
+        return _asked_part(request, card.png, headers)
 
-    def _find(self, query: str, name: str, found: Later[Found]) -> None:
+    def _find(self, asked: _Asked, found: Later[Found]) -> None:
+        """Settle with the card, stored or drawn, or with the refusal of it."""
         try:
-            key, key_hash, card = self._judge(query)
-            stored = self._store.get(name)
+            # Nothing is told or done before the key is known to be good.
+            key = self._keys.authenticate_hash(asked.key_hash, CARDS)
+            flight = self._flights.setdefault(asked.name, found)
+            if flight is not found:
+                return flight.then(partial(_share, found))
+            stored = self._store.get(asked.name)
             if stored is not None:
-                return found.settle(lambda: Found(*stored, key_hash, "HIT"))
-            drawn, is_first = self._drawing.ask(name, partial(self._admit, name, key), partial(self._draw, name, card))
+                return self._land(asked, found, partial(Found, *stored, "HIT"))
+            drawn = self._begin_drawing(asked, key, card_of(pairs_of(asked.query)))
         except Exception as error:
-            return found.fail(error)
-        return drawn.map(partial(_found, key_hash, is_first=is_first)).then(lambda it: found.settle(it.result))
+            return self._land(asked, found, partial(_raise, error))
+        return drawn.then(lambda settled: self._land(asked, found, settled.result))
 
-    def _judge(self, query: str) -> tuple[Key, bytes, Card]:
-        """The key and the card of a query; nothing of it is judged before its key."""
-        pairs = pairs_of(query)
-        value = key_in(pairs)
-        if not value:
-            raise _key_missing(pairs)
-        key = self._keys.authenticate_value(value, CARDS)
-        return key, hash_of(value), card_of(pairs)
+    def _land(self, asked: _Asked, found: Later[Found], outcome: Callable[[], Found]) -> None:
+        # First, so that whoever asks once this is answered gets an answer of their own.
+        if self._flights.get(asked.name) is found:
+            del self._flights[asked.name]
+        found.settle(outcome)
 
-    def _admit(self, name: str, key: Key) -> None:
-        # It may have been stored since this request looked, and what is stored is never refused.
-        if self._store.get(name) is None:
+    def _begin_drawing(self, asked: _Asked, key: Key, card: Card) -> Later[Found]:
+        """What will be drawn. Raises `Refusal` 429 or 503 where too many are drawn for this key or wait."""
+        with self._lock:
+            waiting = self._waiting.get(asked.client, 0)
+            in_all = sum(self._waiting.values())
+            if waiting >= WAITING_OF_CLIENT or in_all >= WAITING_IN_ALL or self._drawing.is_full(key.id):
+                raise _busy()
             self._take_render(key)
+            self._waiting[asked.client] = waiting + 1
+            return self._drawing.submit(key.id, partial(self._draw, asked, key, card))
 
-    def _draw(self, name: str, card: Card) -> Drawn:
-        stored = self._store.get(name)
-        if stored is not None:
-            return Drawn(*stored, was_stored=True)
+    def _draw(self, asked: _Asked, key: Key, card: Card) -> Found:
+        with self._lock:
+            self._waiting[asked.client] -= 1
+            if not self._waiting[asked.client]:
+                del self._waiting[asked.client]
+        if self._is_stopped:
+            raise _busy()
         drawing = self._renderer.render(card)
-        sealed = seal(name, drawing.png, drawing.missing_glyphs)
-        return Drawn(sealed, self._store.put(name, sealed), was_stored=False)
+        sealed = seal(asked.name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
+        return Found(sealed, self._store.put(asked.name, sealed), "MISS")
 
     def _take_render(self, key: Key) -> None:
         per_minute = key.limits.renders_per_minute
@@ -165,10 +200,24 @@ class CardRoutes:
             raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
 
-def _found(key_hash: bytes, drawn: Drawn, *, is_first: bool) -> Found:
-    """Of all who waited for one drawing, the first has the MISS."""
-    cache = "MISS" if is_first and not drawn.was_stored else "HIT"
-    return Found(drawn.card, drawn.signature, key_hash, cache)
+def _share(found: Later[Found], flight: Later[Found]) -> None:
+    """Settle with what was found for whoever asked first."""
+    found.settle(lambda: flight.result()._replace(cache="HIT"))
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error
+
+
+def _busy() -> Unavailable:
+    return Unavailable("busy", "Too many cards wait to be drawn; try again in a moment.", 1)
+
+
+def _written(entry: Entry, body: FileBody) -> bytes:
+    """The header lines of a stored card's answers, from its first one on kept in the entry."""
+    headers = _headers(entry.etag, entry.missing_glyphs, "HIT")
+    entry.lines = header_lines(Response(200, body, headers))
+    return entry.lines
 
 
 def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
@@ -184,6 +233,8 @@ def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
 
 def _asked_part(request: Request, png: bytes, headers: dict[str, str]) -> Response:
     """The card, the part of it asked for, or 304 (RFC 9110, 13 and 14). Raises `Refusal` 416."""
+    if _CONDITIONAL.isdisjoint(request.headers):
+        return Response(200, png, headers)
     if request.names_tag("if-none-match", headers["ETag"]):
         return Response(304, b"", headers)
     part = byte_range(request, len(png), headers["ETag"])
@@ -213,8 +264,8 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
     return span
 
 
-def _key_missing(pairs: Pairs) -> Refusal:
+def _key_missing(query: str) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
-    if any(name == "amp;key" for name, _ in pairs):
+    if first_value(query, "amp;key") is not None:
         return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")
     return key_missing(field="key")

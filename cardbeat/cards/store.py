@@ -4,47 +4,43 @@ import contextlib
 import hashlib
 import logging
 import os
-import re
 import shutil
 import stat
+import sys
 import tempfile
 import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardbeat.cards.eviction import StoredFile, leaving
+from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, is_temporary, remove_other_versions, removed
 from cardbeat.cards.render import RENDERER_VERSION
-from cardbeat.cards.seal import StoredCard, unseal
+from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 128 * 1024
-"""A larger card is not stored, so a larger file is not one of ours, and is not read to find out."""
 TRIMMED_PART = 0.9
 """How much of the budget a trim leaves in use, so that not every new card needs one."""
-LEFT_OVER_SECONDS = 60
-"""No write takes this long: a temporary file of this age belongs to nobody."""
 WRITE_USES_SECONDS = 60
 """From one writing of the files' access times to the next."""
 
+OWNERS_KNOWN = 65_536
+"""Each takes about 0.2 KB of memory; of more cards, the owner is read from the file when room is made."""
+
 INDEX_ENTRIES = 32_768
-"""Each takes about 0.8 KB of memory."""
-
-_TEMPORARY = ".tmp"
-_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
-"""The shape of a `RENDERER_VERSION`."""
-_CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")
-"""The name of a card's file, finished or not."""
-
+"""Each takes about 0.9 KB of memory besides its request target."""
+INDEX_CHARACTERS = 16 * 1024 * 1024
+"""Of all request targets in the index, each of which may have 8 KB."""
 
 Signature = tuple[int, int, int]
 """Tells one state of a file from another: its inode number, its size in bytes, its time of change in ns."""
 
 
 class Store:
-    """The cards under `folder`, at most `max_bytes` of them, least recently used out first.
+    """The cards under `folder`, at most `max_bytes` of them; `eviction` says which give way first.
 
     They stand in a folder named after the renderer's version, so that a new renderer serves no old drawings; what
     other versions left is removed. Counting, tidying and trimming go on in the background. Nothing but the files says
@@ -52,8 +48,8 @@ class Store:
     at the next request. Uses are remembered and written to the files' access times now and then, in one go. Where the
     folder can't be written, cards are answered and not stored.
 
-    Any thread may call any method. `_bytes` is changed under the lock. `_used` needs none: each change is one step of a
-    dictionary, and `write_uses` puts an empty one in its place; a use that is noted at that very moment may be lost.
+    Any thread may call any method. `_bytes` is changed under the lock. `_used` and `_owners` need none: each change is
+    one step of a dictionary, or puts an empty one in its place; what is noted at that very moment may be lost.
     """
 
     def __init__(
@@ -65,6 +61,8 @@ class Store:
         self._max_bytes = max_bytes
         self._clock = clock
         self._used: dict[str, float] = {}
+        self._owners: dict[str, str] = {}
+        """Whose cards the files are, as far as that is known: by their names."""
         self._bytes = 0
         self._lock = threading.Lock()
         self._wake = threading.Event()
@@ -94,7 +92,8 @@ class Store:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
             return None
-        is_as_it_was = _signature(os.fstat(descriptor)) == signature
+        status = os.fstat(descriptor)
+        is_as_it_was = (status.st_ino, status.st_size, status.st_mtime_ns) == signature
         # What was used since `_used` was emptied, a minute ago at most, has not left the kernel's memory.
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
@@ -121,6 +120,7 @@ class Store:
         if card is None:
             return None
         self._used[name] = self._clock()
+        self._note_owner(name, card.owner)
         return card, _signature(status)
 
     def put(self, name: str, card: StoredCard) -> Signature | None:
@@ -134,6 +134,7 @@ class Store:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()
+        self._note_owner(name, card.owner)
         with self._lock:
             self._bytes += len(card.png)
             over = self._bytes > self._max_bytes
@@ -143,7 +144,7 @@ class Store:
 
     def _write(self, name: str, data: bytes) -> Signature:
         self.folder.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(_TEMPORARY, "", self.folder)
+        descriptor, temporary = tempfile.mkstemp(TEMPORARY, "", self.folder)
         try:
             with open(descriptor, "wb") as file:
                 file.write(data)
@@ -169,7 +170,7 @@ class Store:
                 os.utime(self._prefix + name, ns=(int(moment * 1e9), changed_ns))
 
     def _maintain(self) -> None:
-        self._remove_other_versions()
+        remove_other_versions(self.folder)
         while not self._closing:
             try:
                 if self._wake.wait(WRITE_USES_SECONDS):
@@ -180,86 +181,89 @@ class Store:
             except OSError as error:
                 log.error("can't tidy %s: %s", self.folder, error.strerror)
 
-    def _remove_other_versions(self) -> None:
-        """What older renderers drew is never asked for again. Whatever else stands there is not ours to remove."""
-        with contextlib.suppress(OSError):
-            for other in self.folder.parent.iterdir():
-                if other != self.folder and _VERSION.fullmatch(other.name) and not other.is_symlink():
-                    _remove_cards(other)
-
     def _trim(self) -> None:
-        """Count what is there, and remove the least recently used until there is room."""
+        """Count what is there, and remove what gives way first until there is room."""
         self.write_uses()
-        counted = self._bytes
-        files = self._files()
-        total = sum(size for _, size, _ in files)
+        counted, now = self._bytes, self._clock()
+        files = files_in(self.folder, now)
+        total = sum(file.bytes for file in files)
         if total > self._max_bytes:
-            for _, size, name in sorted(files):
+            finished = [file for file in files if not is_temporary(file.name)]
+            for file in leaving(map(self._with_owner, finished), now):
                 if total <= self._max_bytes * TRIMMED_PART:
                     break
-                if name in self._used:  # since the uses were written down, a moment ago
-                    continue
-                if _removed(self.folder / name):
-                    total -= size
+                # Those used since the uses were written down, a moment ago, stay.
+                if file.name not in self._used and removed(self.folder / file.name):
+                    total -= file.bytes
         with self._lock:
             # What was stored meanwhile may count twice, until the next trim, but is never forgotten.
             self._bytes += total - counted
 
-    def _files(self) -> list[tuple[int, int, str]]:
-        """When last used, size and name of every stored card; what can't be one is removed."""
-        found = []
-        with contextlib.suppress(FileNotFoundError), os.scandir(self.folder) as entries:
-            for entry in entries:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError:
-                    continue
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                left_over = entry.name.endswith(_TEMPORARY) and status.st_mtime < self._clock() - LEFT_OVER_SECONDS
-                if left_over or status.st_size > MAX_FILE_BYTES:
-                    _removed(Path(entry.path))
-                else:
-                    found.append((max(status.st_atime_ns, status.st_mtime_ns), status.st_size, entry.name))
-        return found
+    def _with_owner(self, file: StoredFile) -> StoredFile:
+        owner = self._owners.get(file.name) or self._read_owner(file)
+        if owner:
+            self._note_owner(file.name, owner)
+        return file._replace(owner=owner)
+
+    def _read_owner(self, file: StoredFile) -> str | None:
+        """Whose card it is as its seal says; None for a file that has none, or can't be read."""
+        try:
+            descriptor = os.open(self._prefix + file.name, READ_FLAGS)
+        except OSError:
+            return None
+        with open(descriptor, "rb", 0) as opened, contextlib.suppress(OSError):
+            opened.seek(max(0, file.bytes - TAIL_BYTES))
+            return owner_in(opened.read(TAIL_BYTES))
+        return None
+
+    def _note_owner(self, name: str, owner: str) -> None:
+        if len(self._owners) >= OWNERS_KNOWN:
+            self._owners = {}
+        self._owners[name] = sys.intern(owner)
 
 
 @dataclass(slots=True)
 class Entry:
     """A stored card, without its image.
 
-    `signature` is that of its file when it was found sound; `key_hash` is that of the key in its URL; `lines` are the
-    header lines of its answer.
+    `name` is that of its file, `signature` that file's when it was found sound; `key_hash` is that of the key in its
+    URL; `lines` are the header lines of its answers, once there has been one.
     """
 
+    name: str
     signature: Signature
     key_hash: bytes
     etag: str
     missing_glyphs: int
-    lines: bytes
+    lines: bytes = b""
 
 
 class CardIndex:
-    """The cards asked for most recently, by the names of their files. For one thread: the server's loop."""
+    """The cards asked for most recently, by their request targets. For one thread: the server's loop."""
 
-    def __init__(self, max_entries: int = INDEX_ENTRIES) -> None:
+    def __init__(self, max_entries: int = INDEX_ENTRIES, max_characters: int = INDEX_CHARACTERS) -> None:
         self._max_entries = max_entries
+        self._max_characters = max_characters
         self._entries: OrderedDict[str, Entry] = OrderedDict()
+        self._characters = 0
+        """Of all targets together."""
 
-    def get(self, name: str) -> Entry | None:
-        entry = self._entries.get(name)
+    def get(self, target: str) -> Entry | None:
+        entry = self._entries.get(target)
         if entry is not None:
-            self._entries.move_to_end(name)
+            self._entries.move_to_end(target)
         return entry
 
-    def put(self, name: str, entry: Entry) -> None:
-        self._entries[name] = entry
-        self._entries.move_to_end(name)
-        if len(self._entries) > self._max_entries:
-            self._entries.popitem(last=False)
+    def put(self, target: str, entry: Entry) -> None:
+        self.discard(target)
+        self._entries[target] = entry
+        self._characters += len(target)
+        while len(self._entries) > self._max_entries or self._characters > self._max_characters:
+            self.discard(next(iter(self._entries)))
 
-    def discard(self, name: str) -> None:
-        self._entries.pop(name, None)
+    def discard(self, target: str) -> None:
+        if self._entries.pop(target, None):
+            self._characters -= len(target)
 
 
 def file_name(target: str) -> str:
@@ -269,27 +273,6 @@ def file_name(target: str) -> str:
 
 def _signature(status: os.stat_result) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _remove_cards(folder: Path) -> None:
-    """The cards in a folder, and it with them if it holds nothing else."""
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if _CARD.fullmatch(path.name) and path.is_file() and not path.is_symlink():
-                _removed(path)
-        folder.rmdir()
-
-
-def _removed(path: Path) -> bool:
-    """Whether the file is gone: one that can't be removed must not keep the others from it."""
-    try:
-        remove(path)
-    except FileNotFoundError:
-        return True
-    except OSError as error:
-        log.error("can't remove %s: %s", path, error.strerror)
-        return False
-    return True
 
 
 def _make_way(path: Path) -> None:

@@ -158,7 +158,11 @@ class Keys:
         """The key with this value. Raises `Refusal` 401 without a known one, 403 as `in_scope` does."""
         if not value:
             raise key_missing()
-        key = self.find(value)
+        return self.authenticate_hash(hash_of(value), scope, wrong_scope)
+
+    def authenticate_hash(self, digest: bytes, scope: str | None, wrong_scope: str | None = None) -> Key:
+        """As `authenticate_value`, by what `hash_of` gives."""
+        key = self.find_by_hash(digest)
         if key is None:
             raise key_unknown("This API key is not known here, or was revoked.")
         return self.in_scope(key, scope, wrong_scope)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Sequence
+from functools import cache
 from urllib.parse import unquote_to_bytes
 
 from cardbeat.errors import Invalid
@@ -10,6 +11,7 @@ Pairs = Sequence[tuple[str, str]]
 """Names and values in the order in which they were sent, repeated ones too."""
 
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_UNKNOWN = "\ufffd".encode()
 
 
 def pairs_of(query: str) -> Pairs:
@@ -20,6 +22,15 @@ def pairs_of(query: str) -> Pairs:
     """
     parts = (part.partition("=") for part in query.split("&") if part)
     return [(_decoded(name), _decoded(value)) for name, _, value in parts]
+
+
+def first_value(query: str, name: str) -> str | None:
+    """The value of the first parameter of this name, however it is spelled; None if there is none.
+
+    Nothing else of the query is decoded, so it costs little whatever a stranger has sent. `name` is ASCII.
+    """
+    match = _named(name).search(query)
+    return match and _decoded(match[1] or "")
 
 
 def known_among(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
@@ -36,6 +47,16 @@ def known_among(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
     return values
 
 
+@cache
+def _named(name: str) -> re.Pattern[str]:
+    """Finds a parameter of this name, each character of which may be percent-encoded, and its value if it has one."""
+    spelling = "".join(f"(?:{re.escape(letter)}|%(?i:{ord(letter):02x}))" for letter in name)
+    return re.compile(rf"(?:\A|&){spelling}(?:=([^&]*+)|(?=&|\Z))")
+
+
 def _decoded(part: str) -> str:
-    escaped = _BROKEN_ESCAPE.sub(b"%EF%BF%BD", part.encode("latin-1").replace(b"+", b" "))
-    return unquote_to_bytes(escaped).decode("utf-8", "replace")
+    if "%" not in part and part.isascii():
+        return part.replace("+", " ")
+    data = part.encode("latin-1").replace(b"+", b" ")
+    # What begins no escape is replaced by the character itself: an escape for it would have to be undone with the rest.
+    return unquote_to_bytes(_BROKEN_ESCAPE.sub(_UNKNOWN, data)).decode("utf-8", "replace")

@@ -39,7 +39,7 @@ _HEAD = re.compile(_LINE.pattern + r"((?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n
 _NAMES = "|".join(HEADERS)
 _INITIALS = "".join(sorted({initial for name in HEADERS for initial in (name[0], name[0].upper())}))
 # Most headers of most clients are not read: the look at their first letter spares them the list of names.
-_READ = re.compile(r"\n(?=[" + _INITIALS + r"])(?i:(" + _NAMES + r")):[ \t]*+([^\r]*)")
+_READ = re.compile(r"\n(?=[" + _INITIALS + r"])(?i:(" + _NAMES + r")):[ \t]*+([^\r]*)", re.ASCII)
 _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
 
@@ -64,6 +64,7 @@ class Reader:
     __slots__ = (
         "_buffer",
         "_checked",
+        "_host",
         "_ignored_bytes",
         "_ignores_body",
         "_limits",
@@ -79,6 +80,8 @@ class Reader:
         self._buffer = b""
         self._checked = 0
         """How much of the buffer is known to hold no end of a head, and no fault."""
+        self._host: str | None = None
+        """The header Host of the request before, which was a good one."""
         self.request: Request | None = None
         """The request whose head is read and whose body is not."""
         self._wanted_bytes = 0
@@ -183,7 +186,10 @@ class Reader:
         if fields.count("\n") > self._limits.header_count:
             raise Refusal(431, "too_many_headers", f"Send at most {self._limits.header_count} headers.")
         headers = _read_headers(fields)
-        _check_host(headers.get("host"), minor)
+        host = headers.get("host")
+        if host is None or host != self._host:
+            _check_host(host, minor)
+            self._host = host
         body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
         expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == "1"
         if method not in METHODS:

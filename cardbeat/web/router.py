@@ -5,7 +5,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from http import HTTPStatus
 from itertools import count
 from typing import Protocol
@@ -132,6 +132,9 @@ class Exchange:
         self._ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))
         self.answered: list[Answered] = []
         """Since they were last told of."""
+        self._date = ""
+        self._starts: dict[tuple[int, bool], bytes] = {}
+        """The first lines of answers of that date, by status and by whether the connection is kept."""
 
     def identify(self, request: Request, received_at: float, peer: str, *, is_trusted: bool) -> None:
         """Note when a request came and from whom: from `peer`, or from the client that a trusted proxy names."""
@@ -174,8 +177,12 @@ class Exchange:
             except Exception as error:
                 response = self.router.refuse(request, error)
                 response.lines = header_lines(response)
-        start = _start(response.status, date, keep_alive)
-        return b"%bX-Request-Id: %b\r\n%b" % (start, request.id.encode("ascii"), response.lines), response
+        if date != self._date:
+            self._date, self._starts = date, {}
+        start = self._starts.get((response.status, keep_alive))
+        if start is None:
+            start = self._starts[response.status, keep_alive] = _start(response.status, date, keep_alive)
+        return start + request.id.encode() + b"\r\n" + response.lines, response
 
     def tell(self) -> None:
         """Log and count what was answered, in one go: between two answers it would take several times as long."""
@@ -216,7 +223,12 @@ def _ignoring(routes: Iterable[Route]) -> IgnoresBody:
     return re.compile("|".join(expressions)).fullmatch
 
 
-@lru_cache(64)
 def _start(status: int, date: str, keep_alive: bool) -> bytes:
-    connection = "keep-alive" if keep_alive else "close"
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\nDate: {date}\r\nConnection: {connection}\r\n".encode()
+    """The lines that all answers of a status begin with, up to the value of `X-Request-Id`."""
+    lines = (
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"Date: {date}",
+        f"Connection: {'keep-alive' if keep_alive else 'close'}",
+        "X-Request-Id: ",
+    )
+    return "\r\n".join(lines).encode()

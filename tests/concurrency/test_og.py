@@ -1,6 +1,5 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
-import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -11,23 +10,26 @@ from typing import Any
 
 import pytest
 
+from cardbeat.cards import routes as card_routes
 from cardbeat.cards.render import Drawing
-from cardbeat.cards.routes import WAITING_RENDERS, CardRoutes
+from cardbeat.cards.request import Card
+from cardbeat.cards.routes import READERS_OF_ONE, WAITING_OF_KEY, CardRoutes
 from cardbeat.cards.seal import seal
-from cardbeat.cards.single_flight import SingleFlight
 from cardbeat.cards.store import Store, file_name
-from cardbeat.config import FREE, UNLIMITED
+from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
-from cardbeat.errors import Unavailable
+from cardbeat.errors import Refusal, Unavailable
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import Keys
+from cardbeat.keys.store import Key, Keys
 from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
-from tests.support import answer_of
+from cardbeat.workers import WAITING_EACH
+from tests.support import answer_of, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
 ASKERS = 50
+RUNNING_AND_WAITING = READERS_OF_ONE + WAITING_EACH
 
 
 class SlowRenderer:
@@ -35,34 +37,71 @@ class SlowRenderer:
 
     def __init__(self) -> None:
         self.go = threading.Event()
-        self.lock = threading.Lock()
+        self.begun: SimpleQueue[str] = SimpleQueue()
+        """The titles of the cards, in the order in which they were begun."""
+        self.at_work = threading.Lock()
         self.rendered = 0
         self.fails = False
 
-    def render(self, card: object) -> Drawing:
-        assert self.go.wait(10)
-        with self.lock:
+    def render(self, card: Card) -> Drawing:
+        self.begun.put(card.title)
+        assert self.at_work.acquire(blocking=False), "two cards are drawn at a time"
+        try:
+            assert self.go.wait(10)
             self.rendered += 1
-        if self.fails:
-            raise ZeroDivisionError
-        return Drawing(PNG, 0)
+            if self.fails:
+                raise ZeroDivisionError
+            return Drawing(PNG, 0)
+        finally:
+            self.at_work.release()
+
+
+class CountedRenders(RateLimit):
+    """Is asked for each card just before that begins to wait."""
+
+    taken = 0
+
+    def take(self, name: str, per_minute: int) -> float:
+        self.taken += 1
+        return super().take(name, per_minute)
 
 
 class Cards:
     def __init__(self, folder: Path, keys: Keys) -> None:
         self.renderer = SlowRenderer()
         self.store = Store(folder, 10_000_000, "v1")
-        self.routes = CardRoutes(keys, self.store, self.renderer, RateLimit())  # type: ignore[arg-type]
+        self.renders = CountedRenders()
+        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders)  # type: ignore[arg-type]
         self.router = Router(self.routes.routes())
-        self.key = keys.issue(tier="unlimited").value
+        self.keys = keys
+        self.key = self.new_key()
+
+    def new_key(self) -> str:
+        """A key that has been used before."""
+        value = self.keys.issue(tier="busy").value
+        assert self.keys.find(value)
+        return value
 
     def ask(self, n: int = 0) -> tuple[int, str | None]:
         response = answer_of(self.router, self.request(n))
         return response.status, response.headers.get("X-Cache")
 
-    def request(self, n: int) -> Request:
-        query = f"title=t{n}&key={self.key}"
-        return Request("GET", f"/og?{query}", "/og", query)
+    def request(self, n: int, key: str | None = None, client: str = "192.0.2.1") -> Request:
+        query = f"title=t{n}&key={key or self.key}"
+        return Request("GET", f"/og?{query}", "/og", query, client=client)
+
+    def begin(self, n: int, key: str | None = None, client: str = "192.0.2.1") -> Later[Response]:
+        """Asks, and comes back once the card is drawn, waits to be drawn, or is refused."""
+        before = self.renders.taken
+        answer = self.routes.card(self.request(n, key, client))
+        assert isinstance(answer, Later)
+        wait_until(lambda: answer.is_settled or self.renders.taken > before)
+        return answer
+
+    def begin_one(self) -> None:
+        """Lets one card be begun, so that all others have to wait until the renderer may go on."""
+        self.begin(1000)
+        self.renderer.begun.get(timeout=10)
 
     def ask_at_once(self, numbers: list[int]) -> Counter[Any]:
         """Asks from as many threads; the renderer starts when all of them have."""
@@ -81,7 +120,7 @@ class Cards:
 
 @pytest.fixture
 def cards(tmp_path: Path, database: Database, clock: Callable[[], float]) -> Iterator[Cards]:
-    keys = Keys(database, clock, {"free": FREE, "unlimited": UNLIMITED})
+    keys = Keys(database, clock, {"free": FREE, "busy": Tier(renders_per_minute=10_000)})
     cards = Cards(tmp_path / "cards", keys)
     yield cards
     cards.store.close()
@@ -108,71 +147,108 @@ def test_those_who_wait_for_a_render_that_fails_are_told(cards: Cards) -> None:
     assert cards.ask() == (200, "MISS")
 
 
-def test_different_cards_all_come_out(cards: Cards) -> None:
-    answers = cards.ask_at_once(list(range(40)))
-    assert answers == {(200, "MISS"): 40}
+def test_different_cards_are_drawn_one_at_a_time_and_all_come_out(cards: Cards) -> None:
+    cards.renderer.go.set()
+    answers = [cards.begin(n, cards.new_key()) for n in range(40)]
+    assert [answer.wait().headers["X-Cache"] for answer in answers] == ["MISS"] * 40
     assert len(list(cards.store.folder.iterdir())) == 40
 
 
-def test_whoever_asks_for_something_else_does_not_wait_behind_cards_to_be_drawn(cards: Cards) -> None:
+def refused(answer: Later[Response]) -> bool:
+    """Whether it is 503 already; one that is not settled is not."""
+    try:
+        return answer.is_settled and not answer.result()
+    except Unavailable as error:
+        return (error.status, error.code, error.headers["Retry-After"]) == (503, "busy", "1")
+
+
+def test_a_key_with_many_waiting_cards_is_refused_more_of_them_and_nobody_else_waits_behind_it(cards: Cards) -> None:
     cards.renderer.go.set()
     assert cards.ask(0) == (200, "MISS")
     cards.renderer.go.clear()
-    answers: SimpleQueue[Later[Response]] = SimpleQueue()
-    for n in range(1, 201):
-        answer = cards.routes.card(cards.request(n))
-        assert isinstance(answer, Later)
-        answer.then(answers.put)
-    for _ in range(200 - 1 - WAITING_RENDERS):
-        with pytest.raises(Unavailable) as caught:
-            answers.get(timeout=10).result()
-        assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "1")
+    cards.begin_one()
+    answers = [cards.begin(n) for n in range(1, 21)]
+    assert [refused(answer) for answer in answers] == [False] * WAITING_OF_KEY + [True] * (20 - WAITING_OF_KEY)
+    assert not refused(cards.begin(0, cards.new_key()))
     assert cards.ask(0) == (200, "HIT")
     assert answer_of(cards.router, Request("GET", "/og?title=a", "/og", "title=a")).status == 401
     cards.renderer.go.set()
-    drawn = Counter(answers.get(timeout=10).result().status for _ in range(1 + WAITING_RENDERS))
-    assert drawn == {200: 1 + WAITING_RENDERS}
+    assert [answer.wait().status for answer in answers[:WAITING_OF_KEY]] == [200] * WAITING_OF_KEY
 
 
-def test_who_waits_too_long_is_sent_away() -> None:
-    flights: SingleFlight[int] = SingleFlight(waiting=1, wait_seconds=0)
-    go_on = threading.Event()
-    running, _ = flights.ask("a", bool, lambda: int(go_on.wait(10)))
-    waiting, _ = flights.ask("b", bool, int)
+def test_a_card_that_is_refused_for_want_of_room_costs_none_of_the_keys_cards_a_minute(cards: Cards) -> None:
+    cards.begin_one()
+    answers = [cards.begin(n) for n in range(20)]
+    assert cards.renders.taken == 1 + WAITING_OF_KEY
+    cards.renderer.go.set()
+    for answer in answers[:WAITING_OF_KEY]:
+        answer.wait()
+
+
+def test_a_key_that_had_no_card_drawn_goes_before_one_that_had(cards: Cards) -> None:
+    cards.begin_one()
+    answers = [cards.begin(n) for n in range(3)]
+    answers += [cards.begin(n, cards.new_key()) for n in (10, 11)]
+    cards.renderer.go.set()
+    for answer in answers:
+        answer.wait()
+    assert [cards.renderer.begun.get(timeout=10) for _ in answers] == ["t10", "t11", "t0", "t1", "t2"]
+
+
+def test_many_keys_of_one_client_leave_room_for_other_clients(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(card_routes, "WAITING_OF_CLIENT", 3)
+    cards.begin_one()
+    answers = [cards.begin(n, cards.new_key(), f"2001:db8::{n}") for n in range(4)]
+    assert [refused(answer) for answer in answers] == [False, False, False, True]
+    other = cards.begin(4, cards.new_key(), "2001:db8:0:1::1")
+    assert not refused(other)
+    cards.renderer.go.set()
+    for answer in (*answers[:3], other):
+        answer.wait()
+    assert not refused(cards.begin(5, cards.new_key(), "2001:db8::5"))
+
+
+def test_clients_together_do_not_let_more_wait_than_there_is_memory_for(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(card_routes, "WAITING_IN_ALL", 2)
+    cards.begin_one()
+    answers = [cards.begin(n, cards.new_key(), f"192.0.2.{n}") for n in range(3)]
+    assert [refused(answer) for answer in answers] == [False, False, True]
+    cards.renderer.go.set()
+    for answer in answers[:2]:
+        answer.wait()
+
+
+def test_whoever_asks_with_unknown_keys_holds_up_nobody_else(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    cards.renderer.go.set()
+    look_up, go_on = cards.keys.authenticate_hash, threading.Event()
+
+    def slow_for_unknown_keys(digest: bytes, scope: str | None) -> Key:
+        assert cards.keys.last_known(digest) or go_on.wait(10)
+        return look_up(digest, scope)
+
+    monkeypatch.setattr(cards.keys, "authenticate_hash", slow_for_unknown_keys)
+    flood = [cards.request(n, f"sk_{n:032}", "198.51.100.1") for n in range(RUNNING_AND_WAITING + 1)]
+    answers = [cards.routes.card(request) for request in flood[:-1]]
+    with pytest.raises(Unavailable):
+        cards.routes.card(flood[-1])
+    assert cards.ask(0) == (200, "MISS")
     go_on.set()
+    for answer in answers:
+        assert isinstance(answer, Later)
+        with pytest.raises(Refusal, match="not known"):
+            answer.wait()
+
+
+def test_nothing_more_is_drawn_once_the_service_stops(cards: Cards) -> None:
+    cards.begin_one()
+    waiting = cards.begin(0)
+    cards.routes.stop()
+    cards.renderer.go.set()
     with pytest.raises(Unavailable):
         waiting.wait()
-    with contextlib.suppress(Unavailable):
-        running.wait()
-    flights.stop()
-
-
-def test_only_one_card_is_drawn_at_a_time() -> None:
-    flights: SingleFlight[int] = SingleFlight(waiting=100, wait_seconds=30)
-    at_work = threading.Lock()
-
-    def work() -> int:
-        assert at_work.acquire(blocking=False)
-        threading.Event().wait(0.002)
-        at_work.release()
-        return 1
-
-    with ThreadPoolExecutor(20) as pool:
-        asked = [pool.submit(flights.ask, str(n), bool, work) for n in range(60)]
-        assert [asked.result(10)[0].wait() for asked in asked] == [1] * 60
-    flights.stop()
-
-
-def test_what_failed_can_be_tried_again_and_who_is_not_admitted_takes_no_place() -> None:
-    flights: SingleFlight[float] = SingleFlight(waiting=0, wait_seconds=30)
-    failed, _ = flights.ask("a", bool, lambda: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.wait()
-    with pytest.raises(ZeroDivisionError):
-        flights.ask("a", lambda: 1 / 0, int)
-    again, first = flights.ask("a", bool, lambda: 1.0)
-    assert (again.wait(), first) == (1.0, True)
-    flights.stop()
+    assert cards.renderer.rendered <= 1
 
 
 def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.cards.request import Card, card_from, card_of, key_in
+from cardbeat.cards.request import Card, card_from, card_of
 from cardbeat.errors import Invalid
 from cardbeat.web.query import pairs_of
 
@@ -63,9 +63,7 @@ def test_what_is_left_out_has_its_default() -> None:
 
 def test_every_parameter_is_read() -> None:
     query = "title=t&description=d&author=a&tag=g&domain=o&template=blog&theme=light&key=sk_1"
-    pairs = pairs_of(query)
-    assert card_of(pairs) == Card("t", "d", "a", "g", "o", "blog", "light")
-    assert key_in(pairs) == "sk_1"
+    assert card_of(pairs_of(query)) == Card("t", "d", "a", "g", "o", "blog", "light")
 
 
 @pytest.mark.parametrize("value", ["fancy", "", "Blog", "blog%20"])
@@ -84,11 +82,6 @@ def test_another_theme_is_refused_with_those_there_are() -> None:
 def test_a_repeated_known_parameter_is_refused(second: str) -> None:
     with pytest.raises(Invalid, match="only once"):
         card_of(pairs_of(f"title=x&{second}"))
-
-
-def test_a_repeated_key_is_refused() -> None:
-    with pytest.raises(Invalid):
-        key_in(pairs_of("key=a&key=b"))
 
 
 def test_unknown_parameters_are_allowed_and_may_repeat() -> None:

@@ -1,9 +1,15 @@
 """The one reader of queries."""
 
+import re
+import time
+from urllib.parse import unquote_to_bytes
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cardbeat.errors import Invalid
-from cardbeat.web.query import known_among, pairs_of
+from cardbeat.web.query import first_value, known_among, pairs_of
 
 
 @pytest.mark.parametrize(
@@ -32,3 +38,42 @@ def test_a_known_parameter_that_is_repeated_is_refused_by_its_name(query):
     with pytest.raises(Invalid, match="Give the parameter limit only once") as refused:
         known_among(pairs_of(query), ("limit",))
     assert (refused.value.status, refused.value.code, refused.value.field) == (400, "duplicate_parameter", "limit")
+
+
+@pytest.mark.parametrize(
+    ("query", "value"),
+    [
+        ("key=sk_1", "sk_1"),
+        ("title=x&key=sk_1&v=2", "sk_1"),
+        ("%6bey=a+b%20c", "a b c"),
+        ("k%65%79=&key=2", ""),
+        ("x&%6B%65%79&y", ""),
+        ("key=1&key=2", "1"),
+        ("xkey=1&keyx=2&amp;key=3&Key=4&%256bey=5&x=key&ke%=6", None),
+        ("", None),
+    ],
+)
+def test_the_first_value_of_a_name_is_found_however_the_name_is_spelled(query, value):
+    assert first_value(query, "key") == value
+
+
+@given(st.text("key%6579bB&=+;", max_size=40))
+def test_the_first_value_is_what_a_reader_of_the_whole_query_finds(query):
+    assert first_value(query, "key") == next((value for name, value in pairs_of(query) if name == "key"), None)
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=40) | st.text("%0aEFbBf+x\xc3\xa9", max_size=40))
+def test_texts_are_decoded_as_urllib_does_but_for_broken_escapes(text):
+    text = text.replace("&", "")
+    marked = re.sub(rb"%(?![0-9A-Fa-f]{2})", b"%EF%BF%BD", text.encode("latin-1"))
+    assert pairs_of(f"a={text}") == [("a", unquote_to_bytes(marked.replace(b"+", b" ")).decode("utf-8", "replace"))]
+
+
+@pytest.mark.parametrize("piece", ["%", "&", "a&", "%41", "%&", "k", "%4", "%41=a&"])
+def test_no_query_takes_long(piece):
+    query = (piece * 8_100)[:8_100]
+    started = time.process_time()
+    for _ in range(10):
+        first_value(query, "key")
+        pairs_of(query)
+    assert time.process_time() - started < 0.5

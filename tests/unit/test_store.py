@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from cardbeat.cards.folder import MAX_FILE_BYTES
 from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import StoredCard, seal, unseal
-from cardbeat.cards.store import MAX_FILE_BYTES, CardIndex, Entry, Store, file_name
+from cardbeat.cards.store import CardIndex, Entry, Store, file_name
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 NAME = file_name("/og?title=a")
@@ -306,7 +307,7 @@ def test_files_are_for_their_owner_only(store: Store) -> None:
 
 
 def entry(n: int) -> Entry:
-    return Entry((n, 1, 1), b"hash", '"etag"', 0, b"lines")
+    return Entry(NAME, (n, 1, 1), b"hash", '"etag"', 0, b"lines")
 
 
 def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
@@ -316,6 +317,20 @@ def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:
     assert index.get("a") == entry(1)
     index.put("c", entry(3))
     assert [index.get(name) for name in "abc"] == [entry(1), None, entry(3)]
+
+
+def test_long_targets_leave_room_for_fewer_cards() -> None:
+    index = CardIndex(max_characters=10)
+    index.put("a" * 4, entry(1))
+    index.put("b" * 4, entry(2))
+    index.put("b" * 4, entry(3))
+    assert index.get("a" * 4) == entry(1)
+    index.put("c" * 6, entry(4))
+    assert [index.get(target) for target in ("a" * 4, "b" * 4, "c" * 6)] == [entry(1), None, entry(4)]
+    index.put("d" * 11, entry(5))
+    assert [index.get(target) for target in ("a" * 4, "c" * 6, "d" * 11)] == [None, None, None]
+    index.put("a" * 4, entry(1))
+    assert index.get("a" * 4) == entry(1)
 
 
 def test_a_card_may_be_put_again_and_discarded_twice() -> None:

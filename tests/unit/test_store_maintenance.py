@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.cards.seal import seal
-from cardbeat.cards.store import MAX_FILE_BYTES, Store, file_name
+from cardbeat.cards.folder import MAX_FILE_BYTES
+from cardbeat.cards.seal import owner_of, seal
+from cardbeat.cards.store import Store, file_name
 from tests.support import FakeClock, wait_until
 
 CARD = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -70,6 +71,46 @@ def test_a_card_used_while_room_is_made_stays(store: Store, clock: FakeClock, mo
     overflow(store, clock)
     assert store.get(NAMES[0])
     assert not store.get(NAMES[1])
+
+
+@pytest.mark.parametrize("is_restarted", [False, True], ids=["owners known", "owners read from the files"])
+def test_a_key_with_many_cards_makes_room_at_its_own_cost(
+    tmp_path: Path, clock: FakeClock, *, is_restarted: bool
+) -> None:
+    store = Store(tmp_path, 40 * CARD_BYTES, "v1", clock)
+    names = {owner: [file_name(f"{owner}{n}") for n in range(44)] for owner in "ab"}
+    owned(store, clock, "b", names["b"][:10])
+    owned(store, clock, "a", names["a"][:30])
+    if is_restarted:
+        store.close()
+        store = Store(tmp_path, 40 * CARD_BYTES, "v1", clock)
+        wait_until(lambda: store.bytes_stored)
+    for name in names["a"][30:]:
+        owned(store, clock, "a", [name])
+        wait_until(lambda: store.bytes_stored <= 40 * CARD_BYTES)
+    assert all(store.get(name) for name in names["b"][:10])
+    assert store.get(names["a"][-1])
+    store.close()
+
+
+def test_a_file_without_a_seal_gives_way_before_any_card(store: Store, clock: FakeClock) -> None:
+    foreign = store.folder / "foreign.png"
+    foreign.write_bytes(b"\0" * CARD_BYTES)
+    overflow(store, clock)
+    assert not foreign.exists()
+    assert store.get(NAMES[0])
+
+
+def test_cards_that_are_being_written_do_not_give_way(store: Store, clock: FakeClock) -> None:
+    (store.folder / "a.tmp").write_bytes(b"\0" * CARD_BYTES)
+    overflow(store, clock)
+    assert (store.folder / "a.tmp").exists()
+
+
+def owned(store: Store, clock: FakeClock, key_id: str, names: list[str]) -> None:
+    for name in names:
+        clock.advance(1)
+        store.put(name, seal(name, CARD, 0, owner_of(key_id)))
 
 
 def test_a_file_too_large_to_be_a_card_is_removed(tmp_path: Path) -> None:
