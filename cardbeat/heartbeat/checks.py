@@ -16,7 +16,7 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
-from cardbeat.heartbeat.transitions import RECOVERED, subject_of
+from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.store import Key, key_unknown
 from cardbeat.later import Later
 
@@ -150,8 +150,7 @@ class Checks:
             return PingResult(row["deadline_at"], recovered=False)
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
-            "WHERE id = ?2 AND status = 'overdue' "
-            "RETURNING *, (SELECT prefix FROM keys WHERE keys.id = api_key_id) AS key_prefix",
+            f"WHERE id = ?2 AND status = 'overdue' RETURNING *, {KEY_PREFIX}",
             (now, check_id),
         ).fetchone()
         if row is None:

@@ -15,7 +15,7 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import Credit, Moment
-from cardbeat.heartbeat.transitions import GIVEN_UP, OVERDUE, subject_of
+from cardbeat.heartbeat.transitions import GIVEN_UP, KEY_PREFIX, OVERDUE, subject_of
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +121,7 @@ class Sweep:
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
-            ") RETURNING *, (SELECT prefix FROM keys WHERE keys.id = api_key_id) AS key_prefix",
+            f") RETURNING *, {KEY_PREFIX}",
             (moment.wall, SWEEP_BATCH),
         ).fetchall()
         given_up = self._alerts.record(connection, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)

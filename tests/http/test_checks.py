@@ -12,7 +12,7 @@ from tests.support import App, service_of
 GOOD = {"name": "nightly backup", "period_seconds": 3600, "grace_seconds": 60, "webhook_url": "https://hooks.example/x"}
 MEMBERS = [
     *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),
-    *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url"),
+    *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url", "delivery"),
 ]
 ALERT_MEMBERS = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
 UNKNOWN_ID = "0" * 32

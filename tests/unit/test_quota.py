@@ -14,7 +14,7 @@ def heart(database, clock):
     return Heart(database, clock)
 
 
-def test_of(heart, check):
+def take(heart, check):
     return heart.checks.test_alert(check.api_key_id, check.id)
 
 
@@ -23,36 +23,36 @@ def take_all(heart):
     checks = [heart.create() for _ in range(TESTS_AN_HOUR // WAITING_TESTS)]
     for check in checks:
         for _ in range(WAITING_TESTS):
-            test_of(heart, check)
+            take(heart, check)
     return checks
 
 
 def refused(heart, check):
     """The sentence and the seconds of a refusal."""
     with pytest.raises(TooMany) as refusal:
-        test_of(heart, check)
+        take(heart, check)
     return refusal.value.sentence, int(refusal.value.headers["Retry-After"])
 
 
 def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
     check, other = heart.create(), heart.create()
     for _ in range(5):
-        test_of(heart, check)
+        take(heart, check)
     sentence, seconds = refused(heart, check)
     assert "5 test alerts of this check wait" in sentence
     assert seconds > 0
-    test_of(heart, other)
+    take(heart, other)
 
 
 @pytest.mark.parametrize("state", ["delivered", "failed"])
 def test_one_that_is_finished_makes_room(heart, state):
     check = heart.create()
     for _ in range(5):
-        test_of(heart, check)
+        take(heart, check)
     heart.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
     refused(heart, check)
     heart.alerts.store([Attempt(1, state, 500, "busy", None, HOOK)])
-    test_of(heart, check)
+    take(heart, check)
 
 
 def test_real_alerts_that_wait_do_not_count(heart):
@@ -61,7 +61,7 @@ def test_real_alerts_that_wait_do_not_count(heart):
         heart.pass_time(61)
         heart.sweep.sweep_once()
         heart.ping(check)
-    test_of(heart, check)
+    take(heart, check)
 
 
 def test_thirty_are_taken_in_any_hour(heart):
@@ -80,10 +80,10 @@ def test_thirty_are_taken_in_any_hour(heart):
 def test_a_refused_one_is_not_counted(heart):
     check = heart.create()
     for _ in range(WAITING_TESTS):
-        test_of(heart, check)
+        take(heart, check)
     for _ in range(TESTS_AN_HOUR):
         refused(heart, check)
-    test_of(heart, heart.create())
+    take(heart, heart.create())
 
 
 def test_another_key_has_its_own(heart):
@@ -109,7 +109,7 @@ def test_a_restart_and_a_second_process_give_no_more(heart, clock, tmp_path):
 
 def test_at_once_no_more_are_taken(heart):
     checks = [heart.create() for _ in range(20)]
-    results = at_once(*([lambda check=check: test_of(heart, check) for check in checks] * 3))
+    results = at_once(*([lambda check=check: take(heart, check) for check in checks] * 3))
     assert sum(not isinstance(result, TooMany) for result in results) == TESTS_AN_HOUR
 
 
