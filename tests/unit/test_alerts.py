@@ -1,6 +1,7 @@
 """The rows of alerts: which are stored, which are shown, which are given up and which dropped."""
 
 import dataclasses
+import json
 import sqlite3
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
 from tests.heart import HOOK
 from tests.mail import Mail
+from tests.support import wait_until
 
 
 @pytest.fixture
@@ -179,6 +181,23 @@ def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
         mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=url))
         flap(mail, check, WAITING_OUTAGES)
     assert len(waiting(mail, check)) <= 2 * (WAITING_OUTAGES + 1)
+
+
+def test_a_receiver_that_comes_back_hears_the_newest_outages_and_the_present_state_last(mail):
+    check = mail.heart.create()
+    mail.held.set()
+    mail.delivery.start()
+    flap(mail, check, 1)
+    wait_until(lambda: mail.posted)
+    flap(mail, check, WAITING_OUTAGES + 4)
+    mail.held.clear()
+    mail.settled(2 * (WAITING_OUTAGES + 1))
+    mail.delivery.stop(10)
+    told = [json.loads(body) for _, _, body in mail.posted]
+    assert [alert["type"] for alert in told] == ["check.overdue", "check.recovered"] * (WAITING_OUTAGES + 1)
+    assert told[-1]["data"]["check"]["status"] == "on_time"
+    assert told[-1]["data"]["check"]["ping_count"] == WAITING_OUTAGES + 5
+    assert waiting(mail, check) == []
 
 
 def test_another_checks_alerts_are_not_given_up(mail):
