@@ -1,8 +1,8 @@
 """The rows of `checks`, as their owners read and change them and as pings do.
 
 Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor itself,
-many at a time; and `alerts.py`, which notes in `delivery` what came of an attempt. Revoking a key deletes its checks through the
-foreign key.
+many at a time; and `alerts.py`, which notes in `delivery` what came of an attempt. Revoking a key deletes its checks
+through the foreign key.
 """
 
 import dataclasses
