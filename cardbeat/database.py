@@ -28,6 +28,7 @@ from cardbeat.database_file import (
     start_up_errors,
     take_lock,
 )
+from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
@@ -47,11 +48,13 @@ class Database:
     """The open database of one data folder.
 
     Raises `StartupError` from the constructor for a folder or file that can't be used: unwritable, damaged,
-    someone else's, or made by a newer version. A file that exists is never replaced.
+    someone else's, or made by a newer version. A file that exists is never replaced. `reserve` tells whether the
+    folder's disk has room for anything new.
     """
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
+        self.reserve = Reserve(folder)
         check_writable(folder)
         keep_others_out(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
@@ -92,6 +95,11 @@ class Database:
                 yield connection
             finally:
                 self._idle_readers.append(connection)
+
+    def create(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `write`, for what stores something new. Raises `Unavailable` also while the disk is low."""
+        self.reserve.require()
+        return self.write(work)
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.

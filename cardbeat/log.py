@@ -11,6 +11,15 @@ STALL_SECONDS: Final = 0.25
 """How long the first to log waits for a reader that does not read; nobody after it waits at all."""
 
 
+SHOWN_WHOLE: Final = 12
+"""Characters of what is not cut: all that is longer may be a secret."""
+
+
+def cut(word: str) -> str:
+    """A word as a line of the log may show it: of a check's id or a key's value just enough to recognise it."""
+    return word if len(word) <= SHOWN_WHOLE else word[:4] + "..."
+
+
 class QueuedHandler(logging.Handler):
     """Hands records to another handler in a thread of its own, so that nobody waits long for stderr's reader.
 

@@ -20,6 +20,7 @@ from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -51,7 +52,8 @@ class Service:
             base_url = config.base_url or server.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
-            alerts = Alerts(self.database, base_url)
+            self.transitions = TransitionLog()
+            alerts = Alerts(self.database, base_url, self.transitions)
             courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
             self.delivery = Delivery(alerts, courier, clock, config.data / DELIVERY_LOCK)
             checks = Checks(self.database, clock, alerts, self.delivery)
@@ -93,6 +95,7 @@ class Service:
         try:
             self.delivery.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)
+            self.transitions.start()
             self.sweep.start()
             self.server.serve_forever()
         finally:
@@ -110,6 +113,7 @@ class Service:
         self.cards.stop()
         self.sweep.stop()
         self.delivery.stop(max(0, stop_by - time.monotonic()))
+        self.transitions.stop()
         self.store.close()
         self.server.server_close()
         self.database.close()

@@ -13,6 +13,7 @@ from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.store import Keys
 from tests.support import FakeClock
@@ -34,7 +35,9 @@ class Heart:
         self.database = database
         self.clock = clock
         self.monotonic = FakeClock(5000)
-        self.alerts = Alerts(database, BASE_URL)
+        self.log_lines = []
+        transitions = TransitionLog(lambda line, *values: self.log_lines.append(line % values))
+        self.alerts = Alerts(database, BASE_URL, transitions)
         self.delivery = new_delivery(database, self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
         self.key = self.keys.issue("ops@example.com").key

@@ -9,6 +9,7 @@ import hmac
 import json
 import re
 import time
+import unicodedata
 import urllib.parse
 from dataclasses import dataclass
 
@@ -21,7 +22,8 @@ RECOVERED = "check.recovered"
 TEST = "check.test"
 
 # One encoder for all: `json.dumps` with separators makes a new one each time, and a sweep records thousands.
-_COMPACT = json.JSONEncoder(separators=(",", ":"))
+# Characters stay themselves: escaped, those of an emoji take three times the bytes.
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 _MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
 
@@ -42,7 +44,7 @@ class Outcome:
 
 def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
     """The JSON body. `text` is where Slack and Mattermost look for a message, `content` where Discord does."""
-    sentence = _SENTENCES[alert_type](_without_mentions(check.name), check)
+    sentence = _SENTENCES[alert_type](_isolated(_without_mentions(check.name)), check)
     body = {
         "type": alert_type,
         # ISO 8601, as the specification has it.
@@ -100,3 +102,13 @@ _SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
 def _without_mentions(name: str) -> str:
     """A name that notifies nobody in Slack, Mattermost or Discord: no <!channel>, no @everyone."""
     return name.replace("<", "\u2039").replace(">", "\u203a").replace("@", "@\u200b")
+
+
+def _isolated(name: str) -> str:
+    """A name whose direction stays its own: one that runs from right to left must not turn the sentence round it."""
+    if not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
+        return name
+    return f"\u2068{name}\u2069"
+
+
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}

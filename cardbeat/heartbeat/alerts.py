@@ -8,16 +8,16 @@ from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database
-from cardbeat.errors import TooMany
-from cardbeat.heartbeat.alert import TEST, body_of
+from cardbeat.heartbeat.alert import OVERDUE, TEST, body_of
 from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.quota import take_test
+from cardbeat.heartbeat.transitions import GIVEN_UP, TransitionLog, subject_of
 
 KEPT = 100
 """Alerts of a check in its history; finished ones beyond them are dropped."""
-WAITING = 1000
-"""Unfinished alerts of a check at the most, tests aside: a dead receiver must not fill the disk."""
-WAITING_FOR_TESTS = 100
-"""While a check has so many unfinished alerts, no test is taken."""
+WAITING_OUTAGES = 10
+"""The newest outages of a check whose alerts may wait, beside the one that is tried now: a receiver that is dead must
+not fill the disk. Each outage has an alert of its begin and one of its end."""
 PAGE = 1000
 """Pending alerts read at once."""
 
@@ -46,39 +46,49 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert."""
+    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
+
+    `webhook_url` is where it was sent to, None for nowhere.
+    """
 
     seq: int
     state: str
     status: int | None
     error: str | None
     next_attempt_at: int | None
+    webhook_url: str | None
 
 
 class Alerts:
     """The alerts of all checks; `base_url` stands in their bodies.
 
+    `transitions` is the log that tells the operator what alerts tell the checks' owners, and of alerts given up.
+
     What takes a connection belongs to the caller's transaction. It holds no state, so any thread may use it.
     """
 
-    def __init__(self, database: Database, base_url: str) -> None:
+    def __init__(self, database: Database, base_url: str, transitions: TransitionLog) -> None:
         self._database = database
         self._base_url = base_url
+        self.transitions = transitions
 
-    def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> None:
+    def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
         Nothing is stored for a check without a webhook URL or one that is gone, nor a second alert of one outage and
-        type.
+        type. A new outage of a check that has many waiting gives the oldest of them up: their checks are returned, as
+        the log names them.
         """
         alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
         if alerts:
             _insert(connection, alerts)
+        if alert_type != OVERDUE:
+            return []
+        return _give_up_oldest(connection, [check.seq for check in checks if check.outage > WAITING_OUTAGES])
 
     def record_test(self, connection: sqlite3.Connection, check: Check, now: int) -> None:
-        """Store a test alert. Raises `TooMany` while the check has many alerts waiting."""
-        if _waiting(connection, check.id) >= WAITING_FOR_TESTS:
-            raise TooMany("Too many alerts are waiting for this receiver; test it when it answers again.", 60)
+        """Store a test alert. Raises `TooMany` where too many are waiting for the check, or were taken for its key."""
+        take_test(connection, check, now)
         self.record(connection, TEST, [check], now)
 
     def make_due(self, connection: sqlite3.Connection, check_id: str, now: int) -> None:
@@ -112,13 +122,13 @@ class Alerts:
         return row and Message(row[0], row[1].encode(), *row[2:])
 
     def store(self, attempts: Iterable[Attempt]) -> None:
-        """Record results, all in one transaction."""
+        """Record results, and with each its check's `delivery`, all in one transaction."""
 
-        def store(connection: sqlite3.Connection) -> None:
-            for attempt in attempts:
-                _store(connection, attempt)
+        def store(connection: sqlite3.Connection) -> list[str]:
+            tried = [(_store(connection, attempt), attempt) for attempt in attempts]
+            return [_subject(connection, id) for id, attempt in tried if id is not None and attempt.state == "failed"]
 
-        self._database.write(store)
+        self.transitions.note(GIVEN_UP, self._database.write(store))
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """A check's newest alerts as `GET /checks/{id}/alerts` shows them, newest first, at most `KEPT`.
@@ -158,36 +168,58 @@ def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]
     )
 
 
-def _waiting(connection: sqlite3.Connection, check_id: str) -> int:
-    """How many alerts of a check are not finished."""
-    # Not `state = 'pending'`, for which SQLite takes the index of all pending alerts instead of the check's.
-    sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
-    (count,) = connection.execute(sql, (check_id,)).fetchone()
-    return int(count)
-
-
-def _store(connection: sqlite3.Connection, attempt: Attempt) -> None:
+def _store(connection: sqlite3.Connection, attempt: Attempt) -> str | None:
+    """The id of the check whose alert it was; None where they are gone."""
     row = connection.execute(
-        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?,"
-        " next_attempt_at = ? WHERE seq = ? RETURNING check_id",
+        "UPDATE alerts SET state = ?1, attempts = attempts + 1, last_status = coalesce(?2, last_status),"
+        " last_error = ?3, next_attempt_at = ?4, body = iif(?1 = 'pending', body, '') WHERE seq = ?5"
+        " RETURNING check_id",
         (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
     ).fetchone()
     if row is None:
-        return
-    if attempt.state != "delivered":
-        _give_up_oldest(connection, row["check_id"], attempt.seq)
+        return None
+    check_id: str = row["check_id"]
+    _note_delivery(connection, check_id, attempt)
     if attempt.state != "pending":
-        _drop_oldest(connection, row["check_id"])
+        _drop_oldest(connection, check_id)
+    return check_id
 
 
-def _give_up_oldest(connection: sqlite3.Connection, check_id: str, after: int) -> None:
-    """Fail the oldest of more than `WAITING` unfinished alerts, except for the one just tried, whose seq is `after`."""
+def _note_delivery(connection: sqlite3.Connection, check_id: str, attempt: Attempt) -> None:
+    """Note what came of the last attempt, unless the check has another webhook URL by now."""
     connection.execute(
-        "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL"
-        " WHERE check_id = ? AND seq > ? AND state NOT IN ('delivered', 'failed') AND type <> 'check.test' AND seq <="
-        " (SELECT seq FROM alerts WHERE check_id = ? AND type <> 'check.test' ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-        (_TOO_MANY, check_id, after, check_id, WAITING),
+        "UPDATE checks SET delivery = ?1 WHERE id = ?2 AND webhook_url = ?3 AND delivery IS NOT ?1",
+        ("ok" if attempt.state == "delivered" else "failing", check_id, attempt.webhook_url),
     )
+
+
+def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -> list[str]:
+    """Fail the waiting alerts of all but a check's newest `WAITING_OUTAGES` outages and the oldest one that waits.
+
+    That one may be on its way now. Of any other outage both alerts are given up, and the newest are kept: in the end
+    the receiver knows the check's present state. The check of each is returned as the log names it.
+    """
+    if not check_seqs:
+        return []
+    given_up = connection.execute(
+        "UPDATE alerts SET state = 'failed', body = '', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
+        " SELECT old.seq FROM checks CROSS JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
+        f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
+        " AND old.outage <= checks.outage - ? AND old.outage >"
+        " (SELECT min(outage) FROM alerts INDEXED BY alerts_waiting WHERE check_id = checks.id AND state = 'pending')"
+        ") RETURNING check_id",
+        (_TOO_MANY, *check_seqs, WAITING_OUTAGES),
+    ).fetchall()
+    check_ids = [row["check_id"] for row in given_up]
+    for check_id in set(check_ids):
+        _drop_oldest(connection, check_id)
+    return [_subject(connection, check_id) for check_id in check_ids]
+
+
+def _subject(connection: sqlite3.Connection, check_id: str) -> str:
+    sql = "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ?"
+    (key_prefix,) = connection.execute(sql, (check_id,)).fetchone()
+    return subject_of(check_id, key_prefix)
 
 
 def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
@@ -199,7 +231,7 @@ def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
     )
 
 
-_TOO_MANY = f"It was never sent: {WAITING:,} newer alerts were waiting for the receiver."
+_TOO_MANY = f"It was given up: alerts of {WAITING_OUTAGES} newer outages were waiting for the receiver."
 
 
 def _shown(row: sqlite3.Row) -> dict[str, Any]:

@@ -16,6 +16,9 @@ LONGEST_SECONDS = 31_536_000
 REQUIRED = ("name", "period_seconds", "grace_seconds")
 CHANGEABLE = (*REQUIRED, "webhook_url")
 
+BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+"""The characters of Unicode's property Bidi_Control: unseen, they change the order of the text around them."""
+
 RefusedUrl = Callable[[str], str | None]
 """Why a webhook URL is refused, as a sentence; None for a good one."""
 
@@ -36,7 +39,8 @@ class Check:
 
     `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from: the last ping, or the creation
     before the first, plus what the monitor itself was down since. `outage` counts how often the check turned overdue.
-    A ping changes neither `version` nor `updated_at`.
+    A ping changes neither `version` nor `updated_at`. `delivery` is `ok` when the last alert sent to the webhook URL
+    was taken, `failing` when it was not, None where none was sent; it changes neither of the two either.
     """
 
     seq: int
@@ -55,6 +59,7 @@ class Check:
     created_at: int
     updated_at: int
     version: int
+    delivery: str | None = None
 
     @classmethod
     def from_row(cls, row: sqlite3.Row) -> "Check":
@@ -77,6 +82,7 @@ class Check:
             "updated_at": utc_text(self.updated_at),
             "version": self.version,
             "ping_url": f"{base_url}/ping/{self.id}",
+            "delivery": self.delivery,
         }
 
 
@@ -110,6 +116,9 @@ def _name(value: Any) -> str:
     # Line and paragraph separators break a line too, and names stand in one-line messages.
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
+    if any(character in BIDI_CONTROLS for character in name):
+        sentence = "The field name must not hold characters that control the direction of text."
+        raise Invalid("invalid_field", sentence, field="name")
     return name
 
 

@@ -1,7 +1,8 @@
 """The rows of `checks`, as their owners read and change them and as pings do.
 
-Two others change rows, many at a time: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the
-monitor itself. Revoking a key deletes its checks through the foreign key.
+Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor itself,
+many at a time; and `alerts.py`, which notes in `delivery` what came of an attempt. Revoking a key deletes its checks
+through the foreign key.
 """
 
 import dataclasses
@@ -12,20 +13,25 @@ from dataclasses import dataclass
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Invalid, NotFound, Refusal
-from cardbeat.heartbeat.alert import RECOVERED
+from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.store import Key, key_unknown
 from cardbeat.later import Later
 
 
 @dataclass(frozen=True, slots=True)
 class PingResult:
-    """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds."""
+    """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds.
+
+    `subject` is how the log names a check that has recovered.
+    """
 
     deadline_at: int
     recovered: bool
+    subject: str = ""
 
 
 class Checks:
@@ -43,7 +49,8 @@ class Checks:
     def create(self, key: Key, settings: Settings) -> Check:
         """A new check, on time from now on.
 
-        Raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile.
+        Raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile, and
+        `Unavailable` while the disk is low.
         """
         values = {
             **dataclasses.asdict(settings),
@@ -52,7 +59,7 @@ class Checks:
             "key_id": key.id,
             "now": int(self._clock()),
         }
-        return self._database.write(lambda connection: _insert(connection, values, key.limits.max_checks))
+        return self._database.create(lambda connection: _insert(connection, values, key.limits.max_checks))
 
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
@@ -102,17 +109,22 @@ class Checks:
         The result raises `NotFound` where there is no such check.
         """
         return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(
-            self._wake_if_recovered
+            self._tell_if_recovered
         )
 
-    def _wake_if_recovered(self, pinged: PingResult) -> PingResult:
+    def _tell_if_recovered(self, pinged: PingResult) -> PingResult:
         if pinged.recovered:
             self._delivery.wake()
+            self._alerts.transitions.note(RECOVERED, [pinged.subject])
         return pinged
 
     def test_alert(self, key_id: str, check_id: str) -> Check:
-        """Record a test alert. Raises `Invalid` for a check without a webhook, `TooMany` while many alerts wait."""
-        check = self._database.write(lambda connection: self._test(connection, key_id, check_id))
+        """Record a test alert.
+
+        Raises `Invalid` for a check without a webhook, `TooMany` past what is taken, `Unavailable` while the disk is
+        low.
+        """
+        check = self._database.create(lambda connection: self._test(connection, key_id, check_id))
         self._delivery.wake()
         return check
 
@@ -139,14 +151,14 @@ class Checks:
             return PingResult(row["deadline_at"], recovered=False)
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
-            "WHERE id = ?2 AND status = 'overdue' RETURNING *",
+            f"WHERE id = ?2 AND status = 'overdue' RETURNING *, {KEY_PREFIX}",
             (now, check_id),
         ).fetchone()
         if row is None:
             raise _no_check()
         check = Check.from_row(row)
-        self._alerts.record(connection, RECOVERED, [check], now)
-        return PingResult(check.deadline_at, recovered=True)
+        self._alerts.record(connection, alert.RECOVERED, [check], now)
+        return PingResult(check.deadline_at, recovered=True, subject=subject_of(check.id, row["key_prefix"]))
 
     def _test(self, connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
         check = _own(connection, key_id, check_id)
@@ -179,9 +191,9 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
 
 def _update(connection: sqlite3.Connection, check: Check, settings: Settings, now: int) -> Check:
     row = connection.execute(
-        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
-        "updated_at = ?, version = version + 1 "
-        "WHERE id = ? AND api_key_id = ? AND version = ? RETURNING *",
+        "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
+        "delivery = iif(webhook_url IS ?4, delivery, NULL), updated_at = ?5, version = version + 1 "
+        "WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING *",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:

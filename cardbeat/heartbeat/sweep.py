@@ -6,19 +6,28 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
-from cardbeat.heartbeat.alert import OVERDUE
+from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import Credit, Moment
+from cardbeat.heartbeat.transitions import GIVEN_UP, KEY_PREFIX, OVERDUE, subject_of
 
 log = logging.getLogger(__name__)
 
 SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
+
+
+class Step(NamedTuple):
+    """What one write job did: the checks that it marked, and those of the alerts that gave way to newer ones."""
+
+    overdue: list[str]
+    given_up: list[str]
 
 
 class Sweep:
@@ -86,10 +95,12 @@ class Sweep:
             step = self._database.write(lambda connection: self._mark_overdue(connection, moment))
             if step is None:
                 break
-            marked += step
-            if step:
+            marked += len(step.overdue)
+            if step.overdue:
                 self._wake()
-            if step < SWEEP_BATCH:
+            self._alerts.transitions.note(OVERDUE, step.overdue)
+            self._alerts.transitions.note(GIVEN_UP, step.given_up)
+            if len(step.overdue) < SWEEP_BATCH:
                 self._finish(started)
                 break
         return marked
@@ -99,7 +110,7 @@ class Sweep:
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
-    def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> int | None:
+    def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> Step | None:
         """Mark one batch; the change of status and its alert are one transaction. None if the clock was set meanwhile.
 
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
@@ -110,13 +121,13 @@ class Sweep:
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
-            ") RETURNING *",
+            f") RETURNING *, {KEY_PREFIX}",
             (moment.wall, SWEEP_BATCH),
         ).fetchall()
-        self._alerts.record(connection, OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
+        given_up = self._alerts.record(connection, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
         if len(rows) < SWEEP_BATCH:
             self.credit.note_sweep(connection, moment)
-        return len(rows)
+        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
 
     def _run(self) -> None:
         while True:

@@ -92,7 +92,10 @@ class Keys:
         """Whether `renew` has been asked for. Set, without the lock, by the one thread that calls `find_cached`."""
 
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
-        """A new key: for checks when there is an e-mail address, else for cards."""
+        """A new key: for checks when there is an e-mail address, else for cards.
+
+        Raises `Unavailable` while the disk is low.
+        """
         value = _new_value()
         secret = None if email is None else _new_webhook_secret()
         row = {
@@ -105,7 +108,7 @@ class Keys:
             "webhook_secret": secret,
             "created_at": int(self._clock()),
         }
-        self._database.write(
+        self._database.create(
             lambda connection: connection.execute(
                 "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at) "
                 "VALUES (:id, :scope, :tier, :email, :hash, :prefix, :webhook_secret, :created_at)",

@@ -121,7 +121,7 @@ KINDS: Final = {
         {"expectation_failed": ("Send no Expect header other than 100-continue.", None)},
     ),
     429: Kind(
-        "Too many in a minute.",
+        "Too many in a minute or an hour, or too many that wait.",
         {"too_many_requests": ("Too many keys were issued to your address; try again in a moment.", None)},
         "Retry-After",
     ),
@@ -147,6 +147,7 @@ KINDS: Final = {
         "The server can't do this now; try again after Retry-After.",
         {
             "database_unavailable": ("The database can't be used now; try again soon.", None),
+            "disk_low": ("The server's disk is nearly full, so nothing new is taken; try again later.", None),
             "busy": ("Too many of your requests wait already; try again in a moment.", None),
             "sweep_stalled": ("The sweep has not finished for three intervals; see the log.", None),
             "stopping": ("The server is stopping; try again in a moment.", None),

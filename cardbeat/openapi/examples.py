@@ -32,6 +32,7 @@ _CHECK: Final = {
     "updated_at": "2026-01-20 08:00:12",
     "version": 2,
     "ping_url": f"https://cards.example.com/ping/{CHECK_ID}",
+    "delivery": "ok",
 }
 _ALERT: Final = {
     "id": ALERT_ID,

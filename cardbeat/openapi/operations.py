@@ -3,7 +3,8 @@
 from typing import Final
 
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
-from cardbeat.heartbeat.alerts import WAITING_FOR_TESTS
+from cardbeat.heartbeat.alerts import WAITING_OUTAGES
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
@@ -172,7 +173,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         description=(
             "Absent fields keep their values, and the merged result is validated. The change applies only if no "
             "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost. "
-            "Another `webhook_url` gets the alerts that wait at once; the attempts already made count."
+            "Another `webhook_url` gets the alerts that wait at once, and `delivery` is null until then; the attempts "
+            "already made count."
         ),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),
@@ -201,7 +203,10 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Send an alert to the check's webhook as a real one is sent",
         {202: json_answer("It will be sent in its turn.", "CheckAnswer", "ETag")},
         errors=(401, 403, 404, 415, 429, 503),
-        description=f"429 while {WAITING_FOR_TESTS} alerts of the check wait for its receiver.",
+        description=(
+            f"At most {WAITING_TESTS} test alerts of a check wait for its receiver, and {TESTS_AN_HOUR} of a key are "
+            "taken in an hour; past either 429, whose sentence says which."
+        ),
         security=BEARER,
     ),
     "GET /ping/{id}": operation(
@@ -265,7 +270,8 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "summary": "An alert, sent to a check's webhook_url by the Standard Webhooks specification",
             "description": (
                 "Sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h until it is answered 2xx "
-                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order. A Mattermost "
+                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order; while they "
+                f"can't, those of its newest {WAITING_OUTAGES} outages wait. A Mattermost "
                 "URL, one that ends in `/hooks/` and 26 letters and digits, also gets `attachments`: without them "
                 "Mattermost refuses the `type`."
             ),

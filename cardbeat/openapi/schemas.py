@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
+from cardbeat.heartbeat.check import BIDI_CONTROLS, LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
 from cardbeat.heartbeat.target import URL_CHARACTERS
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
@@ -18,9 +18,9 @@ COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 SCOPE: Final[Schema] = {"type": "string", "enum": ["cards", "checks"]}
 ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]}
 
-# What surrounds a name is trimmed; inside it, neither controls nor separators of lines may stand.
+# What surrounds a name is trimmed; inside it, neither separators of lines nor controls may stand, also of direction.
 _SPACE = r"\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029"
+_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029" + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
 _UNSEEN = (
     r"\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180e"
     r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -34,7 +34,10 @@ SETTINGS: Final[dict[str, Schema]] = {
     "name": {
         "type": "string",
         "pattern": NAME_PATTERN,
-        "description": f"1 to {NAME_CHARACTERS} characters after trimming, none of them a control character.",
+        "description": (
+            f"1 to {NAME_CHARACTERS} characters after trimming, none of them a control character or one that controls "
+            "the direction of text."
+        ),
     },
     "period_seconds": {
         "type": "integer",
@@ -148,6 +151,14 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "updated_at": TIME,
             "version": {"type": "integer", "minimum": 1, "description": "One more with each update."},
             "ping_url": {"type": "string", "format": "uri"},
+            "delivery": {
+                "type": ["string", "null"],
+                "enum": ["ok", "failing", None],
+                "description": (
+                    "`ok` when the last attempt to deliver an alert was taken, `failing` when it was not, whether it "
+                    "is tried again or given up; null where none was tried, or there is no webhook."
+                ),
+            },
         }
     ),
     "CheckAnswer": record({"check": ref("Check")}),

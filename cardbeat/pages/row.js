@@ -31,6 +31,7 @@ export class Row {
     setText(this.part("schedule"), scheduleText(check));
     setText(this.part("crontab"), crontabLine(check));
     setText(this.part("target"), targetText(check));
+    setText(this.part("delivery"), check.delivery === "failing" ? "and don't arrive" : "");
     this.part("test").disabled = !check.webhook_url;
     this.#nameControls(check.name);
     this.showTimes();

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from cardbeat.clock import utc_text
+from cardbeat.log import cut
 from cardbeat.web.message import Answered, Request, Response
 
 log = logging.getLogger("cardbeat.access")
@@ -15,7 +16,6 @@ log = logging.getLogger("cardbeat.access")
 SLOW_SECONDS: Final = 1.0
 _BATCH_SECONDS: Final = 0.1
 _QUEUED_LINES: Final = 20_000
-_SHOWN_SEGMENT: Final = 12
 _SHOWN_MS: Final = tuple(f"{tenths / 10:.1f}ms" for tenths in range(1000))
 """Formatting a number costs more than finding it here."""
 
@@ -84,9 +84,5 @@ def access_line(request: Request, response: Response, seconds: float) -> str:
 def _shown_path(request: Request) -> str:
     """A path that is no route's, with what may be a secret cut."""
     path = request.target[:200].partition("?")[0]
-    shown = "/".join(_cut(segment) for segment in path.split("/"))
+    shown = "/".join(cut(segment) for segment in path.split("/"))
     return shown.encode("ascii", "backslashreplace").decode()
-
-
-def _cut(segment: str) -> str:
-    return segment if len(segment) <= _SHOWN_SEGMENT else segment[:4] + "..."

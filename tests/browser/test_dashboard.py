@@ -7,6 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.artifact import free_port
 from tests.browser.api import Api
+from tests.support import wait_until
 
 MARKUP = '<img src=x onerror="window.hacked = 1">'
 
@@ -269,6 +270,19 @@ def test_a_revoked_key_is_told_without_losing_the_page(api, dashboard):
     api("DELETE", "key", key=key)
     refresh(page)
     expect(page.get_by_role("alert").filter(has_text="Forget the key")).to_be_visible()
+
+
+def test_a_row_says_when_its_alerts_do_not_arrive(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key, webhook_url=f"http://127.0.0.1:{free_port()}/hook")
+    api.check(key, "Silent")
+    page = dashboard(key)
+    expect(row(page, "Nightly backup").get_by_text("and don't arrive")).to_have_count(0)
+    api("POST", f"checks/{check['id']}/test-alert", key=key)
+    wait_until(lambda: api("GET", f"checks/{check['id']}", key=key)["check"]["delivery"] == "failing")
+    refresh(page)
+    expect(row(page, "Nightly backup").get_by_text("and don't arrive")).to_be_visible()
+    expect(row(page, "Silent").get_by_text("and don't arrive")).to_have_count(0)
 
 
 def test_text_from_checks_is_only_text(api, dashboard):

@@ -23,6 +23,7 @@ from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.store import Keys
 
@@ -48,7 +49,7 @@ def dies_in(owner, name, moment):
 if owner:
     dies_in(globals()[owner], name, moment)
 database = Database(Path(folder))
-alerts = Alerts(database, "http://localhost")
+alerts = Alerts(database, "http://localhost", TransitionLog())
 courier = Courier(alerts, Sender(allow_private=True).post, time.time)
 delivery = Delivery(alerts, courier, time.time, database.path.with_name("delivery.lock"))
 keys = Keys(database, time.time, {"free": Tier()})
@@ -73,7 +74,7 @@ POINTS = [
     ("Alerts", "record", "after"),  # stored, not committed: first by the sweep, then by a ping
     ("Sweep", "_mark_overdue", "after"),
     ("Sweep", "sweep_once", "after"),  # committed
-    ("Checks", "_wake_if_recovered", "before"),  # a recovery committed
+    ("Checks", "_tell_if_recovered", "before"),  # a recovery committed
     ("Alerts", "pending_after", "before"),
     ("Alerts", "message", "before"),  # in a courier's hands
     ("Sender", "post", "before"),

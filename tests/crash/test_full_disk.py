@@ -2,15 +2,17 @@
 
 import errno
 import os
+import shutil
 import subprocess
 
 import pytest
 
 from cardbeat.database_file import integrity_problems
-from tests.crash.client import Busy, ask, checks_key
+from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.support import wait_until
 
-DISK_BYTES = 3 * 1024 * 1024
+MIB = 1024 * 1024
+DISK_BYTES = 3 * MIB
 
 
 class Disk:
@@ -31,15 +33,21 @@ class Disk:
         finally:
             os.close(descriptor)
 
+    def leave(self, free):
+        """Take all but so many bytes."""
+        with self._ballast.open("wb") as ballast:
+            os.posix_fallocate(ballast.fileno(), 0, shutil.disk_usage(self.folder).free - free)
+
     def make_room(self):
         self._ballast.unlink()
 
 
 @pytest.fixture
-def disk(tmp_path):
+def disk(request, tmp_path):
+    """Of `DISK_BYTES`, or as many as the test is parametrized with."""
     folder = tmp_path / "disk"
     folder.mkdir()
-    options = f"size={DISK_BYTES}"
+    options = f"size={getattr(request, 'param', DISK_BYTES)}"
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", folder], capture_output=True, check=False)
     if mounted.returncode != 0:
         pytest.skip("mounting is not allowed here; tests/http/test_checks_full_disk.py limits the file size instead")
@@ -77,3 +85,25 @@ def test_a_full_disk_costs_pings_and_stored_cards_and_nothing_afterwards(disk, s
     again = start("--data", str(disk.folder / "data"))
     for client in clients:
         assert client.stored(again)["ping_count"] == client.pings[200]
+
+
+@pytest.mark.parametrize("disk", [100 * MIB], indirect=True)
+def test_below_its_reserve_nothing_new_is_taken_and_the_rest_goes_on(disk, start):
+    server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1")
+    key = checks_key(server)
+    checks = [new_check(server, key, period_seconds=1) for _ in range(30)]
+    disk.leave(5 * MIB - 4096)
+    # Refused for another reason, so that nothing is stored, until the server has looked at its disk.
+    wait_until(lambda: ask(server, "POST", f"/checks/{checks[0]['id']}/test-alert", key=key).status == 503)
+    assert ask(server, "POST", "/register").json["code"] == "disk_low"
+    refused = ask(server, "POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key)
+    assert (refused.status, refused.json["code"]) == (503, "disk_low")
+    wait_until(lambda: ask(server, "GET", f"/checks/{checks[0]['id']}", key=key).json["check"]["status"] == "overdue")
+    assert ask(server, "GET", f"/ping/{checks[0]['id']}").json["recovered"]
+    assert ask(server, "PATCH", f"/checks/{checks[1]['id']}", {"name": "b"}, key).status == 200
+    for check in checks[:15]:
+        assert ask(server, "DELETE", f"/checks/{check['id']}", key=key).status == 204
+    assert ask(server, "DELETE", "/key", key=key).status == 204
+    disk.make_room()
+    wait_until(lambda: ask(server, "POST", "/register").status == 201)
+    assert server.log.read_text().count("less than the reserve") == 1

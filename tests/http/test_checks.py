@@ -12,7 +12,7 @@ from tests.support import App, service_of
 GOOD = {"name": "nightly backup", "period_seconds": 3600, "grace_seconds": 60, "webhook_url": "https://hooks.example/x"}
 MEMBERS = [
     *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),
-    *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url"),
+    *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url", "delivery"),
 ]
 ALERT_MEMBERS = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
 UNKNOWN_ID = "0" * 32
@@ -334,6 +334,16 @@ def test_a_test_alert_is_stored_each_time(app, key, check):
     assert [app("POST", f"{path}/test-alert", key=key).status for _ in range(2)] == [202, 202]
     alerts = app.json("GET", f"{path}/alerts", key=key)["alerts"]
     assert [(alert["type"], alert["state"]) for alert in alerts] == [("check.test", "pending")] * 2
+
+
+def test_past_five_that_wait_or_thirty_in_an_hour_a_test_alert_is_refused(app, key):
+    checks = [app.json("POST", "/checks", GOOD, key=key)["check"]["id"] for _ in range(7)]
+    answers = [app("POST", f"/checks/{check_id}/test-alert", key=key) for check_id in checks for _ in range(6)]
+    refused = [json.loads(answer.body)["error"] for answer in answers if answer.status == 429]
+    assert [answer.status for answer in answers] == ([202] * 5 + [429]) * 6 + [429] * 6
+    assert ["5 test alerts of this check" in sentence for sentence in refused[:6]] == [True] * 6
+    assert ["30 test alerts of this hour" in sentence for sentence in refused[6:]] == [True] * 6
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in answers if answer.status == 429)
 
 
 def test_a_test_alert_needs_a_webhook(app, key, check):

@@ -36,6 +36,11 @@ class Customer:
     def alerts(self, check):
         return self.app.json("GET", f"/checks/{check['id']}/alerts", key=self.key)["alerts"]
 
+    def delivery(self, check):
+        """As the list of checks shows it."""
+        checks = self.app.json("GET", "/checks", key=self.key)["checks"]
+        return next(shown["delivery"] for shown in checks if shown["id"] == check["id"])
+
     def states(self, check):
         return [alert["state"] for alert in self.alerts(check)]
 
@@ -81,6 +86,23 @@ def test_a_test_alert_is_sent_like_a_real_one(customer):
         customer.test_alert(check)
         wait_until(lambda: customer.states(check) == ["delivered"])
     assert customer.verified(receiver.received[0])["type"] == "check.test"
+
+
+def test_a_check_shows_how_its_delivery_goes_also_in_the_alerts_themselves(customer, monkeypatch):
+    monkeypatch.setattr("cardbeat.heartbeat.retries.SCHEDULE_SECONDS", (0.1,))
+    with Receiver(answer(500), answer(500), answer()) as receiver:
+        check = customer.check(receiver.url)
+        assert customer.delivery(check) is None
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["failed"])
+        assert customer.delivery(check) == "failing"
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered", "failed"])
+        assert customer.delivery(check) == "ok"
+        shown = [received.json["data"]["check"]["delivery"] for received in receiver.received]
+    assert shown == [None, None, "failing"]
+    shown = customer.app.json("GET", f"/checks/{check['id']}", key=customer.key)["check"]
+    assert (shown["version"], shown["updated_at"]) == (check["version"], check["updated_at"])
 
 
 def test_every_attempt_is_signed_anew_under_the_same_id(customer, monkeypatch):
@@ -129,9 +151,9 @@ def test_at_most_four_posts_at_a_time_go_to_one_host_on_any_port(customer):
 def test_a_checks_alerts_arrive_in_order(customer):
     with Receiver() as receiver:
         check = customer.check(receiver.url)
-        for _ in range(10):
+        for _ in range(5):
             customer.test_alert(check)
-        wait_until(lambda: customer.states(check) == ["delivered"] * 10)
+        wait_until(lambda: customer.states(check) == ["delivered"] * 5)
     assert receiver.ids == [alert["id"] for alert in reversed(customer.alerts(check))]
 
 

@@ -1,6 +1,7 @@
 """What an alert says, in which form, and how it is signed."""
 
 import base64
+import dataclasses
 import hashlib
 import hmac
 import json
@@ -71,6 +72,23 @@ def test_a_name_calls_nobody_in_a_chat(name):
 def test_a_name_of_any_script_arrives_as_it_is():
     name = 'Sicherung "Ü" 夜 🌙'
     assert body(check_with(name), "check.test")["data"]["check"]["name"] == name
+
+
+@pytest.mark.parametrize(
+    "name", ["\u05d2\u05d9\u05d1\u05d5\u05d9", "nightly \u0627\u062d\u062a\u064a\u0627\u0637\u064a"]
+)
+def test_a_name_that_runs_from_right_to_left_does_not_turn_the_sentence(name):
+    sent = body(check_with(name), "check.overdue")
+    assert sent["text"].startswith(f'"\u2068{name}\u2069" is overdue: ')
+    assert sent["data"]["check"]["name"] == name
+
+
+def test_the_largest_body_stays_small():
+    check = dataclasses.replace(check_with("\U0001f4be" * 100), webhook_url="https://x.example/" + "\U0001f4be" * 495)
+    assert len(check.webhook_url.encode()) == 1998
+    stored = body_of("check.overdue", check, BASE_URL, NOW)
+    assert len(stored.encode()) < 4096
+    assert json.loads(stored)["data"]["check"] == check.as_json(BASE_URL)
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """The rows of alerts: which are stored, which are shown, which are given up and which dropped."""
 
 import dataclasses
+import json
 import sqlite3
 
 import pytest
 
-from cardbeat.errors import TooMany
-from cardbeat.heartbeat.alerts import KEPT, WAITING, WAITING_FOR_TESTS, Attempt
+from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
+from tests.heart import HOOK
 from tests.mail import Mail
+from tests.support import wait_until
 
 
 @pytest.fixture
@@ -75,7 +77,9 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     check = mail.heart.create()
     mail.record(check, "check.overdue", "check.recovered", "check.test")
     now = int(clock())
-    mail.alerts.store([Attempt(1, "failed", 410, "gone", None), Attempt(2, "pending", 503, "busy", now + 3600)])
+    mail.alerts.store(
+        [Attempt(1, "failed", 410, "gone", None, HOOK), Attempt(2, "pending", 503, "busy", now + 3600, HOOK)]
+    )
     times = [alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)]
     assert times == [mail.in_text(3600), mail.in_text(3600), None]
 
@@ -83,7 +87,7 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 503, "busy", 1), Attempt(1, "pending", None, "refused", 2)])
+    mail.alerts.store([Attempt(1, "pending", 503, "busy", 1, HOOK), Attempt(1, "pending", None, "refused", 2, HOOK)])
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
 
@@ -92,11 +96,6 @@ def store_outages(mail, check, numbers):
     outages = [dataclasses.replace(check, outage=number) for number in numbers]
     now = int(mail.clock())
     mail.database.write(lambda connection: mail.alerts.record(connection, "check.overdue", outages, now))
-
-
-def fail_first(mail):
-    """An attempt that fails gives the oldest of too many up."""
-    mail.alerts.store([Attempt(1, "pending", 500, "The receiver answered 500.", int(mail.clock()) + 5)])
 
 
 def seqs(mail, state):
@@ -109,7 +108,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     other, check = mail.heart.create(), mail.heart.create()
     mail.record(other)
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(seq, "delivered", 204, None, None) for seq in seqs(mail, "pending")[1:-5]])
+    mail.alerts.store([Attempt(seq, "delivered", 204, None, None, HOOK) for seq in seqs(mail, "pending")[1:-5]])
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
     assert len(mail.alerts.newest(other.id)) == 1
@@ -118,35 +117,174 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None)])
+    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None, HOOK)])
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
-def test_what_waits_for_a_dead_receiver_is_bounded(mail):
+def bodies(mail):
+    """The body of every alert, oldest first."""
+    with mail.database.read() as connection:
+        return [row["body"] for row in connection.execute("SELECT body FROM alerts ORDER BY seq")]
+
+
+def flap(mail, check, outages):
+    """Let a check turn overdue and back so often, without any attempt to deliver."""
+    for _ in range(outages):
+        mail.heart.pass_time(61)
+        mail.heart.sweep.sweep_once()
+        mail.heart.ping(check)
+
+
+def waiting(mail, check):
+    """The outage and type of each alert that waits, oldest first."""
+    with mail.database.read() as connection:
+        sql = "SELECT outage, type FROM alerts WHERE check_id = ? AND state = 'pending' ORDER BY seq"
+        return [tuple(row) for row in connection.execute(sql, (check.id,))]
+
+
+def whole(*outages):
+    return [(outage, kind) for outage in outages for kind in ("check.overdue", "check.recovered")]
+
+
+@pytest.mark.parametrize(("state", "is_kept"), [("pending", True), ("delivered", False), ("failed", False)])
+def test_the_body_of_a_finished_alert_is_dropped(mail, state, is_kept):
+    mail.record(mail.heart.create())
+    mail.alerts.store([Attempt(1, state, 503, "busy", None, HOOK)])
+    assert [bool(body) for body in bodies(mail)] == [is_kept]
+
+
+def test_while_a_receiver_is_dead_the_newest_outages_wait_and_the_one_that_is_tried(mail):
     check = mail.heart.create()
-    store_outages(mail, check, range(WAITING + 50))
-    fail_first(mail)
-    assert seqs(mail, "failed") == list(range(2, 51))
-    assert seqs(mail, "pending") == [1, *range(51, WAITING + 51)]
+    flap(mail, check, WAITING_OUTAGES + 5)
+    assert waiting(mail, check) == whole(1, *range(6, WAITING_OUTAGES + 6))
+    given_up = [alert for alert in mail.alerts.newest(check.id) if alert["state"] == "failed"]
+    assert len(given_up) == 2 * 4
+    sentence = "It was given up: alerts of 10 newer outages were waiting for the receiver."
+    assert {(alert["last_error"], alert["next_attempt_at"], alert["attempts"]) for alert in given_up} == {
+        (sentence, None, 0)
+    }
 
 
-def test_what_was_given_up_is_not_sent_any_more(mail):
-    store_outages(mail, mail.heart.create(), range(WAITING + 2))
-    assert mail.alerts.message(2).attempts == 0
-    fail_first(mail)
-    assert mail.alerts.message(2) is None
-
-
-def test_tests_push_out_no_real_alert_and_are_refused_while_many_wait(mail):
+def test_an_outage_that_lasts_is_kept_whole_too(mail):
     check = mail.heart.create()
-    store_outages(mail, check, [0])
-    mail.record(check, *["check.test"] * (WAITING_FOR_TESTS - 1))
-    with pytest.raises(TooMany):
-        mail.record(check)
-    store_outages(mail, check, range(1, WAITING + 1))
-    fail_first(mail)
-    assert seqs(mail, "failed") == []
-    assert seqs(mail, "pending") == list(range(1, WAITING + WAITING_FOR_TESTS + 1))
-    store_outages(mail, check, [WAITING + 1])
-    fail_first(mail)
-    assert seqs(mail, "failed") == [WAITING_FOR_TESTS + 1]
+    flap(mail, check, WAITING_OUTAGES + 5)
+    mail.heart.pass_time(61)
+    mail.heart.sweep.sweep_once()
+    newest = WAITING_OUTAGES + 6
+    assert waiting(mail, check) == [*whole(1, *range(7, newest)), (newest, "check.overdue")]
+
+
+def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
+    check = mail.heart.create()
+    for url in (HOOK, None) * 3:
+        read = mail.heart.read(check)
+        mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=url))
+        flap(mail, check, WAITING_OUTAGES)
+    assert len(waiting(mail, check)) <= 2 * (WAITING_OUTAGES + 1)
+
+
+def test_a_receiver_that_comes_back_hears_the_newest_outages_and_the_present_state_last(mail):
+    check = mail.heart.create()
+    mail.held.set()
+    mail.delivery.start()
+    flap(mail, check, 1)
+    wait_until(lambda: mail.posted)
+    flap(mail, check, WAITING_OUTAGES + 4)
+    mail.held.clear()
+    mail.settled(2 * (WAITING_OUTAGES + 1))
+    mail.delivery.stop(10)
+    told = [json.loads(body) for _, _, body in mail.posted]
+    assert [alert["type"] for alert in told] == ["check.overdue", "check.recovered"] * (WAITING_OUTAGES + 1)
+    assert told[-1]["data"]["check"]["status"] == "on_time"
+    assert told[-1]["data"]["check"]["ping_count"] == WAITING_OUTAGES + 5
+    assert waiting(mail, check) == []
+
+
+def test_another_checks_alerts_are_not_given_up(mail):
+    other, check = mail.heart.create(), mail.heart.create()
+    flap(mail, other, 3)
+    flap(mail, check, WAITING_OUTAGES + 5)
+    assert waiting(mail, other)[: 2 * 3] == whole(1, 2, 3)
+
+
+def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
+    flap(mail, mail.heart.create(), WAITING_OUTAGES + 2)
+    assert [mail.alerts.message(seq) is None for seq in (2, 3, 4, 5)] == [False, True, True, False]
+    assert [bool(body) for body in bodies(mail)[:5]] == [True, True, False, False, True]
+
+
+def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
+    check = mail.heart.create()
+    flap(mail, check, 2 * KEPT)
+    assert len(waiting(mail, check)) == 2 * (WAITING_OUTAGES + 1)
+    with mail.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] <= KEPT + 3
+
+
+def test_giving_up_reads_only_what_waits(mail):
+    statements = []
+    check = mail.heart.create()
+    flap(mail, check, WAITING_OUTAGES)
+    mail.database.write(lambda connection: connection.set_trace_callback(statements.append))
+    flap(mail, check, 1)
+    mail.database.write(lambda connection: connection.set_trace_callback(None))
+    (statement,) = [text for text in statements if text.startswith("UPDATE alerts SET state = 'failed'")]
+    with mail.database.read() as connection:
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert "SEARCH old USING INDEX alerts_waiting (check_id=? AND outage>? AND outage<?)" in plan
+    assert not any("SCAN" in step for step in plan)
+
+
+def test_an_alert_given_up_is_logged_with_its_check_and_key_cut(mail):
+    check = mail.heart.create()
+    mail.record(check)
+    mail.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK)])
+    mail.alerts.transitions.stop()
+    assert mail.heart.log_lines == [
+        f"an alert of check {check.id[:4]}... of key {mail.heart.key.prefix}... was given up"
+    ]
+
+
+@pytest.mark.parametrize(("state", "shown"), [("delivered", "ok"), ("pending", "failing"), ("failed", "failing")])
+def test_a_check_tells_what_came_of_the_last_attempt(mail, state, shown):
+    check = mail.heart.create()
+    mail.record(check)
+    assert mail.heart.read(check).delivery is None
+    mail.alerts.store([Attempt(1, state, 204, None, None, HOOK)])
+    read = mail.heart.read(check)
+    assert (read.delivery, read.version, read.updated_at) == (shown, check.version, check.updated_at)
+
+
+def test_the_state_of_delivery_follows_each_attempt(mail):
+    check = mail.heart.create()
+    mail.record(check)
+    seen = []
+    for state in ("pending", "delivered", "pending"):
+        mail.alerts.store([Attempt(1, state, 500, None, None, HOOK)])
+        seen.append(mail.heart.read(check).delivery)
+    assert seen == ["failing", "ok", "failing"]
+
+
+@pytest.mark.parametrize("url", ["https://other.example/", None])
+def test_with_another_webhook_url_nothing_was_tried_yet(mail, url):
+    check = mail.heart.create()
+    mail.record(check)
+    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
+    changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url))
+    assert changed.delivery is None
+    # A post to the URL before may have been on its way.
+    mail.alerts.store([Attempt(1, "failed", 500, "busy", None, HOOK)])
+    assert mail.heart.read(check).delivery is None
+
+
+def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
+    check = mail.heart.create()
+    mail.record(check)
+    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
+    assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).delivery == "failing"
+
+
+def test_a_removed_webhook_is_no_failure(mail):
+    check = mail.heart.create(webhook_url=None)
+    mail.alerts.store([Attempt(1, "failed", None, "The check has no webhook URL any more.", None, None)])
+    assert mail.heart.read(check).delivery is None

@@ -1,7 +1,10 @@
+import sys
+import unicodedata
+
 import pytest
 
 from cardbeat.errors import Invalid
-from cardbeat.heartbeat.check import Check, Settings, validated
+from cardbeat.heartbeat.check import BIDI_CONTROLS, Check, Settings, validated
 
 GOOD = {"name": "nightly backup", "period_seconds": 86_400, "grace_seconds": 600, "webhook_url": None}
 YEAR = 31_536_000
@@ -28,6 +31,15 @@ def test_the_four_fields_come_out_as_they_went_in():
         ("夜間 💾 👩‍👩‍👧", "夜間 💾 👩‍👩‍👧"),
         ("0", "0"),
         ("a\n", "a"),
+        ("\u05d2\u05d9\u05d1\u05d5\u05d9 3", "\u05d2\u05d9\u05d1\u05d5\u05d9 3"),
+        (
+            "\u0646\u0633\u062e\u0647\u200c\u0628\u0631\u062f\u0627\u0631\u06cc",
+            "\u0646\u0633\u062e\u0647\u200c\u0628\u0631\u062f\u0627\u0631\u06cc",
+        ),
+        (
+            "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+            "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+        ),
     ],
 )
 def test_a_name_is_trimmed(name, stored):
@@ -47,6 +59,10 @@ def test_a_name_is_trimmed(name, stored):
         "a\u2028b",
         "a\u2029b",
         "\x1b[31m",
+        "a\u202eb",
+        "\u2066a",
+        "\u05d0\u200f",
+        "a\u061c",
         5,
         True,
         None,
@@ -57,6 +73,13 @@ def test_a_name_of_another_form_is_refused(name):
     with pytest.raises(Invalid) as refusal:
         settings(name=name)
     assert refusal.value.field == "name"
+
+
+def test_every_character_that_controls_direction_is_one_that_no_name_holds():
+    controlling = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    found = {chr(code) for code in range(sys.maxunicode) if unicodedata.bidirectional(chr(code)) in controlling}
+    marks = {unicodedata.lookup(name) for name in ("LEFT-TO-RIGHT MARK", "RIGHT-TO-LEFT MARK", "ARABIC LETTER MARK")}
+    assert set(BIDI_CONTROLS) == found | marks
 
 
 @pytest.mark.parametrize("field", ["period_seconds", "grace_seconds"])
@@ -116,4 +139,5 @@ def test_a_check_is_shown_with_all_its_members_in_order():
         ("updated_at", "1970-01-01 00:00:00"),
         ("version", 1),
         ("ping_url", "https://b.example/ping/id"),
+        ("delivery", None),
     ]

@@ -1,4 +1,4 @@
-"""How a database of an earlier schema is brought up to date, shown with a second schema that is not there yet."""
+"""How a database of an earlier schema is brought up to date, shown with one more schema that is not there yet."""
 
 import pytest
 
@@ -8,22 +8,24 @@ from cardbeat.errors import StartupError
 from tests.heart import Heart
 
 TABLES = ("keys", "checks", "alerts", "monitor")
+NEWEST = database_file.schema_version()
 REBUILD = """
-    CREATE TABLE new_keys (
-        seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, scope TEXT NOT NULL, tier TEXT NOT NULL, email TEXT,
-        hash BLOB NOT NULL UNIQUE, prefix TEXT NOT NULL, webhook_secret TEXT, created_at INTEGER NOT NULL
-    ) STRICT;
-    INSERT INTO new_keys SELECT * FROM keys;
-    DROP TABLE keys;
-    ALTER TABLE new_keys RENAME TO keys;
     ALTER TABLE checks ADD COLUMN note TEXT NOT NULL DEFAULT '';
     UPDATE checks SET note = name;
+    CREATE TABLE new_monitor (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
+    INSERT INTO new_monitor SELECT * FROM monitor;
+    DROP TABLE monitor;
+    ALTER TABLE new_monitor RENAME TO monitor;
+    CREATE TABLE new_keys AS SELECT * FROM keys;
+    DROP TABLE keys;
+    ALTER TABLE new_keys RENAME TO keys;
+    CREATE UNIQUE INDEX keys_by_id ON keys (id);
 """
 
 
 @pytest.fixture
-def schema_1(tmp_path, clock):
-    """The folder of a database of schema 1 that holds rows of every kind."""
+def filled(tmp_path, clock):
+    """The folder of a database of the newest schema that holds rows of every kind."""
     database = Database(tmp_path)
     heart = Heart(database, clock)
     checks = [heart.create(period_seconds=1 + number) for number in range(30)]
@@ -36,18 +38,18 @@ def schema_1(tmp_path, clock):
 
 
 @pytest.fixture
-def second_schema(monkeypatch):
-    """Gives the program a second schema file."""
+def next_schema(monkeypatch):
+    """Gives the program one more schema file."""
 
     def give(script):
-        first = database_file._migrations()
-        monkeypatch.setattr(database_file, "_migrations", lambda: [*first, script])
+        present = database_file._migrations()
+        monkeypatch.setattr(database_file, "_migrations", lambda: [*present, script])
 
     return give
 
 
 def rows(folder):
-    """All rows, each without what schema 2 added."""
+    """All rows, each without what the next schema added."""
     database = Database(folder)
     with database.read() as connection:
         found = {}
@@ -65,50 +67,50 @@ def version(folder):
     return found
 
 
-def test_every_row_survives_even_the_rebuilding_of_a_table_that_others_refer_to(schema_1, second_schema):
-    before = rows(schema_1)
+def test_every_row_survives_even_the_rebuilding_of_a_table_that_others_refer_to(filled, next_schema):
+    before = rows(filled)
     assert all(before.values())
-    second_schema(REBUILD)
-    assert rows(schema_1) == before
-    assert version(schema_1) == 2
-    assert database_file.integrity_problems(schema_1) == []
+    next_schema(REBUILD)
+    assert rows(filled) == before
+    assert version(filled) == NEWEST + 1
+    assert database_file.integrity_problems(filled) == []
 
 
-def test_foreign_keys_count_again_after_it(schema_1, second_schema):
-    second_schema(REBUILD)
-    database = Database(schema_1)
+def test_foreign_keys_count_again_after_it(filled, next_schema):
+    next_schema(REBUILD)
+    database = Database(filled)
     database.write(lambda connection: connection.execute("DELETE FROM keys"))
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] == 0
     database.close()
 
 
-def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(schema_1, second_schema, monkeypatch):
-    before = rows(schema_1)
-    second_schema(REBUILD + "INSERT INTO nowhere VALUES (1);")
+def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(filled, next_schema, monkeypatch):
+    before = rows(filled)
+    next_schema(REBUILD + "INSERT INTO nowhere VALUES (1);")
     with pytest.raises(StartupError, match="nowhere"):
-        Database(schema_1)
+        Database(filled)
     monkeypatch.undo()
-    assert version(schema_1) == 1
-    assert rows(schema_1) == before
+    assert version(filled) == NEWEST
+    assert rows(filled) == before
 
 
-def test_it_runs_once(schema_1, second_schema):
-    second_schema("INSERT INTO monitor VALUES ('times_migrated', 1);")
+def test_it_runs_once(filled, next_schema):
+    next_schema("INSERT INTO monitor VALUES ('times_migrated', 1);")
     for _ in range(2):
-        Database(schema_1).close()
-    assert version(schema_1) == 2
+        Database(filled).close()
+    assert version(filled) == NEWEST + 1
 
 
-def test_a_new_database_has_the_newest_schema_at_once(tmp_path, second_schema):
-    second_schema(REBUILD)
+def test_a_new_database_has_the_newest_schema_at_once(tmp_path, next_schema):
+    next_schema(REBUILD)
     Database(tmp_path).close()
-    assert version(tmp_path) == 2
+    assert version(tmp_path) == NEWEST + 1
 
 
-def test_an_earlier_program_refuses_the_later_schema(schema_1, second_schema, monkeypatch):
-    second_schema(REBUILD)
-    Database(schema_1).close()
+def test_an_earlier_program_refuses_the_later_schema(filled, next_schema, monkeypatch):
+    next_schema(REBUILD)
+    Database(filled).close()
     monkeypatch.undo()
     with pytest.raises(StartupError, match="newer"):
-        Database(schema_1)
+        Database(filled)

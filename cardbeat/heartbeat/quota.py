@@ -1,0 +1,42 @@
+"""How many test alerts are taken: a stranger chooses where they go, so their number is small."""
+
+import sqlite3
+
+from cardbeat.errors import TooMany
+from cardbeat.heartbeat.check import Check
+
+WAITING_TESTS = 5
+"""Test alerts of a check that wait for its receiver at the most."""
+TESTS_AN_HOUR = 30
+"""Test alerts of all checks of a key that are taken in any 60 minutes."""
+HOUR_SECONDS = 3600
+_RETRY_AFTER_SECONDS = 60
+"""While too many wait for a receiver, nobody knows when that answers again."""
+
+
+def take_test(connection: sqlite3.Connection, check: Check, now: int) -> None:
+    """Count a test alert of this check in the caller's transaction. Raises `TooMany` where it must not be taken.
+
+    The count is of rows, so that it holds over restarts and for several processes, and is not lost with a check that
+    is deleted.
+    """
+    if _waiting_tests(connection, check.id) >= WAITING_TESTS:
+        sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver, which is all that may."
+        raise TooMany(sentence, _RETRY_AFTER_SECONDS)
+    # A time still to come is from before the clock was set back.
+    sql = "DELETE FROM tests_taken WHERE api_key_id = ? AND taken_at NOT BETWEEN ? AND ?"
+    connection.execute(sql, (check.api_key_id, now - HOUR_SECONDS + 1, now))
+    taken, oldest_at = connection.execute(
+        "SELECT count(*), min(taken_at) FROM tests_taken WHERE api_key_id = ?", (check.api_key_id,)
+    ).fetchone()
+    if taken >= TESTS_AN_HOUR:
+        sentence = f"This key has had its {TESTS_AN_HOUR} test alerts of this hour; try again later."
+        raise TooMany(sentence, oldest_at + HOUR_SECONDS - now)
+    connection.execute("INSERT INTO tests_taken (api_key_id, taken_at) VALUES (?, ?)", (check.api_key_id, now))
+
+
+def _waiting_tests(connection: sqlite3.Connection, check_id: str) -> int:
+    # A test is of no outage.
+    sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
+    (count,) = connection.execute(sql, (check_id,)).fetchone()
+    return int(count)
