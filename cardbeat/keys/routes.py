@@ -1,4 +1,4 @@
-"""The endpoints of keys: registration, and a key's own reading, rotation and revocation."""
+"""The endpoints of keys: registration, and what a key may do with itself."""
 
 import ipaddress
 import unicodedata
@@ -7,22 +7,35 @@ from typing import Any
 
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
-from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.keys.store import CHECKS, IssuedKey, Key, Keys
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
+_INVISIBLE = "Cf"
+"""Unicode's format characters, those among them that turn the direction of the text around them."""
+_JOINERS = "\u200c\u200d"
+"""Invisible too, but part of how several scripts and emoji are spelt."""
+
+_PUBLIC = (
+    "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
+    "keys revoke ID"
+)
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key."""
+    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key.
+
+    `after_revocation` is called when a key was revoked.
+    """
 
     def __init__(
         self,
         keys: Keys,
         renders: RateLimit,
         count_checks: Callable[[str], int],
+        after_revocation: Callable[[], None],
         *,
         registration_open: bool,
         register_per_minute: int,
@@ -30,6 +43,7 @@ class KeyRoutes:
         self._keys = keys
         self._renders = renders
         self._count_checks = count_checks
+        self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
         self._registrations = StrictRateLimit()
@@ -40,6 +54,7 @@ class KeyRoutes:
             Route("GET", "/key", self.read),
             Route("DELETE", "/key", self.revoke),
             Route("POST", "/key/rotate", self.rotate),
+            Route("POST", "/key/webhook-secret", self.renew_webhook_secret),
         ]
 
     def register(self, request: Request) -> Response:
@@ -56,15 +71,28 @@ class KeyRoutes:
         return Response.json(200, {"prefix": key.prefix, **key.as_json(), **self._limits_and_usage(key)})
 
     def rotate(self, request: Request) -> Response:
-        key = self._keys.authenticate(request, None)
+        key = self._checks_key(request)
         request.expect_no_body()
         return Response.json(200, _issued(self._keys.rotate(key)))
 
     def revoke(self, request: Request) -> Response:
-        key = self._keys.authenticate(request, None)
+        key = self._checks_key(request)
         request.expect_no_body()
         self._keys.revoke(key.id)
+        self._after_revocation()
         return Response(204)
+
+    def renew_webhook_secret(self, request: Request) -> Response:
+        key = self._checks_key(request)
+        request.expect_no_body()
+        return Response.json(200, {"webhook_secret": self._keys.renew_webhook_secret(key)})
+
+    def _checks_key(self, request: Request) -> Key:
+        """The key of a request that changes it. Raises `Refusal` 403 for a cards key: anyone can read it in a page."""
+        key = self._keys.authenticate(request, None)
+        if key.scope != CHECKS:
+            raise Refusal(403, "wrong_scope", _PUBLIC)
+        return key
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
         limits = key.limits
@@ -90,7 +118,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
-    It needs one @ with something on both sides and at most 254 characters, no spaces or control characters among them.
+    It needs one @ with something on both sides and at most 254 characters, none of them a space, a control character or
+    an invisible one.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -103,6 +132,9 @@ def valid_email(email: object) -> str:
         raise Invalid("invalid_field", sentence, field="email")
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
+        raise Invalid("invalid_field", sentence, field="email")
+    if any(unicodedata.category(character) == _INVISIBLE and character not in _JOINERS for character in email):
+        sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
         raise Invalid("invalid_field", sentence, field="email")
     return email
 

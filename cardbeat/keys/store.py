@@ -28,6 +28,9 @@ CACHE_SECONDS = 0.1
 CHANGES = "key_changes"
 """In the table `monitor`: how often keys were changed."""
 
+OLD_SECRET_SECONDS = 24 * 60 * 60
+"""For how long alerts are signed with the webhook secret before the present one too."""
+
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
 
@@ -169,7 +172,7 @@ class Keys:
         """A new value for the same key; the old one is unknown from then on. Raises `Refusal` 401 if it was revoked."""
         value = _new_value()
         row = self._change(
-            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
+            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *",
             (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
         )
         if row is None:
@@ -177,17 +180,42 @@ class Keys:
         return IssuedKey(self._key(row), value, None)
 
     def revoke(self, key_id: str) -> bool:
-        """End a key; its checks and their alerts go with it. False if there is none with this id."""
-        return self._change("DELETE FROM keys WHERE id = ? RETURNING *", (key_id,)) is not None
+        """End a key, and forget its e-mail address and secrets. False if there is none with this id.
+
+        Its row stays, found by nobody, until `Removal` has removed its checks.
+        """
+        row = self._change(
+            "UPDATE keys SET revoked_at = ?, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
+            " WHERE id = ? AND revoked_at IS NULL RETURNING *",
+            (int(self._clock()), key_id),
+        )
+        return row is not None
 
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is none with this id."""
-        return self._change("UPDATE keys SET tier = ? WHERE id = ? RETURNING *", (tier, key_id)) is not None
+        sql = "UPDATE keys SET tier = ? WHERE id = ? AND revoked_at IS NULL RETURNING *"
+        return self._change(sql, (tier, key_id)) is not None
+
+    def renew_webhook_secret(self, key: Key) -> str:
+        """A new secret for a checks key's alerts. Raises `Refusal` 401 if the key was revoked.
+
+        For `OLD_SECRET_SECONDS` the one before it signs them too; of several before it only the last does.
+        """
+        secret = _new_webhook_secret()
+        sql = (
+            "UPDATE keys SET old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
+            " WHERE id = ? AND revoked_at IS NULL"
+        )
+        values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
+        if not self._database.write(lambda connection: connection.execute(sql, values).rowcount):
+            raise key_unknown("This API key was revoked a moment ago.")
+        return secret
 
     def all(self) -> list[Key]:
-        """Every key, oldest first."""
+        """Every key that is not revoked, oldest first."""
         with self._database.read() as connection:
-            return [self._key(row) for row in connection.execute("SELECT * FROM keys ORDER BY seq")]
+            rows = connection.execute("SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY seq")
+            return [self._key(row) for row in rows]
 
     def count_by_tier(self) -> dict[str, int]:
         """How many keys are in each tier, also in one that is not defined any more."""
@@ -197,7 +225,8 @@ class Keys:
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
         with self._database.read() as connection:
-            row = connection.execute("SELECT * FROM keys WHERE hash = ?", (digest,)).fetchone()
+            sql = "SELECT * FROM keys WHERE hash = ? AND revoked_at IS NULL"
+            row = connection.execute(sql, (digest,)).fetchone()
         if row is None:
             return None
         key = self._key(row)
