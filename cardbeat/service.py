@@ -25,6 +25,7 @@ from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
@@ -68,6 +69,7 @@ class Service:
             for part in (
                 KeyRoutes(
                     self.keys,
+                    WebhookSecrets(self.database, clock),
                     renders,
                     checks.count,
                     self.removal.wake,

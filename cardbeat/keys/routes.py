@@ -8,6 +8,7 @@ from typing import Any
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import CHECKS, IssuedKey, Key, Keys
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -33,6 +34,7 @@ class KeyRoutes:
     def __init__(
         self,
         keys: Keys,
+        webhook_secrets: WebhookSecrets,
         renders: RateLimit,
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
@@ -41,6 +43,7 @@ class KeyRoutes:
         register_per_minute: int,
     ) -> None:
         self._keys = keys
+        self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._count_checks = count_checks
         self._after_revocation = after_revocation
@@ -85,7 +88,7 @@ class KeyRoutes:
     def renew_webhook_secret(self, request: Request) -> Response:
         key = self._checks_key(request)
         request.expect_no_body()
-        return Response.json(200, {"webhook_secret": self._keys.renew_webhook_secret(key)})
+        return Response.json(200, {"webhook_secret": self._webhook_secrets.renew(key)})
 
     def _checks_key(self, request: Request) -> Key:
         """The key of a request that changes it. Raises `Refusal` 403 for a cards key: anyone can read it in a page."""

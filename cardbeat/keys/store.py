@@ -28,9 +28,6 @@ CACHE_SECONDS = 0.1
 CHANGES = "key_changes"
 """In the table `monitor`: how often keys were changed."""
 
-OLD_SECRET_SECONDS = 24 * 60 * 60
-"""For how long alerts are signed with the webhook secret before the present one too."""
-
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
 
@@ -94,7 +91,7 @@ class Keys:
     def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
         """A new key: for checks when there is an e-mail address, else for cards."""
         value = _new_value()
-        secret = None if email is None else _new_webhook_secret()
+        secret = None if email is None else new_webhook_secret()
         row = {
             "id": f"key_{secrets.token_hex(8)}",
             "scope": CARDS if email is None else CHECKS,
@@ -196,21 +193,6 @@ class Keys:
         sql = "UPDATE keys SET tier = ? WHERE id = ? AND revoked_at IS NULL RETURNING *"
         return self._change(sql, (tier, key_id)) is not None
 
-    def renew_webhook_secret(self, key: Key) -> str:
-        """A new secret for a checks key's alerts. Raises `Refusal` 401 if the key was revoked.
-
-        For `OLD_SECRET_SECONDS` the one before it signs them too; of several before it only the last does.
-        """
-        secret = _new_webhook_secret()
-        sql = (
-            "UPDATE keys SET old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
-            " WHERE id = ? AND revoked_at IS NULL"
-        )
-        values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
-        if not self._database.write(lambda connection: connection.execute(sql, values).rowcount):
-            raise key_unknown("This API key was revoked a moment ago.")
-        return secret
-
     def all(self) -> list[Key]:
         """Every key that is not revoked, oldest first."""
         with self._database.read() as connection:
@@ -274,7 +256,7 @@ def _new_value() -> str:
     return f"sk_{secrets.token_urlsafe(24)}"
 
 
-def _new_webhook_secret() -> str:
+def new_webhook_secret() -> str:
     """As the Standard Webhooks specification writes one: `whsec_` and 24 bytes in base64."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 

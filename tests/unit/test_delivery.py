@@ -16,7 +16,7 @@ from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
-from cardbeat.keys.store import OLD_SECRET_SECONDS
+from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
@@ -77,17 +77,17 @@ def test_a_receiver_of_another_form_gets_it_signed(mail):
 
 
 def test_for_a_day_alerts_are_signed_by_the_new_secret_and_by_the_one_before(mail, check):
-    keys, key = mail.heart.keys, mail.heart.key
+    secrets = WebhookSecrets(mail.database, mail.clock)
     with mail.database.read() as connection:
         (first,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     mail.delivery.start()
-    second = keys.renew_webhook_secret(key)
+    second = secrets.renew(mail.heart.key)
     assert signers(mail, check, first, second) == [second, first]
     mail.pass_time(OLD_SECRET_SECONDS - 1)
     assert signers(mail, check, first, second) == [second, first]
     mail.pass_time(1)
     assert signers(mail, check, first, second) == [second]
-    third, fourth = keys.renew_webhook_secret(key), keys.renew_webhook_secret(key)
+    third, fourth = (secrets.renew(mail.heart.key) for _ in range(2))
     assert signers(mail, check, first, second, third, fourth) == [fourth, third]
 
 

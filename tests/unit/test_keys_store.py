@@ -13,6 +13,7 @@ from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from tests.support import FakeClock
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
@@ -100,13 +101,15 @@ def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
     assert keys.find(issued.value) is None
 
 
-def test_a_revoked_key_is_none_whatever_is_asked_of_it_while_its_row_is_there(keys: Keys) -> None:
+def test_a_revoked_key_is_none_whatever_is_asked_of_it_while_its_row_is_there(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
     issued = keys.issue("ops@example.com")
     assert keys.revoke(issued.key.id)
     assert not keys.revoke(issued.key.id)
     assert not keys.set_tier(issued.key.id, "unlimited")
     assert keys.all() == []
-    for change in (keys.rotate, keys.renew_webhook_secret):
+    for change in (keys.rotate, WebhookSecrets(database, clock).renew):
         with pytest.raises(Refusal) as refused:
             change(issued.key)
         assert refused.value.status == 401
