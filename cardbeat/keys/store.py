@@ -196,8 +196,7 @@ class Keys:
     def all(self) -> list[Key]:
         """Every key that is not revoked, oldest first."""
         with self._database.read() as connection:
-            rows = connection.execute("SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY seq")
-            return [self._key(row) for row in rows]
+            return list(map(self._key, connection.execute("SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY seq")))
 
     def count_by_tier(self) -> dict[str, int]:
         """How many keys are in each tier, also in one that is not defined any more."""
@@ -207,8 +206,7 @@ class Keys:
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
         with self._database.read() as connection:
-            sql = "SELECT * FROM keys WHERE hash = ? AND revoked_at IS NULL"
-            row = connection.execute(sql, (digest,)).fetchone()
+            row = connection.execute("SELECT * FROM keys WHERE hash = ? AND revoked_at IS NULL", (digest,)).fetchone()
         if row is None:
             return None
         key = self._key(row)
