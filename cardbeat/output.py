@@ -9,6 +9,18 @@ from cardbeat.errors import StartupError
 from cardbeat.system import reader_is_gone
 
 
+def printable(text: str) -> str:
+    r"""A text that stays on its line as it is read.
+
+    Control characters, those that turn the direction of text and what else is not seen are written as escapes, such as
+    \u202e.
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
 def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
     """Print lines, in any encoding. Raises `StartupError` if they can't be written.
 

@@ -17,6 +17,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
@@ -25,6 +26,7 @@ from cardbeat.heartbeat.webhook import Sender
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
@@ -59,6 +61,7 @@ class Service:
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
+            self.removal = Removal(self.database)
             self.store = Store(config.data / "cards", config.store_bytes)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
@@ -68,8 +71,10 @@ class Service:
             for part in (
                 KeyRoutes(
                     self.keys,
+                    WebhookSecrets(self.database, clock),
                     renders,
                     checks.count,
+                    self.removal.wake,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
@@ -97,6 +102,7 @@ class Service:
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.transitions.start()
             self.sweep.start()
+            self.removal.start()
             self.server.serve_forever()
         finally:
             wake_on_signals(None)
@@ -112,6 +118,7 @@ class Service:
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.cards.stop()
         self.sweep.stop()
+        self.removal.stop()
         self.delivery.stop(max(0, stop_by - time.monotonic()))
         self.transitions.stop()
         self.store.close()

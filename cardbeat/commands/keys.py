@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,13 +11,15 @@ from cardbeat.advice import undefined_tiers
 from cardbeat.clock import utc_text, wall_clock
 from cardbeat.database import Database
 from cardbeat.database_file import require_database
-from cardbeat.errors import StartupError, refusals_as_startup_errors
+from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
+from cardbeat.heartbeat.removal import Removal
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import IssuedKey, Key, Keys
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import DATA, TIERS, Parser
-from cardbeat.output import say
+from cardbeat.output import printable, say
+from cardbeat.progress import tell_if_slow
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
 
@@ -52,6 +54,8 @@ def run(argv: Sequence[str]) -> int:
             _warn(undefined_tiers(keys.count_by_tier(), tiers))
         else:
             _CHANGES[given.action](keys, given)
+        if given.action == "revoke":
+            _remove_checks(database)
     return 0
 
 
@@ -81,7 +85,7 @@ def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
     created_at = utc_text(key.created_at)
-    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), key.email or ""
+    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), printable(key.email or "")
 
 
 def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
@@ -92,7 +96,7 @@ def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
         yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
-def _warn(sentences: Iterator[str]) -> None:
+def _warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
         print(f"cardbeat: {sentence}", file=sys.stderr)
 
@@ -111,7 +115,7 @@ def _create(keys: Keys, given: argparse.Namespace) -> None:
 
 def _labelled(issued: IssuedKey) -> Iterator[str]:
     for name, value in _issued_as_json(issued).items():
-        yield f"{name + ':':16}{value}"
+        yield f"{name + ':':16}{printable(value)}"
 
 
 def _issued_as_json(issued: IssuedKey) -> dict[str, Any]:
@@ -127,6 +131,15 @@ def _as_json(key: Key) -> dict[str, Any]:
 def _revoke(keys: Keys, given: argparse.Namespace) -> None:
     if not keys.revoke(given.id):
         raise _no_such_key(given.id)
+
+
+def _remove_checks(database: Database) -> None:
+    """Remove what revoked keys leave behind, in steps between which a running server works."""
+    try:
+        with tell_if_slow("the key is revoked, removing its checks"):
+            Removal(database).finish()
+    except Unavailable:
+        _warn(["the key is revoked; its checks could not all be removed now, the server goes on with it"])
 
 
 def _move(keys: Keys, given: argparse.Namespace) -> None:

@@ -69,18 +69,24 @@ def body_for(url: str, body: bytes) -> bytes:
     return _COMPACT.encode({**alert, "attachments": [attachment]}).encode()
 
 
-def signed_headers(alert_id: str, timestamp: int, body: bytes, secret: str) -> dict[str, str]:
-    """All headers of an attempt made at the Unix second `timestamp`; `secret` is `whsec_` and base64."""
-    key = base64.b64decode(secret.removeprefix("whsec_"))
+def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) -> dict[str, str]:
+    """All headers of an attempt made at the Unix second `timestamp`; each secret is `whsec_` and base64.
+
+    There is one signature by each, a space between them: so receivers go on while a secret is replaced.
+    """
     signed = f"{alert_id}.{timestamp}.".encode() + body
-    signature = base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode("ascii")
     return {
         "Content-Type": "application/json",
         "User-Agent": f"cardbeat/{__version__}",
         "webhook-id": alert_id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": f"v1,{signature}",
+        "webhook-signature": " ".join(_signature(signed, secret) for secret in secrets),
     }
+
+
+def _signature(signed: bytes, secret: str) -> str:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
 
 
 def _overdue(name: str, check: Check) -> str:

@@ -42,6 +42,14 @@ class Message:
     attempts: int
     webhook_url: str | None
     webhook_secret: str
+    old_secret: str | None
+    old_secret_until: int | None
+
+    def secrets_at(self, now: int) -> tuple[str, ...]:
+        """What signs an attempt at this Unix second: the key's secret and, for a while, the one before it."""
+        if self.old_secret is None or self.old_secret_until is None or now >= self.old_secret_until:
+            return (self.webhook_secret,)
+        return self.webhook_secret, self.old_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +83,9 @@ class Alerts:
     def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
-        Nothing is stored for a check without a webhook URL or one that is gone, nor a second alert of one outage and
-        type. A new outage of a check that has many waiting gives the oldest of them up: their checks are returned, as
-        the log names them.
+        Nothing is stored for a check without a webhook URL, one that is gone or whose key is revoked, nor a second
+        alert of one outage and type. A new outage of a check that has many waiting gives the oldest of them up: their
+        checks are returned, as the log names them.
         """
         alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
         if alerts:
@@ -111,12 +119,13 @@ class Alerts:
             return [Pending(*row) for row in rows]
 
     def message(self, seq: int) -> Message | None:
-        """What the next attempt needs; None for an alert that is finished, or gone with its check."""
+        """What the next attempt needs; None for an alert that is finished, gone with its check, or a revoked key's."""
         with self._database.read() as connection:
             row = connection.execute(
-                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret"
+                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret,"
+                " keys.old_webhook_secret, keys.old_webhook_secret_until"
                 " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
-                " WHERE alerts.seq = ? AND alerts.state = 'pending'",
+                " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
                 (seq,),
             ).fetchone()
         return row and Message(row[0], row[1].encode(), *row[2:])
@@ -163,7 +172,8 @@ def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
         " SELECT new.id, check_id, type, new.outage, body, now, now FROM new JOIN checks ON checks.id = check_id"
-        " WHERE true ON CONFLICT (check_id, outage, type) DO NOTHING",
+        " JOIN keys ON keys.id = checks.api_key_id WHERE keys.revoked_at IS NULL"
+        " ON CONFLICT (check_id, outage, type) DO NOTHING",
         [value for alert in alerts for value in alert],
     )
 

@@ -1,8 +1,8 @@
 """The rows of `checks`, as their owners read and change them and as pings do.
 
-Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor itself,
-many at a time; and `alerts.py`, which notes in `delivery` what came of an attempt. Revoking a key deletes its checks
-through the foreign key.
+Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor, change
+many at a time; `alerts.py` notes in `delivery` what came of an attempt. `removal.py` removes the checks of
+revoked keys, which are never pinged, added to or alerted for.
 """
 
 import dataclasses
@@ -144,14 +144,17 @@ class Checks:
         now = int(self._clock())
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1 "
-            "WHERE id = ?2 AND status = 'on_time' RETURNING deadline_at",
+            "WHERE id = ?2 AND status = 'on_time' "
+            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) RETURNING deadline_at",
             (now, check_id),
         ).fetchone()
         if row is not None:
             return PingResult(row["deadline_at"], recovered=False)
         row = connection.execute(
             "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
-            f"WHERE id = ?2 AND status = 'overdue' RETURNING *, {KEY_PREFIX}",
+            "WHERE id = ?2 AND status = 'overdue' "
+            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) "
+            f"RETURNING *, {KEY_PREFIX}",
             (now, check_id),
         ).fetchone()
         if row is None:
@@ -175,17 +178,14 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
     if max_checks is not None and _count(connection, key_id) >= max_checks:
         sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
         raise Refusal(403, "too_many_checks", sentence)
-    try:
-        row = connection.execute(
-            "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
-            "clock_from, created_at, updated_at) VALUES (:id, :key_id, :name, :period_seconds, :grace_seconds, "
-            ":webhook_url, :now, :now, :now) RETURNING *",
-            values,
-        ).fetchone()
-    except sqlite3.IntegrityError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY:
-            raise
-        raise key_unknown("This API key was revoked a moment ago.") from None
+    row = connection.execute(
+        "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
+        "clock_from, created_at, updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, "
+        ":webhook_url, :now, :now, :now FROM keys WHERE id = :key_id AND revoked_at IS NULL RETURNING *",
+        values,
+    ).fetchone()
+    if row is None:
+        raise key_unknown("This API key was revoked a moment ago.")
     return Check.from_row(row)
 
 

@@ -60,7 +60,8 @@ class Courier:
             return _NO_URL
         try:
             body = body_for(message.webhook_url, message.body)
-            headers = signed_headers(message.id, int(self._clock()), body, message.webhook_secret)
+            now = int(self._clock())
+            headers = signed_headers(message.id, now, body, *message.secrets_at(now))
             return self._post(message.webhook_url, headers, body)
         except Exception:
             log.exception("alert %s could not be sent", message.id)

@@ -2,7 +2,9 @@
 
 import threading
 import time
-from collections import OrderedDict, deque
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
 from collections.abc import Callable
 
 MAX_NAMES = 50_000
@@ -46,14 +48,15 @@ class RateLimit:
 class StrictRateLimit:
     """At most `per_minute` in any 60 seconds (a sliding window).
 
-    For each name it keeps the time of every take of the last minute, so it is for low rates.
+    For each name it keeps the time of every take of the last minute, in 8 bytes each, so it is for low rates. Of more
+    than `MAX_NAMES` that took within a minute, the one that took longest ago may begin again.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
         # Any thread may take: read and written under the lock only. The name that took last is at the end.
-        self._taken: OrderedDict[str, deque[float]] = OrderedDict()
+        self._taken: OrderedDict[str, array[float]] = OrderedDict()
 
     def take(self, name: str, per_minute: int) -> float:
         """Take one: 0 if there was one left, else the seconds until there is."""
@@ -61,12 +64,13 @@ class StrictRateLimit:
             now = self._monotonic()
             while self._taken and next(iter(self._taken.values()))[-1] <= now - 60:
                 self._taken.popitem(last=False)
-            times = self._taken.get(name, deque())
-            while times and times[0] <= now - 60:
-                times.popleft()
+            times = self._taken.get(name) or array("d")
+            del times[: bisect_right(times, now - 60)]
             if len(times) >= per_minute:
                 return times[0] + 60 - now
             times.append(now)
             self._taken[name] = times
             self._taken.move_to_end(name)
+            if len(self._taken) > MAX_NAMES:
+                self._taken.popitem(last=False)
             return 0

@@ -1,4 +1,4 @@
-"""The endpoints of keys: registration, and a key's own reading, rotation and revocation."""
+"""The endpoints of keys: registration, and what a key may do with itself."""
 
 import unicodedata
 from collections.abc import Callable
@@ -7,7 +7,8 @@ from typing import Any
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
-from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.keys.store import CHECKS, IssuedKey, Key, Keys
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
@@ -15,24 +16,41 @@ from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
+_INVISIBLE = "Cf"
+"""Unicode's format characters, those among them that turn the direction of the text around them."""
+_JOINERS = "\u200c\u200d"
+"""Invisible too, but part of how several scripts and emoji are spelt."""
+
+_PUBLIC = (
+    "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
+    "keys revoke ID"
+)
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key."""
+    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key.
+
+    `after_revocation` is called when a key was revoked.
+    """
 
     def __init__(
         self,
         keys: Keys,
+        webhook_secrets: WebhookSecrets,
         renders: RateLimit,
         count_checks: Callable[[str], int],
+        after_revocation: Callable[[], None],
         *,
         registration_open: bool,
         register_per_minute: int,
     ) -> None:
         self._keys = keys
-        self._bearer = Bearer(keys)
+        self._any_key = Bearer(keys)
+        self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
+        self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._count_checks = count_checks
+        self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
         self._registrations = StrictRateLimit()
@@ -40,9 +58,10 @@ class KeyRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("POST", "/register", self.register),
-            Route("GET", "/key", self.read, guard=self._bearer),
-            Route("DELETE", "/key", self.revoke, guard=self._bearer),
-            Route("POST", "/key/rotate", self.rotate, guard=self._bearer),
+            Route("GET", "/key", self.read, guard=self._any_key),
+            Route("DELETE", "/key", self.revoke, guard=self._checks_key),
+            Route("POST", "/key/rotate", self.rotate, guard=self._checks_key),
+            Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=self._checks_key),
         ]
 
     def register(self, request: Request) -> Response:
@@ -64,7 +83,15 @@ class KeyRoutes:
 
     def revoke(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        return self._keys.revoke_later(key_of(request).id).map(lambda _: Response(204))
+        return self._keys.revoke_later(key_of(request).id).map(self._revoked)
+
+    def _revoked(self, _is_done: bool) -> Response:
+        self._after_revocation()
+        return Response(204)
+
+    def renew_webhook_secret(self, request: Request) -> Response:
+        request.expect_no_body()
+        return Response.json(200, {"webhook_secret": self._webhook_secrets.renew(key_of(request))})
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
         limits = key.limits
@@ -90,7 +117,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
-    It needs one @ with something on both sides and at most 254 characters, no spaces or control characters among them.
+    It needs one @ with something on both sides and at most 254 characters, none of them a space, a control character or
+    an invisible one.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -103,5 +131,8 @@ def valid_email(email: object) -> str:
         raise Invalid("invalid_field", sentence, field="email")
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
+        raise Invalid("invalid_field", sentence, field="email")
+    if any(unicodedata.category(character) == _INVISIBLE and character not in _JOINERS for character in email):
+        sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
         raise Invalid("invalid_field", sentence, field="email")
     return email

@@ -97,7 +97,7 @@ class Keys:
         Raises `Unavailable` while the disk is low.
         """
         value = _new_value()
-        secret = None if email is None else _new_webhook_secret()
+        secret = None if email is None else new_webhook_secret()
         row = {
             "id": f"key_{secrets.token_hex(8)}",
             "scope": CARDS if email is None else CHECKS,
@@ -184,14 +184,22 @@ class Keys:
         """
         value = _new_value()
         row = self._change(
-            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? RETURNING *",
+            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *",
             (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
         )
         return row.map(lambda row: IssuedKey(self._key(_found(row)), value, None))
 
     def revoke_later(self, key_id: str) -> Later[bool]:
-        """End a key; its checks and their alerts go with it. False if there is none with this id."""
-        return self._change("DELETE FROM keys WHERE id = ? RETURNING *", (key_id,)).map(lambda row: row is not None)
+        """End a key, and forget its e-mail address and secrets. False if there is none with this id.
+
+        Its row stays, found by nobody, until `Removal` has removed its checks.
+        """
+        row = self._change(
+            "UPDATE keys SET revoked_at = ?, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
+            " WHERE id = ? AND revoked_at IS NULL RETURNING *",
+            (int(self._clock()), key_id),
+        )
+        return row.map(lambda row: row is not None)
 
     def revoke(self, key_id: str) -> bool:
         """As `revoke_later`, and waits for it."""
@@ -199,12 +207,13 @@ class Keys:
 
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is none with this id."""
-        return self._change("UPDATE keys SET tier = ? WHERE id = ? RETURNING *", (tier, key_id)).wait() is not None
+        sql = "UPDATE keys SET tier = ? WHERE id = ? AND revoked_at IS NULL RETURNING *"
+        return self._change(sql, (tier, key_id)).wait() is not None
 
     def all(self) -> list[Key]:
-        """Every key, oldest first."""
+        """Every key that is not revoked, oldest first."""
         with self._database.read() as connection:
-            return [self._key(row) for row in connection.execute("SELECT * FROM keys ORDER BY seq")]
+            return list(map(self._key, connection.execute("SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY seq")))
 
     def count_by_tier(self) -> dict[str, int]:
         """How many keys are in each tier, also in one that is not defined any more."""
@@ -214,7 +223,7 @@ class Keys:
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
         with self._database.read() as connection:
-            row = connection.execute("SELECT * FROM keys WHERE hash = ?", (digest,)).fetchone()
+            row = connection.execute("SELECT * FROM keys WHERE hash = ? AND revoked_at IS NULL", (digest,)).fetchone()
         if row is None:
             return None
         key = self._key(row)
@@ -272,7 +281,7 @@ def _new_value() -> str:
     return f"sk_{secrets.token_urlsafe(24)}"
 
 
-def _new_webhook_secret() -> str:
+def new_webhook_secret() -> str:
     """As the Standard Webhooks specification writes one: `whsec_` and 24 bytes in base64."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 

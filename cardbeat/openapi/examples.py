@@ -11,12 +11,8 @@ ETAG: Final = '"d1e8a70b5ccab1dcd1e8a70b5ccab1dc"'
 _EMAIL: Final = {"email": "you@example.com"}
 _KEY: Final = {"scope": "checks", "tier": "free", "created_at": "2026-01-19 10:14:02"}
 _CARDS_KEY: Final = {"key": "sk_3Vn0aXJk1Zq8wYb5TtRr7PpLlMmHhGgD", **_KEY, "scope": "cards"}
-_CHECKS_KEY: Final = {
-    **_CARDS_KEY,
-    "scope": "checks",
-    **_EMAIL,
-    "webhook_secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD",
-}
+_SECRET: Final = {"webhook_secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}
+_CHECKS_KEY: Final = {**_CARDS_KEY, "scope": "checks", **_EMAIL, **_SECRET}
 _CHECK: Final = {
     "id": CHECK_ID,
     "api_key_id": "key_0a1b2c3d4e5f6071",
@@ -49,6 +45,7 @@ _SENTENCE: Final = '"Nightly backup" has recovered: pinged again, next ping expe
 EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "Registration": {"checks": _EMAIL},
     "IssuedKey": {"cards": _CARDS_KEY, "checks": _CHECKS_KEY},
+    "WebhookSecret": {"new": _SECRET},
     "Key": {
         "checks": {
             "prefix": "sk_3Vn0a",

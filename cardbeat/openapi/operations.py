@@ -69,9 +69,9 @@ OPERATIONS: Final[dict[str, Json]] = {
         },
         errors=(403, 415, 429, 503),
         description=(
-            "Without a body it issues a cards key, which stands in the HTML of public pages and so opens no checks; "
-            "whoever reads it there can draw cards with it, rotate it and revoke it. With an e-mail address it issues "
-            "a checks key, and the secret that signs its alerts. Keys are counted for each client address; those "
+            "Without a body it issues a cards key, which stands in the HTML of public pages: whoever reads it there "
+            "can draw cards with it and read its limits, and nothing else. With an e-mail address it issues a checks "
+            "key, and the secret that signs its alerts. Keys are counted for each client address; those "
             "of one IPv6 network of /64 count as one."
         ),
         body=json_body("Registration", required=False),
@@ -87,17 +87,34 @@ OPERATIONS: Final[dict[str, Json]] = {
     "DELETE /key": operation(
         "revokeKey",
         "Keys",
-        "Revoke a key; its checks go with it",
-        {204: answer("It is revoked.", "Cache-Control")},
-        errors=(401, 415, 503),
+        "Revoke a checks key; its checks go with it",
+        {204: answer("It is revoked, and dead at once.", "Cache-Control")},
+        errors=(401, 403, 415, 503),
+        description=(
+            "No alert of its checks is sent from then on, and their ping URLs answer 404. A cards key is public, so "
+            "it can't revoke itself (403): the operator does it, with the command `keys revoke`."
+        ),
         security=BEARER,
     ),
     "POST /key/rotate": operation(
         "rotateKey",
         "Keys",
-        "Give a key a new value; the old one is dead at once",
+        "Give a checks key a new value; the old one is dead at once",
         {200: json_answer("The same key with its new value, shown this once.", "IssuedKey")},
-        errors=(401, 415, 503),
+        errors=(401, 403, 415, 503),
+        description="A cards key is public, so it can't do this (403).",
+        security=BEARER,
+    ),
+    "POST /key/webhook-secret": operation(
+        "renewWebhookSecret",
+        "Keys",
+        "Get a new secret for the alerts of a checks key",
+        {200: json_answer("The new secret, shown this once.", "WebhookSecret")},
+        errors=(401, 403, 415, 503),
+        description=(
+            "For 24 hours alerts carry two signatures, by the new secret and by the one before it, so that a receiver "
+            "can be changed meanwhile. Asked for again within that time, the newest two sign."
+        ),
         security=BEARER,
     ),
     "GET /og": operation(
@@ -280,7 +297,8 @@ WEBHOOKS: Final[dict[str, Json]] = {
                 header("webhook-timestamp", "Of this attempt, in Unix seconds.", "1772419567"),
                 header(
                     "webhook-signature",
-                    "`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body` with the webhook_secret.",
+                    "`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body` with the webhook_secret. For 24 "
+                    "hours after a new secret one by each, a space between them: one that fits is enough.",
                     "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
                 ),
             ],

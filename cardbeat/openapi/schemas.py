@@ -15,6 +15,7 @@ TIME: Final[Schema] = {
     "description": "UTC",
 }
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
+WEBHOOK_SECRET: Final[Schema] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
 SCOPE: Final[Schema] = {"type": "string", "enum": ["cards", "checks"]}
 ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]}
 
@@ -97,7 +98,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "type": "string",
                 "format": "email",
                 "maxLength": MAX_EMAIL_LENGTH,
-                "description": "One `@` with something on both sides, no spaces or control characters.",
+                "description": (
+                    "One `@` with something on both sides; no spaces, control characters or invisible ones, such as "
+                    "those that turn the direction of text."
+                ),
             }
         },
         "required": ["email"],
@@ -108,13 +112,13 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "key": {"type": "string", "pattern": "^sk_[A-Za-z0-9_-]{32,}$", "description": "Shown this once."},
             **_KEY,
             "webhook_secret": {
-                "type": "string",
-                "pattern": "^whsec_[A-Za-z0-9+/]+=*$",
+                **WEBHOOK_SECRET,
                 "description": "Signs the alerts of a checks key. Shown once, at registration.",
             },
         },
         optional=("email", "webhook_secret"),
     ),
+    "WebhookSecret": record({"webhook_secret": {**WEBHOOK_SECRET, "description": "Shown this once."}}),
     "Key": record(
         {
             "prefix": {"type": "string", "description": "How the key's value begins."},

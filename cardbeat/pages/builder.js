@@ -10,6 +10,7 @@ import { Preview } from "./preview.js";
 const PAUSE_MILLISECONDS = 500;
 const LONG_URL_CHARACTERS = 2000;
 const KEY_NAME = "cardbeat.cards_key";
+const OWN_NAME = "cardbeat.own_card";
 
 const form = byId("form");
 const preview = new Preview();
@@ -33,20 +34,33 @@ const readKey = () => byId("key").value.trim();
 function refresh() {
   const card = readCard();
   const key = readKey();
-  const url = key && card.title && cardUrl(document.baseURI, card, key);
+  const url = urlOf(card, key);
   showOutput(url, card);
   if (url) drawSoon();
   else drawSoon.now();
 }
 
+const urlOf = (card, key) => key && card.title && cardUrl(document.baseURI, card, key);
+
 function draw() {
   const card = readCard();
   const key = readKey();
+  const url = urlOf(card, key);
   remember(card, key);
-  if (key && card.title) {
-    preview.draw(cardUrl(document.baseURI, card, key));
-    return;
-  }
+  if (url) preview.draw(url);
+  else askForWhatIsMissing(key);
+}
+
+/** A link's card is not yet one that the visitor wants, and drawing it would spend their key. */
+function waitForTheVisitor(url) {
+  drawSoon.never();
+  preview.stop();
+  const text = "The text came with a link. Draw it, or change it first.";
+  if (url) preview.ask("Your card appears here", text, { draw: true });
+  else askForWhatIsMissing(readKey());
+}
+
+function askForWhatIsMissing(key) {
   preview.stop();
   if (key) preview.ask("A card needs a title", "Everything else is optional.");
   else askForKey();
@@ -72,6 +86,13 @@ const chosenForm = () => document.querySelector('input[name="form"]:checked').va
 function remember(card, key) {
   keep("localStorage", KEY_NAME, key);
   history.replaceState(null, "", `#${new URLSearchParams(card)}`);
+  keep("sessionStorage", OWN_NAME, location.hash);
+}
+
+/** Whether the page's address holds a card that was not made in this tab. */
+function cameByLink() {
+  const card = new URLSearchParams(location.hash.slice(1));
+  return card.has("title") && location.hash !== recall("sessionStorage", OWN_NAME);
 }
 
 function restore() {
@@ -83,8 +104,18 @@ function restore() {
 
 function start() {
   restore();
+  const card = readCard();
+  const url = urlOf(card, readKey());
+  showOutput(url, card);
+  if (cameByLink()) waitForTheVisitor(url);
+  else drawSoon.now();
+}
+
+/** For a button that hides once it was clicked. */
+function drawNow() {
   refresh();
   drawSoon.now();
+  byId("title").focus({ preventScroll: true });
 }
 
 async function getKey() {
@@ -92,9 +123,7 @@ async function getKey() {
   button.disabled = true;
   try {
     byId("key").value = (await call("POST", "register")).key;
-    refresh();
-    drawSoon.now();
-    byId("title").focus({ preventScroll: true });
+    drawNow();
   } catch (error) {
     explainNoKey(error);
   } finally {
@@ -112,6 +141,7 @@ form.addEventListener("input", refresh);
 form.addEventListener("submit", (event) => event.preventDefault());
 byId("output").addEventListener("change", () => showOutput(cardUrl(document.baseURI, readCard(), readKey()), readCard()));
 byId("get-key").addEventListener("click", getKey);
+byId("draw").addEventListener("click", drawNow);
 copies(byId("copy"), () => byId("code").textContent);
 window.addEventListener("hashchange", start);
 start();

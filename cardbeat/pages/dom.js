@@ -19,15 +19,16 @@ export function showText(node, text) {
   node.hidden = !text;
 }
 
-/** Runs `action` when it has not been called for so long; `now` runs it at once. */
+/** Runs `action` when it has not been called for so long; `now` runs it at once, `never` not at all. */
 export function onPause(action, milliseconds) {
   let timer;
   const later = () => {
     clearTimeout(timer);
     timer = setTimeout(action, milliseconds);
   };
+  later.never = () => clearTimeout(timer);
   later.now = () => {
-    clearTimeout(timer);
+    later.never();
     action();
   };
   return later;

@@ -33,12 +33,13 @@ export class Preview {
     this.#url = undefined;
   }
 
-  /** Says what has to be done before a card can be drawn; `getKey` offers the button for it. */
-  ask(title, text, { getKey = false } = {}) {
+  /** Says what has to be done before a card can be drawn; `getKey` and `draw` offer the button for it. */
+  ask(title, text, { getKey = false, draw = false } = {}) {
     byId("stage").dataset.state = "asking";
     setText(byId("cover-title"), title);
     setText(byId("cover-text"), text);
     byId("get-key").hidden = !getKey;
+    byId("draw").hidden = !draw;
     setText(byId("status"), "");
     byId("missing").hidden = true;
   }

@@ -1,3 +1,4 @@
+import contextlib
 import re
 import urllib.request
 
@@ -85,6 +86,47 @@ def test_the_page_remembers_the_card_and_the_browser_the_key(server, open_tab):
     page.reload()
     expect_drawn(page)
     assert copied(page, "URL only") == url
+
+
+def test_the_card_of_a_link_is_drawn_only_when_the_visitor_asks(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    asked = []
+    page.on("request", lambda request: asked.append(request.url) if "/og?" in request.url else None)
+    page.clock.install()
+    for way in ("location.href = '#title=From%20elsewhere&key=sk_foreign'", "location.reload()"):
+        with page.expect_event("load") if "reload" in way else contextlib.nullcontext():
+            page.evaluate(way)
+        expect(page.get_by_label("Title")).to_have_value("From elsewhere")
+        expect(page.get_by_text("The text came with a link.")).to_be_visible()
+        page.clock.run_for(60_000)
+        assert asked == []
+    page.get_by_role("button", name="Draw this card").click()
+    expect_drawn(page)
+    expect(page.get_by_label("Title")).to_be_focused()
+    assert asked == [copied(page, "URL only")]
+    assert "sk_foreign" not in asked[0]
+
+
+def test_typing_draws_the_card_of_a_link_too(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    page.get_by_label("Title").fill("Typed a moment before")
+    page.evaluate("location.hash = 'title=From%20elsewhere'")
+    expect(page.get_by_role("button", name="Draw this card")).to_be_visible()
+    with page.expect_request("**/og?*") as asked:
+        page.get_by_label("Description").fill("Now mine")
+    assert "/og?title=From%20elsewhere&description=Now%20mine" in asked.value.url
+    expect_drawn(page)
+
+
+def test_a_link_looked_at_without_a_key_is_not_drawn_once_there_is_one(server, open_tab):
+    page = open_tab(f"{server.url}/#title=From%20elsewhere")
+    expect(page.get_by_role("button", name="Get a cards key")).to_be_visible()
+    page.evaluate("localStorage.setItem('cardbeat.cards_key', 'sk_of_another_tab')")
+    page.reload()
+    expect(page.get_by_role("button", name="Draw this card")).to_be_visible()
+    expect(page.get_by_role("button", name="Get a cards key")).to_be_hidden()
 
 
 def test_a_bookmarked_card_comes_back_whole(server, open_tab):

@@ -10,6 +10,7 @@ from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check, Settings
 from cardbeat.heartbeat.checks import Checks, PingResult
+from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
@@ -135,6 +136,7 @@ def test_a_crowd_of_creations_stops_at_the_tiers_limit(database, clock):
 def test_a_key_revoked_beside_creations_leaves_no_check(heart):
     results = at_once(*[heart.create] * 20, partial(heart.keys.revoke, heart.key.id), *[heart.create] * 20)
     assert {result.status for result in results if isinstance(result, Exception)} <= {401}
+    Removal(heart.database).finish()
     assert heart.checks.totals() == {"on_time": 0, "overdue": 0}
 
 

@@ -190,3 +190,14 @@ def test_the_secret_is_standard_webhooks_own_form(customer):
     prefix, _, encoded = customer.secret.partition("_")
     assert prefix == "whsec"
     assert 24 <= len(base64.b64decode(encoded, validate=True)) <= 64
+
+
+def test_while_the_secret_is_replaced_verifiers_with_either_one_accept(customer):
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        new = customer.app.json("POST", "/key/webhook-secret", key=customer.key)["webhook_secret"]
+        customer.test_alert(check)
+        wait_until(lambda: customer.states(check) == ["delivered"])
+    before = customer.verified(receiver.received[0])
+    customer.secret = new
+    assert customer.verified(receiver.received[0]) == before

@@ -8,6 +8,8 @@ import pytest
 from cardbeat.keys.store import Keys
 from tests.support import App, service_of
 
+CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
+
 
 def bodies(app):
     with app.service.database.read() as connection:
@@ -53,8 +55,15 @@ def test_an_address_with_a_space_or_a_control_character_is_refused(app, characte
     assert bodies(app) == []
 
 
-@pytest.mark.parametrize("email", ["\U0001f468\u200d\U0001f469@b", "a\u00ad@b", "a\ue000@b", "a\u0378@b"])
-def test_an_address_may_hold_all_but_spaces_and_control_characters(app, email):
+@pytest.mark.parametrize("character", list("\u202e\u2066\u200f\u061c\u200b\u00ad\ufeff\U000e0041"))
+def test_an_address_with_a_character_that_is_not_seen_or_turns_the_text_is_refused(app, character):
+    answer = app("POST", "/register", {"email": f"a{character}b@c"})
+    assert (answer.status, json.loads(answer.body)["field"]) == (400, "email")
+    assert bodies(app) == []
+
+
+@pytest.mark.parametrize("email", ["\U0001f468\u200d\U0001f469@b", "\u0645\u06cc\u200c@b", "a\ue000@b", "a\u0378@b"])
+def test_an_address_may_hold_all_else_and_the_joiners_that_scripts_and_emoji_need(app, email):
     assert app.json("POST", "/register", {"email": email})["email"] == email
 
 
@@ -99,9 +108,9 @@ def test_bodies(app, body, content_type, status):
         (b"{}", "application/json", None),
     ],
 )
-@pytest.mark.parametrize("call", ["POST /key/rotate", "DELETE /key"])
+@pytest.mark.parametrize("call", CHANGES)
 def test_what_takes_no_body_changes_nothing_when_one_says_something(app, call, body, content_type, status):
-    key = app.json("POST", "/register")["key"]
+    key = app.checks_key()
     before = bodies(app)
     headers = {"authorization": f"Bearer {key}", "content-type": content_type}
     answer = app(*call.split(), body=body, headers=headers)
@@ -213,19 +222,50 @@ def test_concurrent_rotations_leave_one_living_value(app):
     assert sorted(answer.status for answer in answers) == [200] + [401] * 7
 
 
+@pytest.mark.parametrize("call", CHANGES)
+def test_a_cards_key_is_public_and_changes_nothing_of_itself(app, call):
+    key = app.cards_key()
+    before = bodies(app)
+    answer = app(*call.split(), key=key)
+    refusal = json.loads(answer.body)
+    assert (answer.status, refusal["code"]) == (403, "wrong_scope")
+    assert "keys revoke" in refusal["error"]
+    assert bodies(app) == before
+    assert app("GET", "/key", key=key).status == 200
+
+
+def test_a_new_webhook_secret_is_shown_once_and_is_another_each_time(app):
+    issued = app.json("POST", "/register", {"email": "ops@example.com"})
+    first, second = (app.json("POST", "/key/webhook-secret", key=issued["key"]) for _ in range(2))
+    assert list(first) == ["webhook_secret"]
+    assert first["webhook_secret"].startswith("whsec_")
+    assert len({issued["webhook_secret"], first["webhook_secret"], second["webhook_secret"]}) == 3
+    assert "webhook_secret" not in app.json("GET", "/key", key=issued["key"])
+
+
 def test_revocation_takes_the_checks_along(app):
     key = app.checks_key()
     check = app.json("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)["check"]
     assert app("DELETE", "/key", key=key).status == 204
     assert app("GET", "/key", key=key).status == 401
     assert app("GET", f"/ping/{check['id']}").status == 404
+    app.service.removal.finish()
+    assert bodies(app) == []
+
+
+def test_of_a_revoked_key_nothing_that_is_anyones_is_kept_while_its_checks_go(app):
+    key = app.checks_key()
+    app("POST", "/key/webhook-secret", key=key)
+    app("DELETE", "/key", key=key)
+    assert "example.com" not in repr(bodies(app))
+    assert "whsec_" not in repr(bodies(app))
 
 
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic c2s6", "Bearer sk_unknown", "sk_unknown"])
 def test_without_a_known_key_it_is_401(app, header):
     headers = {} if header is None else {"authorization": header}
-    for method, path in [("GET", "/key"), ("DELETE", "/key"), ("POST", "/key/rotate"), ("GET", "/checks")]:
-        answer = app(method, path, headers=headers)
+    for call in ("GET /key", "GET /checks", *CHANGES):
+        answer = app(*call.split(), headers=headers)
         assert answer.status == 401
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 

@@ -103,6 +103,13 @@ def test_mattermost_gets_an_attachment_that_lets_it_take_our_type(path, is_matte
     assert alert == json.loads(stored)
 
 
+def test_while_a_secret_is_replaced_there_is_a_signature_by_each():
+    secrets = [f"whsec_{base64.b64encode(bytes(24)[:-1] + end).decode()}" for end in (b"1", b"2")]
+    both, *each = (signed_headers("msg_1", NOW, b"{}", *used)["webhook-signature"] for used in (secrets, *zip(secrets)))
+    assert both == " ".join(each)
+    assert len(set(each)) == 2
+
+
 def test_the_signature_is_the_one_of_standard_webhooks():
     secret = b"0123456789abcdef01234567"
     headers = signed_headers("msg_1", NOW, b"{}", f"whsec_{base64.b64encode(secret).decode()}")

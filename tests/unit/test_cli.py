@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
@@ -164,6 +165,22 @@ def test_the_list_has_headings_over_its_columns(run, listed, tmp_path):
     assert headings.split() == ["ID", "KEY", "SCOPE", "TIER", "CREATED", "(UTC)", "CHECKS", "E-MAIL"]
     for heading, value in (("KEY", "sk_"), ("SCOPE", "checks"), ("TIER", "free"), ("E-MAIL", "ops@example.com")):
         assert row[headings.index(heading) :].startswith(value)
+
+
+def test_a_stored_address_can_not_rewrite_the_list(run, listed, tmp_path):
+    """Registration refuses such addresses now, and did not always."""
+    run("keys", "create", "--email", "ops@example.com")
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        email = "a\u202eb\u2066\u200b\u2028\x85\t\n\x1b[2K\x7f\u00ad@\u05d0"
+        connection.execute("UPDATE keys SET email = ?", (email,))
+        connection.commit()
+    _, row = listed().splitlines()
+    shown = "a\\u202eb\\u2066\\u200b\\u2028\\x85\\t\\n\\x1b[2K\\x7f\\xad@\u05d0"
+    assert row.endswith(f"  {shown}")
+    printed = run("keys", "list", "--json").stdout
+    assert printed.isascii()
+    assert printed.rstrip("\n").isprintable()
+    assert json.loads(printed)[0]["email"] == email
 
 
 def test_an_empty_list_is_its_headings(run, listed):

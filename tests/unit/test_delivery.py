@@ -16,6 +16,7 @@ from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
+from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
@@ -73,6 +74,31 @@ def test_a_receiver_of_another_form_gets_it_signed(mail):
     with mail.database.read() as connection:
         (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)
+
+
+def test_for_a_day_alerts_are_signed_by_the_new_secret_and_by_the_one_before(mail, check):
+    secrets = WebhookSecrets(mail.database, mail.clock)
+    with mail.database.read() as connection:
+        (first,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
+    mail.delivery.start()
+    second = secrets.renew(mail.heart.key)
+    assert signers(mail, check, first, second) == [second, first]
+    mail.pass_time(OLD_SECRET_SECONDS - 1)
+    assert signers(mail, check, first, second) == [second, first]
+    mail.pass_time(1)
+    assert signers(mail, check, first, second) == [second]
+    third, fourth = (secrets.renew(mail.heart.key) for _ in range(2))
+    assert signers(mail, check, first, second, third, fourth) == [fourth, third]
+
+
+def signers(mail, check, *secrets):
+    """Those of the secrets by which the next alert is signed, in the order of its signatures."""
+    mail.record(check)
+    mail.settled(len(mail.posted) + 1)
+    _, headers, body = mail.posted[-1]
+    named = (headers["webhook-id"], int(headers["webhook-timestamp"]), body)
+    signatures = {signed_headers(*named, secret)["webhook-signature"]: secret for secret in secrets}
+    return [signatures[signature] for signature in headers["webhook-signature"].split(" ")]
 
 
 def test_what_was_stored_before_the_start_is_delivered(mail, check):

@@ -11,7 +11,9 @@ import pytest
 from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
+from cardbeat.errors import Refusal
 from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from tests.support import FakeClock
 
@@ -106,6 +108,20 @@ def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
         keys.renew()
     assert keys.find_cached(hash_of(issued.value), lambda: None) is None
     assert keys.find(issued.value) is None
+
+
+def test_a_revoked_key_is_none_whatever_is_asked_of_it_while_its_row_is_there(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
+    issued = keys.issue("ops@example.com")
+    assert keys.revoke(issued.key.id)
+    assert not keys.revoke(issued.key.id)
+    assert not keys.set_tier(issued.key.id, "unlimited")
+    assert keys.all() == []
+    for change in (keys.rotate, WebhookSecrets(database, clock).renew):
+        with pytest.raises(Refusal) as refused:
+            change(issued.key)
+        assert refused.value.status == 401
 
 
 def test_another_tier_counts_at_once(keys: Keys) -> None:

@@ -48,6 +48,18 @@ def test_names_are_forgotten_oldest_first(monkeypatch):
     assert limit.take("a", 1) == 0
 
 
+def test_the_strict_rate_remembers_only_so_many_names(monkeypatch):
+    monkeypatch.setattr("cardbeat.keys.rate.MAX_NAMES", 2)
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    for name in "abac":
+        clock.advance(1)
+        assert limit.take(name, 2) == 0
+    assert limit.take("a", 2) > 0
+    assert [limit.take("b", 2), limit.take("b", 2)] == [0, 0]
+    assert len(limit._taken) == 2
+
+
 def test_no_minute_holds_more_than_the_strict_rate():
     clock = FakeClock(0)
     limit = StrictRateLimit(clock)

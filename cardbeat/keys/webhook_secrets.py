@@ -1,0 +1,31 @@
+"""The secrets that sign the alerts of a key's checks: replaced without an alert that its receiver can't verify."""
+
+from cardbeat.clock import Clock
+from cardbeat.database import Database
+from cardbeat.keys.store import Key, key_unknown, new_webhook_secret
+
+OLD_SECRET_SECONDS = 24 * 60 * 60
+"""For how long alerts are signed with the secret before the present one too."""
+
+
+class WebhookSecrets:
+    """Replaces the webhook secrets of checks keys, which `Keys` issues. Any thread may use it."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    def renew(self, key: Key) -> str:
+        """A new secret. Raises `Refusal` 401 if the key was revoked.
+
+        For `OLD_SECRET_SECONDS` the one before it signs alerts too; of several before it only the last does.
+        """
+        secret = new_webhook_secret()
+        sql = (
+            "UPDATE keys SET old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
+            " WHERE id = ? AND revoked_at IS NULL"
+        )
+        values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
+        if not self._database.write(lambda connection: connection.execute(sql, values).rowcount):
+            raise key_unknown("This API key was revoked a moment ago.")
+        return secret

@@ -1,0 +1,207 @@
+"""What a revoked key leaves behind: dead at once, gone in steps that hold nobody up."""
+
+import threading
+
+import pytest
+
+from cardbeat.database import Database
+from cardbeat.errors import NotFound, Refusal
+from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.removal import STEP_ALERTS, STEP_CHECKS, Removal
+from tests.heart import Heart, at_once
+from tests.mail import Mail
+from tests.support import wait_until
+
+TABLES = ("keys", "checks", "alerts")
+MOST_ROWS = STEP_CHECKS + STEP_ALERTS + 1
+
+
+@pytest.fixture
+def heart(database, clock):
+    return Heart(database, clock)
+
+
+def add_checks(heart, key, count, alerts_each=0):
+    """Give a key many checks at once, each with that many alerts; the ids of the checks."""
+    ids = [f"{key.id}-{number}" for number in range(count)]
+
+    def add(connection):
+        connection.executemany(
+            "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from,"
+            " created_at, updated_at) VALUES (?, ?, 'job', 60, 0, 'https://hooks.example/x', 1, 1, 1)",
+            [(check_id, key.id) for check_id in ids],
+        )
+        connection.executemany(
+            "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)",
+            [(f"{check_id}-{number}", check_id) for check_id in ids for number in range(alerts_each)],
+        )
+
+    heart.database.write(add)
+    return ids
+
+
+def count(database):
+    """How many rows there are in each of the tables."""
+    with database.read() as connection:
+        return [connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in TABLES]
+
+
+class Watched:
+    """A database that notes how many rows each write changed; `between` is called before each."""
+
+    def __init__(self, database, between=lambda: None):
+        self.read = database.read
+        self.changed = []
+        self._write = database.write
+        self._between = between
+
+    def write(self, work):
+        def noting(connection):
+            before = connection.total_changes
+            result = work(connection)
+            self.changed.append(connection.total_changes - before)
+            return result
+
+        self._between()
+        return self._write(noting)
+
+
+def test_60_000_checks_go_in_small_writes_with_anothers_pings_between_them(heart, monkeypatch):
+    # The test is of the writes, not of the time between them.
+    monkeypatch.setattr("cardbeat.heartbeat.removal.PAUSES", 0)
+    monkeypatch.setattr("cardbeat.heartbeat.removal.SHORTEST_PAUSE_SECONDS", 0)
+    mine, dead = heart.create(), heart.keys.issue("stranger@example.com").key
+    add_checks(heart, dead, 60_000, alerts_each=1)
+    heart.keys.revoke(dead.id)
+    watched = Watched(heart.database, between=lambda: heart.checks.ping(mine.id))
+    Removal(watched).finish()
+    assert count(heart.database) == [1, 1, 0]
+    assert sum(watched.changed) == 120_001
+    assert max(watched.changed) <= MOST_ROWS
+    assert heart.read(mine).ping_count == len(watched.changed)
+
+
+def test_a_check_with_many_alerts_goes_in_small_writes_too(heart):
+    dead = heart.keys.issue("stranger@example.com").key
+    add_checks(heart, dead, 3, alerts_each=7 * STEP_ALERTS)
+    heart.keys.revoke(dead.id)
+    watched = Watched(heart.database)
+    Removal(watched).finish()
+    assert count(heart.database) == [1, 0, 0]
+    assert max(watched.changed) <= MOST_ROWS
+
+
+def test_between_two_writes_there_is_time_for_others(heart, monkeypatch):
+    dead = heart.keys.issue("stranger@example.com").key
+    add_checks(heart, dead, 5 * STEP_CHECKS)
+    heart.keys.revoke(dead.id)
+    seconds = iter(range(0, 10_000, 2))
+    removal = Removal(heart.database, lambda: next(seconds))
+    waits = []
+    monkeypatch.setattr(removal._stopping, "wait", waits.append)
+    removal.finish()
+    assert waits == [6] * 6
+
+
+def test_all_revoked_keys_go_and_no_other(heart):
+    keys = [heart.keys.issue("stranger@example.com").key for _ in range(3)] + [heart.keys.issue().key]
+    for key in keys[:3]:
+        add_checks(heart, key, 70, alerts_each=2)
+    for key in keys[1:]:
+        heart.keys.revoke(key.id)
+    Removal(heart.database).finish()
+    assert {key.id for key in heart.keys.all()} == {heart.key.id, keys[0].id}
+    assert count(heart.database) == [2, 70, 140]
+
+
+def test_two_processes_remove_the_same_without_harm(heart, tmp_path):
+    dead = heart.keys.issue("stranger@example.com").key
+    add_checks(heart, dead, 10 * STEP_CHECKS, alerts_each=2)
+    mine = heart.create()
+    heart.keys.revoke(dead.id)
+    second = Database(tmp_path)
+    results = at_once(
+        Removal(heart.database).finish, Removal(second).finish, *[lambda: heart.ping(mine)] * 8, Removal(second).finish
+    )
+    second.close()
+    assert not [result for result in results if isinstance(result, Exception)]
+    assert count(heart.database) == [1, 1, 0]
+    assert heart.read(mine).ping_count == 8
+
+
+def test_a_revoked_keys_checks_are_never_pinged_added_to_or_alerted_for(heart, clock):
+    key = heart.key
+    on_time, overdue = heart.create(period_seconds=3600), heart.create()
+    heart.pass_time(100)
+    heart.sweep.sweep_once()
+    assert heart.alert_types(overdue) == ["check.overdue"]
+    heart.keys.revoke(key.id)
+    for check in (on_time, overdue):
+        with pytest.raises(NotFound):
+            heart.ping(check)
+    with pytest.raises(Refusal) as refused:
+        heart.create()
+    assert refused.value.status == 401
+    heart.pass_time(3600)
+    heart.sweep.sweep_once()
+    heart.checks.test_alert(key.id, on_time.id)
+    assert count(heart.database) == [1, 2, 1]
+
+
+def test_what_waits_for_a_revoked_key_is_not_sent(database, clock):
+    mail = Mail(database, clock)
+    mail.record(mail.heart.create())
+    mail.heart.keys.revoke(mail.heart.key.id)
+    living = Checks(database, clock, mail.alerts, mail.delivery)
+    mail.heart.key = mail.heart.keys.issue("ops@example.com").key
+    check = mail.heart.create(webhook_url="https://hooks.example/living")
+    mail.delivery.start()
+    living.test_alert(mail.heart.key.id, check.id)
+    mail.settled(1)
+    mail.delivery.stop(5)
+    assert [url for url, _, _ in mail.posted] == ["https://hooks.example/living"]
+
+
+def test_the_thread_takes_up_what_is_left_at_its_start_and_what_it_is_woken_for(heart):
+    first, second = (heart.keys.issue("stranger@example.com").key for _ in range(2))
+    add_checks(heart, first, 70)
+    heart.keys.revoke(first.id)
+    removal = Removal(heart.database)
+    removal.start()
+    wait_until(lambda: count(heart.database) == [2, 0, 0])
+    add_checks(heart, second, 70)
+    heart.keys.revoke(second.id)
+    removal.wake()
+    wait_until(lambda: count(heart.database) == [1, 0, 0])
+    removal.stop()
+
+
+def test_a_stop_comes_between_two_steps_and_the_next_start_goes_on(heart):
+    dead = heart.keys.issue("stranger@example.com").key
+    add_checks(heart, dead, 6 * STEP_CHECKS)
+    heart.keys.revoke(dead.id)
+    stopped = []
+    removal = Removal(Watched(heart.database, between=lambda: stopped or stopped.append(removal._stopping.set())))
+    removal.finish()
+    assert count(heart.database) == [2, 5 * STEP_CHECKS, 0]
+    Removal(heart.database).finish()
+    assert count(heart.database) == [1, 0, 0]
+
+
+def test_a_database_that_fails_is_asked_again_later(heart, monkeypatch, caplog):
+    monkeypatch.setattr("cardbeat.heartbeat.removal.POLL_SECONDS", 0.01)
+    dead = heart.keys.issue("stranger@example.com").key
+    heart.keys.revoke(dead.id)
+    healed = threading.Event()
+
+    def fail():
+        if not healed.is_set():
+            raise OSError("no luck")
+
+    removal = Removal(Watched(heart.database, between=fail))
+    removal.start()
+    wait_until(lambda: caplog.records)
+    healed.set()
+    wait_until(lambda: count(heart.database) == [1, 0, 0])
+    removal.stop()
+    assert "no luck" in caplog.text
