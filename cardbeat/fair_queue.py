@@ -58,14 +58,19 @@ class FairQueue(Generic[T]):
         self._rank(name, queue)
         return True
 
-    def take(self) -> tuple[str, T] | None:
-        """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it."""
+    def take(self, running_each: float = inf) -> tuple[str, T] | None:
+        """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it.
+
+        Names of which `running_each` run are passed over, until one of theirs is done. It must be 1 at least.
+        """
         while self._turns:
             turn_at, _, name = heapq.heappop(self._turns)
             queue = self._names[name]
             queue.is_ranked = False
             if turn_at < queue.turn_at:
                 self._rank(name, queue)
+                continue
+            if queue.running >= running_each:
                 continue
             self._now = max(self._now, turn_at)
             if queue.items:

@@ -10,7 +10,8 @@ from itertools import islice
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.courier import Courier, Result
-from cardbeat.heartbeat.lanes import CheckQueue, Lanes
+from cardbeat.heartbeat.lanes import BRIEF_SECONDS, LONG_SECONDS, CheckQueue, Lanes
+from cardbeat.heartbeat.permit import Postponed
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,7 @@ class Couriers:
         self._changed = changed
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
+        self._has_postponed = False
         self._stopping = False
 
     def add(self, queues: Iterable[CheckQueue]) -> None:
@@ -39,6 +41,8 @@ class Couriers:
 
     def send_out(self) -> None:
         """Start a thread for every post that may begin now."""
+        with self._changed:
+            self._has_postponed = False
         while (queue := self._take()) is not None:
             try:
                 _start_small(functools.partial(self._post_while_due, queue))
@@ -63,9 +67,10 @@ class Couriers:
             for _ in range(count):
                 self._results.popleft()
 
-    def has_results(self) -> bool:
+    def has_news(self) -> bool:
+        """Whether there are results, or posts that ended without one and so made room for others."""
         with self._changed:
-            return bool(self._results)
+            return bool(self._results) or self._has_postponed
 
     def posting(self) -> bool:
         """Whether any post is still running."""
@@ -89,23 +94,65 @@ class Couriers:
         queue: CheckQueue | None = first
         while queue is not None:
             began = time.monotonic()
-            result = self._attempt(queue)
-            self._bring_back(result, time.monotonic() - began)
+            try:
+                result = self._attempt(queue)
+            except Postponed:
+                self._postpone(queue, time.monotonic() - began)
+            else:
+                self._bring_back(result, time.monotonic() - began)
             queue = self._take()
 
     def _attempt(self, queue: CheckQueue) -> Result:
+        """Raises `Postponed`."""
         try:
-            return self._courier.attempt(queue)
+            return self._courier.attempt(queue, _Permit(queue, self._enter))
+        except Postponed:
+            raise
         except Exception as error:
             log_trouble(error)
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
 
+    def _enter(self, queue: CheckQueue, address: str) -> bool:
+        with self._changed:
+            return self._lanes.enter(queue, address)
+
     def _bring_back(self, result: Result, seconds: float) -> None:
-        answered = result.attempt is not None and result.attempt.status is not None
+        answered = None if result.attempt is None else result.attempt.status is not None
         with self._changed:
             self._lanes.done(result.queue, seconds, answered)
             self._results.append(result)
             self._changed.notify()
+
+    def _postpone(self, queue: CheckQueue, seconds: float) -> None:
+        with self._changed:
+            self._lanes.postpone(queue, seconds)
+            self._has_postponed = True
+            self._changed.notify()
+
+
+class _Permit:
+    """That of the post for a queue. Only the courier that makes the post changes what it reads there."""
+
+    def __init__(self, queue: CheckQueue, enter: Callable[[CheckQueue, str], bool]) -> None:
+        self._queue = queue
+        self._enter = enter
+        self.key = queue.key
+
+    @property
+    def seconds(self) -> float:
+        return BRIEF_SECONDS if self.is_brief else LONG_SECONDS
+
+    @property
+    def is_brief(self) -> bool:
+        return not self._queue.is_long
+
+    @property
+    def address(self) -> str | None:
+        _host, *address = self._queue.places
+        return address[0].name if address else None
+
+    def enter(self, address: str) -> bool:
+        return self._enter(self._queue, address)
 
 
 def log_trouble(error: Exception) -> None:

@@ -5,22 +5,21 @@ import ipaddress
 import socket
 import ssl
 import threading
-import time
 
 import pytest
 
 from cardbeat.heartbeat.alert import Outcome
 from cardbeat.heartbeat.resolver import Resolver
 from cardbeat.heartbeat.webhook import ADDRESSES, Sender
-from tests.receiver import NO_CONTENT, PEM, Receiver, answer, hang, over_tls, repeat, reset, say
+from tests.receiver import NO_CONTENT, PEM, Receiver, Unlimited, answer, hang, over_tls, repeat, reset, say
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 TOO_LATE = "There was no complete answer within 10 seconds."
 SHORT_SECONDS = 0.4
 
 
-def post(url, **options):
-    return Sender(allow_private=True, **options).post(url, HEADERS, b'{"a": 1}')
+def post(url, seconds=10, **options):
+    return Sender(allow_private=True, **options).post(url, HEADERS, b'{"a": 1}', Unlimited(seconds))
 
 
 def resolver(*addresses):
@@ -142,7 +141,7 @@ def eight():
 def test_once_connected_all_the_time_left_is_for_sending(eight):
     with Receiver() as receiver:
         sender = Sender(allow_private=True, resolver=eight)
-        with sender.connect("many.example", receiver.port, time.monotonic() + 80) as connection:
+        with sender.connect("many.example", receiver.port, Unlimited(80)) as connection:
             assert connection.gettimeout() <= 10
             connection.sendall(b"x")
             assert connection.gettimeout() > 40

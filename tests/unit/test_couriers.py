@@ -19,7 +19,7 @@ class HeldCourier:
         self.begun = []
         self.let_go = threading.Semaphore(0)
 
-    def attempt(self, queue):
+    def attempt(self, queue, _permit):
         self.begun.append(queue.check_seq)
         assert self.let_go.acquire(timeout=10)
         return Result(queue)
@@ -45,7 +45,7 @@ def couriers(courier, changed):
 
 
 def queue(check_seq):
-    return CheckQueue(check_seq, f"host-{check_seq}.example", [check_seq])
+    return CheckQueue(check_seq, "key", f"host-{check_seq}.example", [check_seq])
 
 
 def brought_back(couriers, count):
@@ -70,11 +70,11 @@ def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, chan
     couriers.send_out()
     with changed:
         courier.let_go.release()
-        assert changed.wait_for(couriers.has_results, timeout=10)
+        assert changed.wait_for(couriers.has_news, timeout=10)
     assert [result.queue.check_seq for result in couriers.results(10)] == [1]
     assert couriers.results(0) == []
     couriers.forget(1)
-    assert not couriers.has_results()
+    assert not couriers.has_news()
 
 
 def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_record(couriers, courier):
@@ -104,7 +104,7 @@ def test_a_move_before_a_queue_is_taken_needs_nothing_more(couriers, courier):
     ("error", "logged"), [(ZeroDivisionError("a defect"), True), (Unavailable("x", "It can't be read."), False)]
 )
 def test_an_attempt_that_raises_is_tried_again_later_and_a_defect_logged(couriers, courier, caplog, error, logged):
-    def fail(_queue):
+    def fail(_queue, _permit):
         raise error
 
     courier.attempt = fail
