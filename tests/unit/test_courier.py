@@ -4,6 +4,7 @@ import pytest
 
 from cardbeat.heartbeat.courier import Courier, Result
 from cardbeat.heartbeat.lanes import CheckQueue
+from cardbeat.heartbeat.permit import Postponed
 from tests.mail import FAILED, Mail
 from tests.receiver import Unlimited
 
@@ -30,3 +31,10 @@ def test_the_stored_time_of_the_next_attempt_is_never_too_early(mail, clock):
     mail.record(mail.heart.create(webhook_url="https://a.example/x"))
     result = attempt(mail, CheckQueue(1, "key", "a.example", [1]))
     assert 0 <= result.attempt.next_attempt_at - (clock() + result.wait_seconds) < 1
+
+
+def test_a_post_that_is_postponed_is_no_attempt(mail):
+    mail.outcomes = [Postponed()]
+    mail.record(mail.heart.create(webhook_url="https://a.example/x"))
+    with pytest.raises(Postponed):
+        attempt(mail, CheckQueue(1, "key", "a.example", [1]))

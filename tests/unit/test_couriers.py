@@ -9,6 +9,7 @@ from cardbeat.heartbeat import couriers as module
 from cardbeat.heartbeat.courier import Result
 from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.lanes import CheckQueue
+from cardbeat.heartbeat.permit import Postponed
 from tests.support import wait_until
 
 
@@ -125,3 +126,66 @@ def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, monk
     couriers.send_out()
     assert [result.wait_seconds for result in couriers.results(10)] == [TROUBLE_SECONDS]
     assert "no more threads" in caplog.text
+
+
+def test_a_post_that_found_no_room_at_its_address_waits_for_that_and_brings_no_result(couriers, courier):
+    permits = []
+
+    def attempt(queue, permit):
+        permits.append((queue.check_seq, permit.enter("one"), permit.address))
+        if permits[-1][1]:
+            assert courier.let_go.acquire(timeout=10)
+            return Result(queue)
+        raise Postponed
+
+    courier.attempt = attempt
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    wait_until(lambda: len(permits) == 2)
+    assert sorted(entered for _, entered, _ in permits) == [False, True]
+    wait_until(couriers.has_news)
+    assert couriers.results(10) == []
+    couriers.send_out()
+    assert not couriers.has_news()
+    assert len(permits) == 2
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert permits[2] == (permits[1][0] if permits[0][1] else permits[0][0], True, "one")
+
+
+def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
+    attempts = []
+
+    class Courier:
+        def attempt(self, queue, permit):
+            attempts.append((queue.check_seq, permit.is_brief, permit.seconds, permit.key))
+            if permit.is_brief:
+                raise Postponed
+            wait_until(lambda: len(attempts) > 1)
+            return Result(queue)
+
+    couriers = Couriers(Courier(), changed, limit=3)
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert attempts == [(1, False, 10, "key"), (2, True, 2, "key"), (2, False, 10, "key")]
+
+
+def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, courier):
+    attempts = []
+
+    def attempt(queue, permit):
+        attempts.append(queue.check_seq)
+        if not permit.enter("one"):
+            raise Postponed
+        assert courier.let_go.acquire(timeout=10)
+        return Result(queue)
+
+    courier.attempt = attempt
+    couriers.add(map(queue, range(1000)))
+    couriers.send_out()
+    wait_until(lambda: len(attempts) == 1000)
+    wait_until(lambda: couriers._lanes.running == 1)
+    couriers.send_out()
+    assert len(attempts) == 1000
+    couriers.stop()
