@@ -61,8 +61,15 @@ class FairQueue(Generic[T]):
     def take(self, running_each: float = inf) -> tuple[str, T] | None:
         """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it.
 
-        Names of which `running_each` run are passed over, until one of theirs is done. It must be 1 at least.
+        Names of which `running_each` run already are passed over.
         """
+        passed_over: list[tuple[str, _Name[T]]] = []
+        taken = self._first(running_each, passed_over)
+        for name, queue in passed_over:
+            self._rank(name, queue)
+        return taken
+
+    def _first(self, running_each: float, passed_over: list[tuple[str, _Name[T]]]) -> tuple[str, T] | None:
         while self._turns:
             turn_at, _, name = heapq.heappop(self._turns)
             queue = self._names[name]
@@ -71,6 +78,7 @@ class FairQueue(Generic[T]):
                 self._rank(name, queue)
                 continue
             if queue.running >= running_each:
+                passed_over.append((name, queue))
                 continue
             self._now = max(self._now, turn_at)
             if queue.items:

@@ -17,6 +17,8 @@ log = logging.getLogger(__name__)
 
 TROUBLE_SECONDS = 5.0
 """Until the next try after the database could not be used, or no thread started."""
+STARTED_TOGETHER = 32
+"""Threads that are started before the dispatcher looks for what is new: hundreds take a second."""
 STACK_BYTES = 512 * 1024
 """Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
 
@@ -30,7 +32,7 @@ class Couriers:
         self._changed = changed
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
-        self._has_postponed = False
+        self._may_send = False
         self._stopping = False
 
     def add(self, queues: Iterable[CheckQueue]) -> None:
@@ -40,16 +42,21 @@ class Couriers:
                 self._lanes.add(queue)
 
     def send_out(self) -> None:
-        """Start a thread for every post that may begin now."""
+        """Start threads for posts that may begin now; if they are more than a few, there is news at once."""
         with self._changed:
-            self._has_postponed = False
-        while (queue := self._take()) is not None:
+            self._may_send = False
+        for _ in range(STARTED_TOGETHER):
+            if (queue := self._take()) is None:
+                break
             try:
                 _start_small(functools.partial(self._post_while_due, queue))
             except RuntimeError:
                 log.warning("no more threads for alerts; going on with those that run")
                 self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
-                return
+                break
+        else:
+            with self._changed:
+                self._may_send = True
 
     def stop(self) -> None:
         """Begin no more posts."""
@@ -68,9 +75,9 @@ class Couriers:
                 self._results.popleft()
 
     def has_news(self) -> bool:
-        """Whether there are results, or posts that ended without one and so made room for others."""
+        """Whether there are results, or something to send out."""
         with self._changed:
-            return bool(self._results) or self._has_postponed
+            return bool(self._results) or self._may_send
 
     def posting(self) -> bool:
         """Whether any post is still running."""
@@ -126,7 +133,7 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self._changed:
             self._lanes.postpone(queue, seconds)
-            self._has_postponed = True
+            self._may_send = True
             self._changed.notify()
 
 

@@ -7,7 +7,7 @@ import pytest
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat import couriers as module
 from cardbeat.heartbeat.courier import Result
-from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers
+from cardbeat.heartbeat.couriers import STARTED_TOGETHER, TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.lanes import CheckQueue
 from cardbeat.heartbeat.permit import Postponed
 from tests.support import wait_until
@@ -189,3 +189,17 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
     couriers.send_out()
     assert len(attempts) == 1000
     couriers.stop()
+
+
+def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed):
+    couriers = Couriers(courier, changed, limit=512)
+    couriers.add(queue(number) for number in range(300))
+    couriers.send_out()
+    assert couriers.has_news()
+    couriers.add([CheckQueue(1000, "another key", "new.example", [1])])
+    couriers.send_out()
+    couriers.stop()
+    wait_until(lambda: len(courier.begun) == 2 * STARTED_TOGETHER)
+    assert 1000 in courier.begun
+    courier.let_go.release(1000)
+    wait_until(lambda: not couriers.posting())

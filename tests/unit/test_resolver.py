@@ -69,6 +69,17 @@ def test_a_part_is_kept_for_names_that_were_found_before(names, monkeypatch):
     assert names.resolver.addresses("good.example", 10, "victim") == FOUND
 
 
+def test_names_that_were_found_once_and_are_silent_now_leave_room_too(names):
+    names.answering.set()
+    for number, host in enumerate(silent(1000)):
+        names.resolver.addresses(host, 10, f"stranger-{number % 28}")
+    names.answering.clear()
+    for number, host in enumerate(silent(1000)):
+        names.ask_in_vain(host, key=f"stranger-{number % 28}")
+    assert names.resolver.addresses("new.example", 10, "victim") == FOUND
+    assert names.resolver.addresses("new.example", 10, "victim") == FOUND
+
+
 def test_a_name_that_is_not_found_any_more_loses_that(names):
     answers = [FOUND, socket.gaierror(socket.EAI_AGAIN, "silent"), FOUND]
 
