@@ -125,13 +125,13 @@ class _Places:
 
 
 class Lanes:
-    """The queues that are due, in three lanes by the pace of their receivers, in each of which the keys have turns.
+    """The queues that are due, in three lanes by the pace of their receivers.
 
-    A turn is weighed by the time that the post took. The lanes take turns too. At most `couriers` posts run at once,
-    and in each lane no more than leaves the others theirs: so receivers that have answered do not wait for those that
-    never did, and the other way round. Only slow receivers, and so many others as there is room for, are given all the
-    time there is. So, whatever receivers do, other posts end soon and make room for the next key. Not safe for threads:
-    its owner holds a lock.
+    In each lane the keys take turns, weighed by the time that their posts took, and the lanes take turns too. At most
+    `couriers` posts run at once. Some couriers are kept for quick receivers and as many for all others, so that neither
+    wait for the other. Only some may make long posts: those for slow receivers, and others while there is room. All
+    other posts end after `BRIEF_SECONDS`, so that there is soon a courier for the next key, whatever receivers do. Not
+    safe for threads: its owner holds a lock.
     """
 
     def __init__(self, couriers: int = COURIERS) -> None:
