@@ -1,6 +1,7 @@
 """The database file on disk: created, checked, brought up to date, connected to and copied."""
 
 import contextlib
+import errno
 import os
 import sqlite3
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 from cardbeat import ownership
 from cardbeat.errors import StartupError
 from cardbeat.resources import read_text
-from cardbeat.system import replace, sync_file, sync_folder, try_lock
+from cardbeat.system import LOCK_FLAGS, replace, sync_file, sync_folder, try_lock
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
@@ -235,7 +236,11 @@ def check_writable(folder: Path) -> None:
 
 
 def open_lock_file(path: Path) -> int:
-    """A descriptor of a data folder's lock file; it and the folder are made if missing. Raises `StartupError`."""
+    """A descriptor of a data folder's lock file; it and the folder are made if missing.
+
+    Raises `StartupError`, also for a link: who can write to the folder but not to what it leads to must not have that
+    opened and locked.
+    """
     folder = path.parent
     try:
         # Owner only, as is all in it: the folder holds webhook secrets and check ids.
@@ -243,11 +248,24 @@ def open_lock_file(path: Path) -> int:
         try:
             return ownership.create_private(path)
         except FileExistsError:
-            return os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            return _open_only(path)
     except OSError as error:
         if os.path.lexists(path):
-            raise StartupError(f"can't use {path}: {error.strerror}") from None
+            reason = "it is a link" if path.is_symlink() else error.strerror
+            raise StartupError(f"can't use {path}: {reason}") from None
         raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+
+
+def _open_only(path: Path) -> int:
+    """Open a file that is there, but neither what a link leads to nor anything else that has no locks of a file's."""
+    if path.is_symlink():
+        # Where the system can, it refuses to follow one, also one that is made only now.
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    descriptor = os.open(path, LOCK_FLAGS)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a file")
+    return descriptor
 
 
 def take_lock(descriptor: int, give_up_at: float) -> bool:

@@ -63,14 +63,27 @@ class FairQueue(Generic[T]):
         queue = self._names.get(name)
         return queue is not None and len(queue.items) >= self._waiting_each
 
-    def take(self) -> tuple[str, T] | None:
-        """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it."""
+    def take(self, running_each: float = inf) -> tuple[str, T] | None:
+        """The item whose turn it is, with its name, or None if none may run now; `done` must follow for it.
+
+        Names of which `running_each` run already are passed over.
+        """
+        passed_over: list[tuple[str, _Name[T]]] = []
+        taken = self._first(running_each, passed_over)
+        for name, queue in passed_over:
+            self._rank(name, queue)
+        return taken
+
+    def _first(self, running_each: float, passed_over: list[tuple[str, _Name[T]]]) -> tuple[str, T] | None:
         while self._turns:
             turn_at, _, name = heapq.heappop(self._turns)
             queue = self._names[name]
             queue.is_ranked = False
             if turn_at < queue.turn_at:
                 self._rank(name, queue)
+                continue
+            if queue.running >= running_each:
+                passed_over.append((name, queue))
                 continue
             self._now = max(self._now, turn_at)
             if queue.items:

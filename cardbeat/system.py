@@ -178,6 +178,12 @@ else:
     READ_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 """To open a file that must be one: no link is followed, and a pipe in its place holds nobody up."""
 
+if sys.platform == "win32":
+    LOCK_FLAGS: Final = os.O_RDWR | os.O_BINARY | os.O_NOINHERIT
+else:
+    LOCK_FLAGS: Final = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""The same to lock it. On Windows a link is followed, but only administrators can make one."""
+
 
 def wake_on_signals(sender: socket.socket | None) -> None:
     """Let every signal send a byte through a socket that does not block; None ends that. In the main thread only.

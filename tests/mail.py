@@ -29,7 +29,7 @@ class Mail:
         """A delivery as of a second process, or as after a restart."""
         return new_delivery(self.database, self.alerts, self.clock, self.post, self.elapsed)
 
-    def post(self, url, headers, body):
+    def post(self, url, headers, body, _permit):
         self.posted.append((url, headers, body))
         outcome = self.outcomes.pop(0) if self.outcomes else DELIVERED
         wait_until(lambda: not self.held.is_set())

@@ -88,6 +88,20 @@ class Receiver:
         return [received.id for received in self.received]
 
 
+class Unlimited:
+    """The permit of an attempt that has all the time there is, or so many seconds, and may go to any address."""
+
+    key = "key"
+    is_brief = False
+    address = None
+
+    def __init__(self, seconds: float = 10) -> None:
+        self.seconds = seconds
+
+    def enter(self, address: str) -> bool:
+        return True
+
+
 def answer(status: int = 204, headers: str = "", body: bytes = b"") -> Behaviour:
     def behave(receiver: Receiver, connection: socket.socket) -> None:
         receiver.read(connection)

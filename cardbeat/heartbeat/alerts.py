@@ -28,6 +28,7 @@ class Pending:
 
     seq: int
     check_seq: int
+    key_id: str
     webhook_url: str | None
     attempts: int
     next_attempt_at: int
@@ -111,7 +112,8 @@ class Alerts:
         """The undelivered alerts created after the one with this `seq`, in that order, at most `PAGE` of them."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT alerts.seq, checks.seq, checks.webhook_url, alerts.attempts, alerts.next_attempt_at"
+                "SELECT alerts.seq, checks.seq, checks.api_key_id, checks.webhook_url, alerts.attempts,"
+                " alerts.next_attempt_at"
                 " FROM alerts JOIN checks ON checks.id = alerts.check_id"
                 " WHERE alerts.state = 'pending' AND alerts.seq > ? ORDER BY alerts.seq LIMIT ?",
                 (seq, PAGE),

@@ -10,13 +10,14 @@ from cardbeat.clock import Clock
 from cardbeat.heartbeat.alert import Outcome, body_for, signed_headers
 from cardbeat.heartbeat.alerts import Alerts, Attempt, Message
 from cardbeat.heartbeat.lanes import CheckQueue
+from cardbeat.heartbeat.permit import Permit, Postponed
 from cardbeat.heartbeat.retries import verdict
 from cardbeat.heartbeat.target import host_of
 
 log = logging.getLogger(__name__)
 
-Post = Callable[[str, Mapping[str, str], bytes], Outcome]
-"""Sends a body with headers to a URL, and tells what came of it."""
+Post = Callable[[str, Mapping[str, str], bytes, Permit], Outcome]
+"""Sends a body with headers to a URL, and tells what came of it. Raises `Postponed`."""
 
 _NO_URL = Outcome(error="The check has no webhook URL any more.", final=True)
 _BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
@@ -44,8 +45,10 @@ class Courier:
         self._post = post
         self._clock = clock
 
-    def attempt(self, queue: CheckQueue) -> Result:
-        """Raises `Unavailable` when the alert can't be read; whatever the post raises is a failed attempt."""
+    def attempt(self, queue: CheckQueue, permit: Permit) -> Result:
+        """Raises `Unavailable` when the alert can't be read, and `Postponed`; whatever else the post raises is a failed
+        attempt.
+        """
         message = self._alerts.message(queue.alerts[0])
         if message is None:
             return Result(queue)
@@ -53,16 +56,18 @@ class Courier:
         if host != queue.host:
             # Not posted yet: it has to count for the limits of its new host.
             return Result(queue, wait_seconds=0, host=host)
-        return self._judged(queue, message, self._outcome(message))
+        return self._judged(queue, message, self._outcome(message, permit))
 
-    def _outcome(self, message: Message) -> Outcome:
+    def _outcome(self, message: Message, permit: Permit) -> Outcome:
         if message.webhook_url is None:
             return _NO_URL
         try:
             body = body_for(message.webhook_url, message.body)
             now = int(self._clock())
             headers = signed_headers(message.id, now, body, *message.secrets_at(now))
-            return self._post(message.webhook_url, headers, body)
+            return self._post(message.webhook_url, headers, body, permit)
+        except Postponed:
+            raise
         except Exception:
             log.exception("alert %s could not be sent", message.id)
             return _BROKEN

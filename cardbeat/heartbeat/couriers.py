@@ -10,12 +10,15 @@ from itertools import islice
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.courier import Courier, Result
-from cardbeat.heartbeat.lanes import CheckQueue, Lanes
+from cardbeat.heartbeat.lanes import BRIEF_SECONDS, LONG_SECONDS, CheckQueue, Lanes
+from cardbeat.heartbeat.permit import Postponed
 
 log = logging.getLogger(__name__)
 
 TROUBLE_SECONDS = 5.0
 """Until the next try after the database could not be used, or no thread started."""
+STARTED_TOGETHER = 32
+"""Threads that are started before the dispatcher looks for what is new: hundreds take a second."""
 STACK_BYTES = 512 * 1024
 """Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
 
@@ -29,6 +32,7 @@ class Couriers:
         self._changed = changed
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
+        self._may_send = False
         self._stopping = False
 
     def add(self, queues: Iterable[CheckQueue]) -> None:
@@ -38,14 +42,21 @@ class Couriers:
                 self._lanes.add(queue)
 
     def send_out(self) -> None:
-        """Start a thread for every post that may begin now."""
-        while (queue := self._take()) is not None:
+        """Start threads for posts that may begin now; if they are more than a few, there is news at once."""
+        with self._changed:
+            self._may_send = False
+        for _ in range(STARTED_TOGETHER):
+            if (queue := self._take()) is None:
+                break
             try:
                 _start_small(functools.partial(self._post_while_due, queue))
             except RuntimeError:
                 log.warning("no more threads for alerts; going on with those that run")
                 self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
-                return
+                break
+        else:
+            with self._changed:
+                self._may_send = True
 
     def stop(self) -> None:
         """Begin no more posts."""
@@ -63,9 +74,10 @@ class Couriers:
             for _ in range(count):
                 self._results.popleft()
 
-    def has_results(self) -> bool:
+    def has_news(self) -> bool:
+        """Whether there are results, or something to send out."""
         with self._changed:
-            return bool(self._results)
+            return bool(self._results) or self._may_send
 
     def posting(self) -> bool:
         """Whether any post is still running."""
@@ -89,23 +101,65 @@ class Couriers:
         queue: CheckQueue | None = first
         while queue is not None:
             began = time.monotonic()
-            result = self._attempt(queue)
-            self._bring_back(result, time.monotonic() - began)
+            try:
+                result = self._attempt(queue)
+            except Postponed:
+                self._postpone(queue, time.monotonic() - began)
+            else:
+                self._bring_back(result, time.monotonic() - began)
             queue = self._take()
 
     def _attempt(self, queue: CheckQueue) -> Result:
+        """Raises `Postponed`."""
         try:
-            return self._courier.attempt(queue)
+            return self._courier.attempt(queue, _Permit(queue, self._enter))
+        except Postponed:
+            raise
         except Exception as error:
             log_trouble(error)
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
 
+    def _enter(self, queue: CheckQueue, address: str) -> bool:
+        with self._changed:
+            return self._lanes.enter(queue, address)
+
     def _bring_back(self, result: Result, seconds: float) -> None:
-        answered = result.attempt is not None and result.attempt.status is not None
+        answered = None if result.attempt is None else result.attempt.status is not None
         with self._changed:
             self._lanes.done(result.queue, seconds, answered)
             self._results.append(result)
             self._changed.notify()
+
+    def _postpone(self, queue: CheckQueue, seconds: float) -> None:
+        with self._changed:
+            self._lanes.postpone(queue, seconds)
+            self._may_send = True
+            self._changed.notify()
+
+
+class _Permit:
+    """That of the post for a queue. Only the courier that makes the post changes what it reads there."""
+
+    def __init__(self, queue: CheckQueue, enter: Callable[[CheckQueue, str], bool]) -> None:
+        self._queue = queue
+        self._enter = enter
+        self.key = queue.key
+
+    @property
+    def seconds(self) -> float:
+        return BRIEF_SECONDS if self.is_brief else LONG_SECONDS
+
+    @property
+    def is_brief(self) -> bool:
+        return not self._queue.is_long
+
+    @property
+    def address(self) -> str | None:
+        _host, *address = self._queue.places
+        return address[0].name if address else None
+
+    def enter(self, address: str) -> bool:
+        return self._enter(self._queue, address)
 
 
 def log_trouble(error: Exception) -> None:

@@ -125,7 +125,7 @@ class Delivery:
         """Sleep until there is something to do; False when this is the end."""
         seconds = max(0.0, min(self._schedule.next_due_at(), self._poll_at) - self._elapsed())
         with self._changed:
-            self._changed.wait_for(lambda: self._couriers.has_results() or self._woken or self._ended(), seconds)
+            self._changed.wait_for(lambda: self._couriers.has_news() or self._woken or self._ended(), seconds)
             return not self._ended()
 
     def _pause(self, seconds: float) -> bool:
@@ -179,7 +179,7 @@ class Delivery:
 
     def _plan(self, pending: Pending) -> None:
         if not self._schedule.append(pending.check_seq, pending.seq):
-            queue = CheckQueue(pending.check_seq, host_of(pending.webhook_url), [pending.seq])
+            queue = CheckQueue(pending.check_seq, pending.key_id, host_of(pending.webhook_url), [pending.seq])
             self._schedule.add(queue, self._elapsed() + _wait_seconds(pending, self._clock()))
 
 

@@ -1,27 +1,42 @@
 """Whose alert is posted next, so that a slow or dead receiver holds up nobody else's. Pure: no clock, thread or row.
 
-A courier is a thread that posts. Which ones may post where follows from how long earlier posts took.
+A courier is a thread that posts. Couriers are shared by key, and limited for each host and each address. Which of them
+may post for a receiver, and for how long, follows from how long its earlier posts took.
 """
 
+import sys
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
+from typing import TypeVar
+
+from cardbeat.fair_queue import FairQueue
 
 COURIERS = 512
-"""Posts that run at once: so many silent receivers can be waited for before any alert has to queue."""
-DOUBTFUL_SHARE = 4
-"""The doubtful lane has one in so many of the couriers."""
-SLOW_POST_SECONDS = 2.0
-"""From here on a post counts as slow."""
+"""Posts that run at once."""
+KEPT_SHARE = 4
+"""One in so many couriers is kept for receivers that were quick, and one in so many for all others."""
+LONG_SHARE = 4
+"""One in so many couriers may make a long post."""
+LONG_SECONDS = 10.0
+"""How long a post may take in all."""
+BRIEF_SECONDS = 2.0
+"""From here on a post counts as slow; one that may not be long ends here, and is made anew as a long one."""
+POSTS_EACH = 4
+"""Posts to one host, and to one address, at once; before it has answered the first, one."""
+LONG_POSTS_EACH = 2
+"""How many of these may be long."""
+WOKEN = 32
+"""Of those that wait for a host or an address, how many are tried when there is room again: one for each key."""
 REMEMBERED = 10_000
-"""Checks whose pace is remembered at the most, and hosts without work that are remembered as slow."""
+"""Receivers whose pace is remembered at the most; as many hosts and addresses that have answered, and hosts' addresses.
+"""
 
 QUICK, NEW, SLOW = range(3)
-"""The pace of a check's receiver at its last post; one that gave no answer at all is new again."""
-HOST_COURIERS = (4, 3, 2)
-"""How many couriers may post to one host for receivers of a pace or a slower one.
+"""The pace of a receiver, which is a key's host, at its last post; one that gave no answer at all is new again."""
 
-So of the four one is left for receivers that were quick, and another for those that are not known to be slow.
-"""
+K = TypeVar("K")
+V = TypeVar("V")
 
 
 @dataclass(slots=True, eq=False)
@@ -29,131 +44,254 @@ class CheckQueue:
     """A check's undelivered alerts in order, by their `seq`; the first is the one being sent or waited for."""
 
     check_seq: int
+    key: str
     host: str
     alerts: list[int]
-    pace: int = NEW
-    """Of the check's receiver, as known when the queue became due."""
-    doubtful: bool = False
-    """Whether it was last posted for in the doubtful lane."""
     entry: int = 0
     """The number of its entry in the schedule while it waits for its time; 0 while it is due or being posted for."""
     moved_to: str | None = None
     """The host of its check's new URL, if that was set while the queue is due or being posted for."""
+    pace: int = NEW
+    """Of the check's receiver, as known when the queue was put among those that wait for a courier."""
+    is_long: bool = False
+    """Whether its post may take `LONG_SECONDS`."""
+    places: "list[_Place]" = field(default_factory=list)
+    """Its host and then, once known, the address that is posted to; empty while no post runs."""
+    woken_by: "tuple[_Place, bool] | None" = None
+    """The place that it waited for, and whether among the slow ones there."""
+    crowded: str | None = None
+    """An address that its post found no room at."""
 
 
-@dataclass(slots=True, eq=False)
-class _Host:
-    """A host's queues that are due and the number of posts that run, both by pace."""
+class _Place:
+    """A host or an address: the posts that run there, and the queues that wait for room."""
 
-    name: str
-    due: tuple[deque[CheckQueue], ...] = field(default_factory=lambda: (deque(), deque(), deque()))
-    running: list[int] = field(default_factory=lambda: [0, 0, 0])
-    last: int = NEW
-    """The pace of the queue taken last."""
-    quick: bool | None = None
-    """How the last post went; None before the first, and after one without an answer."""
-    lane: "deque[_Host] | None" = None
-    """The lane that it waits in, None if nothing may be posted to it now."""
+    __slots__ = ("brief", "has_answered", "long", "name", "waiting")
 
-    def paces(self) -> list[int]:
-        """The paces of which a queue may be posted for now, next one first.
+    def __init__(self, name: str, has_answered: bool) -> None:
+        self.name = name
+        self.has_answered = has_answered
+        self.brief = 0
+        self.long = 0
+        # By whether it must be long; a key has one that is tried, at the most.
+        self.waiting = tuple(FairQueue[CheckQueue](sys.maxsize, running_each=1) for _ in (False, True))
 
-        Quick and new ones alternate, so that neither waits until the other's queues are empty.
-        """
-        order = (NEW, QUICK, SLOW) if self.last == QUICK else (QUICK, NEW, SLOW)
-        return [pace for pace in order if self.due[pace] and self._has_room(pace)]
+    def has_room(self, is_long: bool) -> bool:
+        posts = POSTS_EACH if self.has_answered else 1
+        return self.brief + self.long < posts and not (is_long and self.long >= LONG_POSTS_EACH)
 
-    def idle(self) -> bool:
-        return not any(self.running) and not any(self.due)
+    def enter(self, is_long: bool) -> None:
+        self.long += is_long
+        self.brief += not is_long
 
-    def _has_room(self, pace: int) -> bool:
-        return sum(self.running) < HOST_COURIERS[QUICK] and sum(self.running[pace:]) < HOST_COURIERS[pace]
+    def leave(self, is_long: bool) -> None:
+        self.long -= is_long
+        self.brief -= not is_long
+
+    def woken(self) -> list[CheckQueue]:
+        """Those that are to be tried, as there may be room."""
+        found = []
+        for is_slow, waiting in zip((False, True), self.waiting, strict=True):
+            if self.has_room(is_slow):
+                for _, queue in islice(iter(waiting.take, None), WOKEN):
+                    queue.woken_by = (self, is_slow)
+                    found.append(queue)
+        return found
+
+    def is_idle(self) -> bool:
+        return not (self.brief or self.long or any(waiting.waiting for waiting in self.waiting))
+
+
+class _Places:
+    """The hosts, or the addresses, that are in use, and which of those before have answered."""
+
+    def __init__(self) -> None:
+        self._used: dict[str, _Place] = {}
+        self._answered: dict[str, bool] = {}
+
+    def at(self, name: str) -> _Place:
+        place = self._used.get(name)
+        if place is None:
+            place = self._used[name] = _Place(name, name in self._answered)
+        return place
+
+    def answered(self, place: _Place) -> None:
+        place.has_answered = True
+        _remember(self._answered, place.name, True)
+
+    def forget_idle(self, place: _Place) -> None:
+        if place.is_idle():
+            self._used.pop(place.name, None)
 
 
 class Lanes:
-    """The queues that are due, taken host by host in round robin (fair queueing), from two lanes of hosts.
+    """The queues that are due, in three lanes by the pace of their receivers.
 
-    The doubtful lane is for posts that may get no answer soon: to slow hosts, for slow receivers, and to a host that
-    has not answered yet while a post to it runs. All others stand in the usual lane, which goes first. At most
-    `couriers` posts run at once. Not safe for threads: its owner holds a lock.
+    In each lane the keys take turns, weighed by the time that their posts took, and the lanes take turns too. At most
+    `couriers` posts run at once. Some couriers are kept for quick receivers and as many for all others, so that neither
+    wait for the other. Only some may make long posts: those for slow receivers, and others while there is room. All
+    other posts end after `BRIEF_SECONDS`, so that there is soon a courier for the next key, whatever receivers do. Not
+    safe for threads: its owner holds a lock.
     """
 
     def __init__(self, couriers: int = COURIERS) -> None:
         self._couriers = couriers
+        self._most_in_lane = couriers - couriers // KEPT_SHARE
+        self._most_long = max(1, couriers // LONG_SHARE)
         self.running = 0
-        self._running_doubtful = 0
-        self._hosts: dict[str, _Host] = {}
-        self._paces: dict[int, int] = {}
-        self._usual: deque[_Host] = deque()
-        self._doubtful: deque[_Host] = deque()
+        self._running_quick = 0
+        self._running_long = 0
+        self._lanes = tuple(FairQueue[CheckQueue](sys.maxsize) for _ in (QUICK, NEW, SLOW))
+        self._turns = deque((QUICK, NEW, SLOW))
+        self._hosts = _Places()
+        self._addresses = _Places()
+        self._paces: dict[tuple[str, str], int] = {}
+        """By key and host."""
+        self._address_of: dict[str, str] = {}
+        """Where hosts led to last."""
 
     def add(self, queue: CheckQueue) -> None:
         """The first alert of a queue is due."""
-        host = self._hosts.get(queue.host)
-        if host is None:
-            host = self._hosts[queue.host] = _Host(queue.host)
-        queue.pace = self._paces.get(queue.check_seq, NEW)
-        host.due[queue.pace].append(queue)
-        self._put_in_lane(host)
-
-    def ready(self) -> int:
-        """How many more posts could begin now, counting one for each host."""
-        doubtful = min(len(self._doubtful), self._couriers // DOUBTFUL_SHARE - self._running_doubtful)
-        return min(len(self._usual) + doubtful, self._couriers - self.running)
+        queue.pace = self._pace_of(queue)
+        self._lanes[queue.pace].put(queue.key, queue)
 
     def take(self) -> CheckQueue | None:
-        """The next queue to post for, None if there is none now; `done` must follow."""
-        if self.ready() <= 0:
-            return None
-        doubtful = not self._usual
-        host = (self._usual or self._doubtful).popleft()
-        host.lane = None
-        host.last = host.paces()[0]
-        queue = host.due[host.last].popleft()
-        queue.doubtful = doubtful
-        host.running[queue.pace] += 1
+        """The next queue to post for, None if there is none now; `done` or `postpone` must follow."""
+        while (queue := self._next()) is not None:
+            lane = self._lanes[queue.pace]
+            if queue.pace != self._pace_of(queue):
+                lane.done(queue.key, 0)
+                self.add(queue)
+                continue
+            begins = self._begin(queue)
+            if not begins:
+                lane.done(queue.key, 0)
+            self._settle(queue)
+            if begins:
+                return queue
+        return None
+
+    def enter(self, queue: CheckQueue, address: str) -> bool:
+        """Whether the post for a taken queue may go to this address, by its name; it leaves that it went to before.
+
+        If it may not, and to no other either, `postpone` is to follow: the queue then waits for this address.
+        """
+        host, *before = queue.places
+        if before and before[0].name == address:
+            return True
+        queue.places = [host]
+        self._leave(self._addresses, before, queue)
+        place = self._addresses.at(address)
+        if not place.has_room(queue.pace == SLOW):
+            queue.crowded = queue.crowded or address
+            return False
+        if queue.is_long and not place.has_room(True):
+            self._shorten(queue)
+        place.enter(queue.is_long)
+        queue.places.append(place)
+        _remember(self._address_of, queue.host, address)
+        return True
+
+    def done(self, queue: CheckQueue, seconds: float, answered: bool | None) -> None:
+        """The post for a taken queue took `seconds`, with or without an answer; None if nothing was sent at all."""
+        if answered is not None:
+            self._remember_pace(queue, SLOW if seconds >= BRIEF_SECONDS else QUICK if answered else NEW)
+        if answered:
+            for places, place in zip((self._hosts, self._addresses), queue.places, strict=False):
+                places.answered(place)
+        self._end(queue, seconds)
+
+    def postpone(self, queue: CheckQueue, seconds: float) -> None:
+        """The post for a taken queue came to no end: it found no room at its address, or could not be long.
+
+        It is due again, for that address or as a long one.
+        """
+        if queue.crowded is not None:
+            _remember(self._address_of, queue.host, queue.crowded)
+        else:
+            self._remember_pace(queue, SLOW)
+        self._end(queue, seconds)
+        self.add(queue)
+
+    def _next(self) -> CheckQueue | None:
+        """The queue whose turn it is, from the lane whose turn it is."""
+        for pace in self._turns:
+            if self._has_courier(pace) and (taken := self._lanes[pace].take()) is not None:
+                self._turns.remove(pace)
+                self._turns.append(pace)
+                return taken[1]
+        return None
+
+    def _has_courier(self, pace: int) -> bool:
+        in_lane = self._running_quick if pace == QUICK else self.running - self._running_quick
+        is_free = self.running < self._couriers and in_lane < self._most_in_lane
+        return is_free and (pace != SLOW or self._running_long < self._most_long)
+
+    def _begin(self, queue: CheckQueue) -> bool:
+        """Whether there is room for a post at the queue's host and address; where there is none, the queue waits."""
+        places = [self._hosts.at(queue.host)]
+        if (address := self._address_of.get(queue.host)) is not None:
+            places.append(self._addresses.at(address))
+        is_slow = queue.pace == SLOW
+        for place in places:
+            if not place.has_room(is_slow):
+                place.waiting[is_slow].put(queue.key, queue)
+                return False
+        queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
+        for place in places:
+            place.enter(queue.is_long)
+        queue.places, queue.crowded = places, None
         self.running += 1
-        self._running_doubtful += doubtful
-        self._put_in_lane(host)
-        return queue
+        self._running_quick += queue.pace == QUICK
+        self._running_long += queue.is_long
+        return True
 
-    def done(self, queue: CheckQueue, seconds: float, answered: bool) -> None:
-        """The post for a taken queue took `seconds`, with or without an answer."""
-        host = self._hosts[queue.host]
-        host.running[queue.pace] -= 1
+    def _shorten(self, queue: CheckQueue) -> None:
+        for place in queue.places:
+            place.leave(True)
+            place.enter(False)
+        queue.is_long = False
+        self._running_long -= 1
+
+    def _end(self, queue: CheckQueue, seconds: float) -> None:
+        """Let the courier go, and the places at the host and the address."""
+        self._lanes[queue.pace].done(queue.key, seconds)
         self.running -= 1
-        self._running_doubtful -= queue.doubtful
-        slow = seconds >= SLOW_POST_SECONDS
-        # That a slow receiver is slow says nothing new about its host.
-        if not slow or queue.pace != SLOW:
-            host.quick = False if slow else (True if answered else None)
-        self._remember(queue.check_seq, SLOW if slow else (QUICK if answered else NEW))
-        self._put_in_lane(host)
-        if host.idle() and (host.quick is not False or len(self._hosts) > REMEMBERED):
-            del self._hosts[host.name]
+        self._running_quick -= queue.pace == QUICK
+        self._running_long -= queue.is_long
+        (host, *address), queue.places = queue.places, []
+        self._leave(self._hosts, [host], queue)
+        self._leave(self._addresses, address, queue)
 
-    def _remember(self, check_seq: int, pace: int) -> None:
-        self._paces.pop(check_seq, None)
+    def _leave(self, kind: _Places, places: list[_Place], queue: CheckQueue) -> None:
+        for place in places:
+            place.leave(queue.is_long)
+            self._wake(place)
+            kind.forget_idle(place)
+
+    def _wake(self, place: _Place) -> None:
+        for queue in place.woken():
+            self.add(queue)
+
+    def _settle(self, queue: CheckQueue) -> None:
+        """If it waited for a place, it has got that or waits again: while there is room, others are tried."""
+        if queue.woken_by is not None:
+            (place, is_slow), queue.woken_by = queue.woken_by, None
+            place.waiting[is_slow].done(queue.key)
+            self._wake(place)
+
+    def _pace_of(self, queue: CheckQueue) -> int:
+        return self._paces.get((queue.key, queue.host), NEW)
+
+    def _remember_pace(self, queue: CheckQueue, pace: int) -> None:
+        self._paces.pop((queue.key, queue.host), None)
         if pace != NEW:
-            self._paces[check_seq] = pace
-        if len(self._paces) > REMEMBERED:
-            del self._paces[next(iter(self._paces))]
+            _remember(self._paces, (queue.key, queue.host), pace)
 
-    def _put_in_lane(self, host: _Host) -> None:
-        """Move a host to the end of the lane of its next post; if it stands in that one, it keeps its place."""
-        lane = self._lane(host)
-        if lane is host.lane:
-            return
-        if host.lane is not None:
-            host.lane.remove(host)
-        if lane is not None:
-            lane.append(host)
-        host.lane = lane
 
-    def _lane(self, host: _Host) -> deque[_Host] | None:
-        paces = host.paces()
-        if not paces:
-            return None
-        untried = host.quick is None and any(host.running)
-        doubtful = untried or host.quick is False or paces[0] == SLOW
-        return self._doubtful if doubtful else self._usual
+def _remember(memory: dict[K, V], name: K, value: V) -> None:
+    """Keep it as the newest, and no more than `REMEMBERED`."""
+    memory.pop(name, None)
+    memory[name] = value
+    if len(memory) > REMEMBERED:
+        del memory[next(iter(memory))]

@@ -6,12 +6,17 @@ This keeps anyone with a key from making the server send requests into its own n
 import functools
 import ipaddress
 import re
+import unicodedata
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-URL_CHARACTERS = 2000
+URL_BYTES = 2000
+"""Of a URL as it was given, in UTF-8."""
+HOST_CHARACTERS = 253
+LABEL_CHARACTERS = 63
+"""The longest name and the longest part of one between its dots (RFC 1035, 2.3.4)."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 _V4 = ipaddress.IPv4Network
@@ -43,16 +48,28 @@ NEVER = (
     _V6("2001::/23"),
     _V6("2001:db8::/32"),
     _V6("3fff::/20"),
-    _V6("fd00:ec2::254/128"),  # Amazon's metadata
+    _V6("fd00:42::42/128"),  # Scaleway's metadata
+    _V6("fd00:100::100:200/128"),  # Alibaba's metadata
+    _V6("fd00:a9fe:a9fe::1/128"),  # Akamai's (Linode's) metadata
+    _V6("fd00:c1::a9fe:a9fe/128"),  # Oracle's metadata
+    _V6("fd00:ec2::/32"),  # Amazon's metadata, the credentials of Kubernetes pods, and other services
     _V6("fd20:ce::254/128"),  # Google's metadata
 )
-"""What no receiver can have: link-local (a cloud's metadata), multicast, reserved, documentation."""
+"""What no receiver can have: multicast, reserved, documentation, and where clouds tell a machine its secrets.
+
+Most clouds do that at a link-local address, as OpenStack, Hetzner and DigitalOcean do; those that have others too are
+named.
+"""
+
+PRIVATE = "The URL's host is a private or reserved address; give one that is reachable from the Internet."
 
 _PUBLIC_V6 = _V6("2000::/3")
 _MAPPED = _V6("::ffff:0:0/96")
 _NAT64 = _V6("64:ff9b::/96")
 _6TO4 = _V6("2002::/16")
 
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
+"""What separates the labels of a name (RFC 3490, 3.1)."""
 _NETLOC = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?")
 _NAME = re.compile(r"[a-z0-9._-]{1,253}")
 # Sharp s, final sigma and the joiners: our codec and browsers make different hosts of them (IDNA 2003 and 2008).
@@ -89,8 +106,9 @@ class Target:
 @functools.lru_cache(maxsize=1024)
 def parse(url: str) -> Target:
     """Raises `BadTarget` unless `url` is an absolute http or https URL, without user information, with a valid host."""
-    if len(url) > URL_CHARACTERS:
-        raise BadTarget("The URL is longer than 2,000 characters.")
+    # No character has less than a byte: a text that is far too long is not encoded at all.
+    if len(url) > URL_BYTES or len(url.encode(errors="surrogatepass")) > URL_BYTES:
+        raise BadTarget("The URL is longer than 2,000 bytes.")
     try:
         parts = urlsplit(url)
     except ValueError:
@@ -133,7 +151,7 @@ def refusal_of(target: Target, allow_private: bool) -> str | None:
     """Why a target is refused before its name is resolved, or None."""
     local = target.host == "localhost" or target.host.endswith(".localhost")
     if (local and not allow_private) or (target.address and not allowed(target.address, allow_private)):
-        return "The URL's host is a private or reserved address; give one that is reachable from the Internet."
+        return PRIVATE
     return None
 
 
@@ -150,6 +168,18 @@ def allowed(address: IpAddress, allow_private: bool) -> bool:
     return address.version == 4 or address in _PUBLIC_V6
 
 
+def address_name(address: IpAddress) -> str:
+    """What counts as one address where posts to each are limited.
+
+    For IPv6 that is the network of 64 bits, all of whose addresses are one owner's (RFC 4291, 2.5.1), and for an
+    IPv4 address in IPv6 that address.
+    """
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    inner = _carried(address)
+    return str(inner or ipaddress.IPv6Network((address, 64), strict=False))
+
+
 def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     if address in _MAPPED or address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
@@ -162,16 +192,33 @@ def _host(text: str) -> tuple[str, IpAddress | None]:
     """A host in lower-case ASCII, and its address where it is one in any spelling that a resolver takes."""
     if text.startswith("["):
         return _ipv6(text[1:-1])
-    try:
-        name = text.encode("idna").decode("ascii").lower().removesuffix(".")
-    except UnicodeError:
-        name = ""
+    name = _in_ascii(text)
     if not _NAME.fullmatch(name):
         raise BadTarget("The URL's host is not valid.")
     if _NUMERIC.fullmatch(name.rpartition(".")[2]):
         address = _ipv4(name)
         return str(address), address
     return name, None
+
+
+def _in_ascii(text: str) -> str:
+    """A name as it is looked up, without a dot at its end; empty for one that can't be.
+
+    The codec takes time that grows with the square of a label's length, and holds the interpreter meanwhile. So lengths
+    are judged first, and once more with every character written out: one can stand for eighteen.
+    """
+    try:
+        if _fits(text) and _fits(unicodedata.normalize("NFKC", text)):
+            return text.encode("idna").decode("ascii").lower().removesuffix(".")
+    except UnicodeError:
+        pass
+    return ""
+
+
+def _fits(text: str) -> bool:
+    labels = _DOTS.split(text)
+    whole = sum(map(len, labels)) + len(labels) - 1 - (not labels[-1])
+    return whole <= HOST_CHARACTERS and all(len(label) <= LABEL_CHARACTERS for label in labels)
 
 
 def _ipv6(text: str) -> tuple[str, IpAddress]:

@@ -3,7 +3,6 @@
 No redirect is followed and no proxy of the environment asked: either could lead to an address that was never vetted.
 """
 
-import contextlib
 import functools
 import http.client
 import ipaddress
@@ -16,16 +15,20 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cardbeat.heartbeat.alert import Outcome
-from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.target import BadTarget, IpAddress, allowed, parse, refusal_of
+from cardbeat.heartbeat.lanes import LONG_SECONDS
+from cardbeat.heartbeat.permit import Permit, Postponed
+from cardbeat.heartbeat.resolver import Resolver, family_of, is_own
+from cardbeat.heartbeat.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
 
-SECONDS = 10
-"""For one attempt in all: name, connection, TLS, sending and the whole answer."""
 ANSWER_BYTES = 64 * 1024
 ADDRESSES = 8
 """Addresses of one name tried at the most."""
 
-_NOT_PUBLIC = "The host's name leads to a private or reserved address, which is never requested."
+# One sentence for a name that does not exist and for one that leads inside: else anyone could list the internal names.
+_NOT_PUBLIC = "The host's name leads to no public address."
+_NEVER = "The host's name leads to a reserved address, which is never requested."
+_NO_ADDRESS = "The host's name has no address."
+_TOO_LATE = f"There was no complete answer within {LONG_SECONDS:g} seconds."
 
 
 class Sender:
@@ -39,12 +42,10 @@ class Sender:
         allow_private: bool = False,
         resolver: Resolver | None = None,
         tls: ssl.SSLContext | None = None,
-        seconds: float = SECONDS,
     ) -> None:
         self._allow_private = allow_private
         self._resolver = resolver or Resolver()
         self._trust = tls
-        self._seconds = seconds
         # Bare: the default opener would follow redirects, read files and ask the environment for proxies.
         self._opener = urllib.request.OpenerDirector()
         self._opener.add_handler(_Handler(self))
@@ -59,39 +60,69 @@ class Sender:
         context.sslsocket_class = _TlsSocket
         return context
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes) -> Outcome:
-        """One attempt, at most `seconds` long whatever the other side does. Every failure is in the outcome."""
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
+        """One attempt, at most `permit.seconds` long whatever the other side does. Every failure is in the outcome.
+
+        Raises `Postponed` where there is no room at the host's addresses, and for a brief one that took too long.
+        """
+        outcome = self._outcome(url, headers, body, permit)
+        if outcome.error == _TOO_LATE and permit.is_brief:
+            raise Postponed
+        return outcome
+
+    def _outcome(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
         try:
             target = parse(url)
             refusal = refusal_of(target, self._allow_private)
             if refusal is not None:
                 raise BadTarget(refusal)
-            request = urllib.request.Request(target.url, body, dict(headers), method="POST")  # noqa: S310 - parsed above
-            with self._opener.open(request, timeout=self._seconds) as response:
+            request = _Request(target.url, headers, body, permit)
+            with self._opener.open(request, timeout=permit.seconds) as response:
                 return _outcome(response)
         except urllib.error.URLError as error:
             return Outcome(error=_sentence(error.reason))
         except (OSError, http.client.HTTPException, BadTarget) as error:
             return Outcome(error=_sentence(error))
 
-    def connect(self, host: str, port: int, deadline: float) -> "_Socket":
-        """A connection to the first vetted address of a host that takes one."""
-        *others, last = self._vetted(host, deadline)
-        for tried, address in enumerate(others):
-            with contextlib.suppress(OSError):
-                # An address that is silent must leave time for those after it.
-                return _connected(address, port, deadline, _left(deadline) / (1 + len(others) - tried))
-        return _connected(last, port, deadline, _left(deadline))
+    def connect(self, host: str, port: int, permit: Permit) -> "_Socket":
+        """A connection to the first vetted address of a host that takes one and that the permit lets it enter."""
+        began = time.monotonic()
+        addresses = self._vetted(host, began + permit.seconds, permit.key)
+        # The one that it has waited for comes first.
+        addresses.sort(key=lambda address: address_name(address) != permit.address)
+        failure, is_crowded = None, False
+        for tried, address in enumerate(addresses):
+            if not permit.enter(address_name(address)):
+                is_crowded = True
+                continue
+            # To enter may have shortened it, and an address that is silent must leave time for those after it.
+            deadline = began + permit.seconds
+            seconds = _left(deadline) / (len(addresses) - tried)
+            try:
+                return _connected(address, port, deadline, seconds)
+            except OSError as error:
+                failure = error
+        if failure is None or is_crowded:
+            raise Postponed
+        raise failure
 
-    def _vetted(self, host: str, deadline: float) -> list[IpAddress]:
+    def _vetted(self, host: str, deadline: float, key: str) -> list[IpAddress]:
         """The addresses of a host to try. Raises `BadTarget` if a single one of all must not be requested."""
         try:
-            addresses = [ipaddress.ip_address(host)]
+            addresses, refused = [ipaddress.ip_address(host)], PRIVATE
         except ValueError:
-            addresses = self._resolver.addresses(host, _left(deadline))
+            addresses, refused = self._looked_up(host, deadline, key), _NEVER if self._allow_private else _NOT_PUBLIC
         if not all(allowed(address, self._allow_private) for address in addresses):
-            raise BadTarget(_NOT_PUBLIC)
+            raise BadTarget(refused)
+        if not self._allow_private and any(map(is_own, addresses[:ADDRESSES])):
+            raise BadTarget(refused)
         return addresses[:ADDRESSES]
+
+    def _looked_up(self, host: str, deadline: float, key: str) -> list[IpAddress]:
+        try:
+            return self._resolver.addresses(host, _left(deadline), key)
+        except socket.gaierror:
+            raise BadTarget(_NO_ADDRESS if self._allow_private else _NOT_PUBLIC) from None
 
 
 class _Handler(urllib.request.AbstractHTTPHandler):
@@ -99,13 +130,22 @@ class _Handler(urllib.request.AbstractHTTPHandler):
         super().__init__()
         self._sender = sender
 
-    def http_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_Connection, request, sender=self._sender)  # type: ignore[arg-type]
+    def http_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_Connection, request)
 
-    def https_open(self, request: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(_TlsConnection, request, sender=self._sender)  # type: ignore[arg-type]
+    def https_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_TlsConnection, request)
+
+    def _opened(self, kind: "type[_Connection]", request: "_Request") -> http.client.HTTPResponse:
+        return self.do_open(kind, request, sender=self._sender, permit=request.permit)  # type: ignore[arg-type]
 
     http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+
+class _Request(urllib.request.Request):
+    def __init__(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> None:
+        super().__init__(url, body, dict(headers), method="POST")
+        self.permit = permit
 
 
 class _Response(http.client.HTTPResponse):
@@ -120,20 +160,20 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(http.client.HTTPConnection):
-    """Its `timeout` is for all that happens from `connect` on, taken together."""
+    """Its permit's seconds are for all that happens from `connect` on, taken together."""
 
     response_class = _Response
 
-    def __init__(self, host: str, *, timeout: float, sender: Sender) -> None:
+    def __init__(self, host: str, *, timeout: float, sender: Sender, permit: Permit) -> None:
         super().__init__(host, timeout=timeout)
         self._sender = sender
-        self._seconds = timeout
+        self._permit = permit
 
     def connect(self) -> None:
         self.sock = self._connected()
 
     def _connected(self) -> "_Socket":
-        return self._sender.connect(self.host, self.port, time.monotonic() + self._seconds)
+        return self._sender.connect(self.host, self.port, self._permit)
 
 
 class _TlsConnection(_Connection):
@@ -167,7 +207,7 @@ class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
 
 
 def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> _Socket:
-    connection = _Socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
+    connection = _Socket(family_of(address), socket.SOCK_STREAM)
     try:
         connection.deadline = deadline
         connection.settimeout(seconds)
@@ -211,8 +251,7 @@ def _outcome(response: http.client.HTTPResponse) -> Outcome:
 
 
 _ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
-    (TimeoutError, f"There was no complete answer within {SECONDS} seconds."),
-    (socket.gaierror, "The host's name has no address."),
+    (TimeoutError, _TOO_LATE),
     (ConnectionRefusedError, "The connection was refused."),
     (http.client.RemoteDisconnected, "The connection was closed without an answer."),
     (ConnectionError, "The connection was reset."),

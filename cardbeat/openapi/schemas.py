@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cardbeat.heartbeat.check import BIDI_CONTROLS, LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
-from cardbeat.heartbeat.target import URL_CHARACTERS
+from cardbeat.heartbeat.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
 Schema = dict[str, Any]
@@ -55,8 +55,9 @@ SETTINGS: Final[dict[str, Schema]] = {
     "webhook_url": {
         "type": ["string", "null"],
         "format": "uri",
-        "maxLength": URL_CHARACTERS,
-        "description": "Where alerts go: absolute, `http` or `https`, without user information, on a public host.",
+        "maxLength": URL_BYTES,
+        "description": "Where alerts go: absolute, `http` or `https`, without user information, on a public host whose"
+        f" name has at most 253 characters, and 63 between its dots. At most {URL_BYTES:,} bytes in UTF-8.",
     },
 }
 

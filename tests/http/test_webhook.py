@@ -5,22 +5,22 @@ import ipaddress
 import socket
 import ssl
 import threading
-import time
 
 import pytest
 
 from cardbeat.heartbeat.alert import Outcome
+from cardbeat.heartbeat.permit import Postponed
 from cardbeat.heartbeat.resolver import Resolver
 from cardbeat.heartbeat.webhook import ADDRESSES, Sender
-from tests.receiver import NO_CONTENT, PEM, Receiver, answer, hang, over_tls, repeat, reset, say
+from tests.receiver import NO_CONTENT, PEM, Receiver, Unlimited, answer, hang, over_tls, repeat, reset, say
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
 TOO_LATE = "There was no complete answer within 10 seconds."
 SHORT_SECONDS = 0.4
 
 
-def post(url, **options):
-    return Sender(allow_private=True, **options).post(url, HEADERS, b'{"a": 1}')
+def post(url, seconds=10, **options):
+    return Sender(allow_private=True, **options).post(url, HEADERS, b'{"a": 1}', Unlimited(seconds))
 
 
 def resolver(*addresses):
@@ -142,7 +142,7 @@ def eight():
 def test_once_connected_all_the_time_left_is_for_sending(eight):
     with Receiver() as receiver:
         sender = Sender(allow_private=True, resolver=eight)
-        with sender.connect("many.example", receiver.port, time.monotonic() + 80) as connection:
+        with sender.connect("many.example", receiver.port, Unlimited(80)) as connection:
             assert connection.gettimeout() <= 10
             connection.sendall(b"x")
             assert connection.gettimeout() > 40
@@ -317,3 +317,102 @@ def test_no_route_is_not_delivered(monkeypatch):
 
 def trust():
     return ssl.create_default_context(cafile=PEM)
+
+
+class Crowded(Unlimited):
+    """A permit to enter all addresses but some."""
+
+    def __init__(self, *crowded, address=None, seconds=10):
+        super().__init__(seconds)
+        self.crowded = crowded
+        self.address = address
+        self.entered = []
+
+    def enter(self, address):
+        self.entered.append(address)
+        return address not in self.crowded
+
+
+def post_under(permit, url, *addresses):
+    return Sender(allow_private=True, resolver=resolver(*addresses)).post(url, HEADERS, b"{}", permit)
+
+
+def test_a_crowded_address_gets_nothing_and_the_attempt_is_postponed():
+    with Receiver() as receiver, pytest.raises(Postponed):
+        post_under(Crowded("127.0.0.1"), f"http://one.example:{receiver.port}/", "127.0.0.1")
+    assert receiver.connections == 0
+
+
+def test_where_one_address_is_crowded_another_is_taken():
+    permit = Crowded("127.0.0.1")
+    with Receiver(host="127.0.0.2") as receiver:
+        outcome = post_under(permit, f"http://two.example:{receiver.port}/", "127.0.0.1", "127.0.0.2")
+    assert outcome == Outcome(204)
+    assert permit.entered == ["127.0.0.1", "127.0.0.2"]
+
+
+def test_where_the_others_refuse_the_attempt_waits_for_the_one_that_is_crowded():
+    with Receiver() as receiver, pytest.raises(Postponed):
+        post_under(Crowded("127.0.0.1"), f"http://two.example:{receiver.port}/", "127.0.0.1", "127.0.0.2")
+
+
+def test_the_address_that_was_waited_for_comes_first():
+    permit = Crowded(address="127.0.0.2")
+    with Receiver(host="127.0.0.2") as receiver:
+        url = f"http://three.example:{receiver.port}/"
+        assert post_under(permit, url, "127.0.0.1", "127.0.0.2", "127.0.0.3") == Outcome(204)
+    assert permit.entered == ["127.0.0.2"]
+
+
+def test_addresses_of_one_ipv6_network_count_as_one(monkeypatch):
+    def refuse(_connection, _address):
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    permit = Crowded()
+    post_under(permit, "http://many.example/", "2606:4700::1", "2606:4700::2")
+    assert set(permit.entered) == {"2606:4700::/64"}
+
+
+@pytest.mark.parametrize(
+    "behaviour",
+    [hang, repeat(b"a", first=b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")],
+    ids=["no answer", "no end"],
+)
+def test_a_brief_attempt_that_takes_too_long_is_postponed(behaviour):
+    permit = Unlimited(SHORT_SECONDS)
+    permit.is_brief = True
+    with Receiver(behaviour) as receiver, pytest.raises(Postponed):
+        post_under(permit, receiver.url)
+
+
+def test_an_attempt_that_is_made_brief_at_its_address_ends_by_that():
+    class Shortened(Unlimited):
+        is_brief = True
+
+        def enter(self, address):
+            self.seconds = SHORT_SECONDS
+            return True
+
+    with Receiver(hang) as receiver, pytest.raises(Postponed):
+        post_under(Shortened(60), receiver.url)
+
+
+def test_a_brief_attempt_that_fails_in_time_is_an_attempt():
+    permit = Unlimited(SHORT_SECONDS)
+    permit.is_brief = True
+    with Receiver(reset) as receiver:
+        assert post_under(permit, receiver.url).error is not None
+        assert post_under(permit, "http://127.0.0.1:1/").error == "The connection was refused."
+
+
+def test_a_name_is_looked_up_in_the_turn_of_its_key():
+    class Asked(Resolver):
+        def addresses(self, host, seconds, key=""):
+            asked.append((host, key))
+            return [ipaddress.ip_address("127.0.0.1")]
+
+    asked = []
+    with Receiver() as receiver:
+        post(f"http://a.example:{receiver.port}/", resolver=Asked())
+    assert asked == [("a.example", "key")]

@@ -4,7 +4,9 @@ import pytest
 
 from cardbeat.heartbeat.courier import Courier, Result
 from cardbeat.heartbeat.lanes import CheckQueue
+from cardbeat.heartbeat.permit import Postponed
 from tests.mail import FAILED, Mail
+from tests.receiver import Unlimited
 
 
 @pytest.fixture
@@ -13,12 +15,12 @@ def mail(database, clock):
 
 
 def attempt(mail, queue):
-    return Courier(mail.alerts, mail.post, mail.clock).attempt(queue)
+    return Courier(mail.alerts, mail.post, mail.clock).attempt(queue, Unlimited())
 
 
 def test_an_alert_whose_url_leads_to_another_host_by_now_goes_to_the_queue_of_that_first(mail):
     mail.record(mail.heart.create(webhook_url="https://new.example/x"))
-    queue = CheckQueue(1, "old.example", [1])
+    queue = CheckQueue(1, "key", "old.example", [1])
     assert attempt(mail, queue) == Result(queue, wait_seconds=0, host="new.example")
     assert mail.posted == []
 
@@ -27,5 +29,12 @@ def test_the_stored_time_of_the_next_attempt_is_never_too_early(mail, clock):
     clock.advance(0.5)
     mail.outcomes = [FAILED]
     mail.record(mail.heart.create(webhook_url="https://a.example/x"))
-    result = attempt(mail, CheckQueue(1, "a.example", [1]))
+    result = attempt(mail, CheckQueue(1, "key", "a.example", [1]))
     assert 0 <= result.attempt.next_attempt_at - (clock() + result.wait_seconds) < 1
+
+
+def test_a_post_that_is_postponed_is_no_attempt(mail):
+    mail.outcomes = [Postponed()]
+    mail.record(mail.heart.create(webhook_url="https://a.example/x"))
+    with pytest.raises(Postponed):
+        attempt(mail, CheckQueue(1, "key", "a.example", [1]))

@@ -7,8 +7,9 @@ import pytest
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat import couriers as module
 from cardbeat.heartbeat.courier import Result
-from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers
+from cardbeat.heartbeat.couriers import STARTED_TOGETHER, TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.lanes import CheckQueue
+from cardbeat.heartbeat.permit import Postponed
 from tests.support import wait_until
 
 
@@ -19,7 +20,7 @@ class HeldCourier:
         self.begun = []
         self.let_go = threading.Semaphore(0)
 
-    def attempt(self, queue):
+    def attempt(self, queue, _permit):
         self.begun.append(queue.check_seq)
         assert self.let_go.acquire(timeout=10)
         return Result(queue)
@@ -45,7 +46,7 @@ def couriers(courier, changed):
 
 
 def queue(check_seq):
-    return CheckQueue(check_seq, f"host-{check_seq}.example", [check_seq])
+    return CheckQueue(check_seq, "key", f"host-{check_seq}.example", [check_seq])
 
 
 def brought_back(couriers, count):
@@ -70,11 +71,11 @@ def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, chan
     couriers.send_out()
     with changed:
         courier.let_go.release()
-        assert changed.wait_for(couriers.has_results, timeout=10)
+        assert changed.wait_for(couriers.has_news, timeout=10)
     assert [result.queue.check_seq for result in couriers.results(10)] == [1]
     assert couriers.results(0) == []
     couriers.forget(1)
-    assert not couriers.has_results()
+    assert not couriers.has_news()
 
 
 def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_record(couriers, courier):
@@ -104,7 +105,7 @@ def test_a_move_before_a_queue_is_taken_needs_nothing_more(couriers, courier):
     ("error", "logged"), [(ZeroDivisionError("a defect"), True), (Unavailable("x", "It can't be read."), False)]
 )
 def test_an_attempt_that_raises_is_tried_again_later_and_a_defect_logged(couriers, courier, caplog, error, logged):
-    def fail(_queue):
+    def fail(_queue, _permit):
         raise error
 
     courier.attempt = fail
@@ -125,3 +126,80 @@ def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, monk
     couriers.send_out()
     assert [result.wait_seconds for result in couriers.results(10)] == [TROUBLE_SECONDS]
     assert "no more threads" in caplog.text
+
+
+def test_a_post_that_found_no_room_at_its_address_waits_for_that_and_brings_no_result(couriers, courier):
+    permits = []
+
+    def attempt(queue, permit):
+        permits.append((queue.check_seq, permit.enter("one"), permit.address))
+        if permits[-1][1]:
+            assert courier.let_go.acquire(timeout=10)
+            return Result(queue)
+        raise Postponed
+
+    courier.attempt = attempt
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    wait_until(lambda: len(permits) == 2)
+    assert sorted(entered for _, entered, _ in permits) == [False, True]
+    wait_until(couriers.has_news)
+    assert couriers.results(10) == []
+    couriers.send_out()
+    assert not couriers.has_news()
+    assert len(permits) == 2
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert permits[2] == (permits[1][0] if permits[0][1] else permits[0][0], True, "one")
+
+
+def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
+    attempts = []
+
+    class Courier:
+        def attempt(self, queue, permit):
+            attempts.append((queue.check_seq, permit.is_brief, permit.seconds, permit.key))
+            if permit.is_brief:
+                raise Postponed
+            wait_until(lambda: len(attempts) > 1)
+            return Result(queue)
+
+    couriers = Couriers(Courier(), changed, limit=3)
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert attempts == [(1, False, 10, "key"), (2, True, 2, "key"), (2, False, 10, "key")]
+
+
+def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, courier):
+    attempts = []
+
+    def attempt(queue, permit):
+        attempts.append(queue.check_seq)
+        if not permit.enter("one"):
+            raise Postponed
+        assert courier.let_go.acquire(timeout=10)
+        return Result(queue)
+
+    courier.attempt = attempt
+    couriers.add(map(queue, range(1000)))
+    couriers.send_out()
+    wait_until(lambda: len(attempts) == 1000)
+    wait_until(lambda: couriers._lanes.running == 1)
+    couriers.send_out()
+    assert len(attempts) == 1000
+    couriers.stop()
+
+
+def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed):
+    couriers = Couriers(courier, changed, limit=512)
+    couriers.add(queue(number) for number in range(300))
+    couriers.send_out()
+    assert couriers.has_news()
+    couriers.add([CheckQueue(1000, "another key", "new.example", [1])])
+    couriers.send_out()
+    couriers.stop()
+    wait_until(lambda: len(courier.begun) == 2 * STARTED_TOGETHER)
+    assert 1000 in courier.begun
+    courier.let_go.release(1000)
+    wait_until(lambda: not couriers.posting())

@@ -5,12 +5,21 @@ import resource
 import shutil
 import sqlite3
 import threading
+from pathlib import Path
 
 import pytest
 
 from cardbeat import database_file
 from cardbeat.database import Database
-from cardbeat.database_file import FILE_NAME, back_up, integrity_problems, last_moment_stored, schema_version
+from cardbeat.database_file import (
+    FILE_NAME,
+    LOCKS,
+    back_up,
+    integrity_problems,
+    last_moment_stored,
+    open_lock_file,
+    schema_version,
+)
 from cardbeat.errors import StartupError
 from tests.support import wait_until
 
@@ -150,6 +159,29 @@ def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
     spoil(tmp_path / "data")
     with pytest.raises(StartupError, match=words):
         Database(tmp_path / "data")
+
+
+@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("made_in_between", [False, True])
+def test_no_lock_file_follows_a_link(tmp_path, monkeypatch, name, made_in_between):
+    folder = tmp_path / "data"
+    folder.mkdir(0o700)
+    others = tmp_path / "others"
+    others.write_text("theirs")
+    (folder / name).symlink_to(others)
+    if made_in_between:
+        monkeypatch.setattr(Path, "is_symlink", lambda _path: False)
+    with pytest.raises(StartupError, match=name) as refused:
+        os.close(open_lock_file(folder / name))
+    assert made_in_between or "it is a link" in str(refused.value)
+    assert others.read_text() == "theirs"
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_lock_file_must_be_a_file(tmp_path, make):
+    make(tmp_path / LOCKS[0])
+    with pytest.raises(StartupError, match=r"it is not a file|directory"):
+        os.close(open_lock_file(tmp_path / LOCKS[0]))
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):

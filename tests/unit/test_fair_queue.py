@@ -108,3 +108,16 @@ def test_whatever_happens_nothing_is_lost_and_nobody_who_waits_falls_behind(seed
     assert put == taken + queue.waiting
     assert max(spent[name] for name in "abc") - min(spent[name] for name in "abc") <= 2 * 3 * 4
     assert len(queue._names) <= 3 + 40
+
+
+def test_names_with_too_much_running_are_passed_over_and_keep_their_turn():
+    queue = filled({"a": 3, "b": 1})
+    assert [queue.take(2)[1] for _ in range(3)] == ["a0", "b0", "a1"]
+    assert queue.take(2) is None
+    queue.put("c", "c0")
+    assert queue.take(2)[1] == "c0"
+    queue.done("a", 0)
+    assert queue.take(2)[1] == "a2"
+    queue.put("a", "a3")
+    assert queue.take(2) is None
+    assert queue.take(3)[1] == "a3"

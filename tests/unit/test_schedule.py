@@ -18,7 +18,7 @@ def schedule():
 @pytest.fixture
 def queue(schedule):
     """A check with two alerts, the first of them due now."""
-    queue = CheckQueue(1, "a.example", [10, 11])
+    queue = CheckQueue(1, "key", "a.example", [10, 11])
     schedule.add(queue, NOW)
     return queue
 
@@ -29,7 +29,7 @@ def due(schedule, now=NOW):
 
 def test_queues_are_due_in_the_order_of_their_times(schedule):
     for check_seq, wait in ((1, 5), (2, 3), (3, 8)):
-        schedule.add(CheckQueue(check_seq, "a.example", [check_seq]), NOW + wait)
+        schedule.add(CheckQueue(check_seq, "key", "a.example", [check_seq]), NOW + wait)
     assert schedule.next_due_at() == NOW + 3
     assert due(schedule, NOW + 2) == []
     assert due(schedule, NOW + 5) == [2, 1]

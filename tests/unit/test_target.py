@@ -1,13 +1,16 @@
 """Where no webhook may go, judged twice: when a check is saved, and when an alert is sent."""
 
+import encodings.idna
 import ipaddress
 import socket
 
 import pytest
 
-from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.target import parse, refused_url
+from cardbeat.heartbeat import webhook
+from cardbeat.heartbeat.resolver import Resolver, is_own
+from cardbeat.heartbeat.target import PRIVATE, address_name, parse, refused_url
 from cardbeat.heartbeat.webhook import Sender
+from tests.receiver import Receiver, Unlimited
 
 PRIVATE_URLS = """
 http://127.0.0.1/  http://127.1/  http://127.0.1/  http://127.255.255.254/  http://2130706433/  http://0x7f000001/
@@ -81,11 +84,14 @@ GOOD_URLS = {
 
 # Reached through a name, or with the flag for the operator's own network.
 NEVER = """
-100.100.100.200 fd00:ec2::254 fd20:ce::254
+100.100.100.200 fd00:ec2::23 fd00:ec2::254 fd00:42::42 fd00:100::100:200 fd00:a9fe:a9fe::1 fd00:c1::a9fe:a9fe
+fd20:ce::254 fe80::a9fe:a9fe 169.254.42.42 169.254.170.2 169.254.0.23
 0.0.0.0 169.254.169.254 168.63.129.16 192.0.0.192 192.0.2.1 198.18.0.1 224.0.0.1 255.255.255.255 :: fe80::1 ff02::1
 64:ff9b::a9fe:a9fe ::ffff:169.254.169.254 2002:a9fe:a9fe::1 2001::1 2001:1ff::1 fec0::1 ::127.0.0.1 64:ff9b:1::1
 """.split()  # noqa: SIM905
 LAN = "127.0.0.1 10.0.0.1 172.16.0.1 192.168.0.1 100.64.0.1 ::1 fd00::1 ::ffff:127.0.0.1 64:ff9b::10.0.0.1".split()  # noqa: SIM905
+
+NOT_PUBLIC = "The host's name leads to no public address."
 
 
 def no_network(*_args):
@@ -106,7 +112,7 @@ def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
     sentence = refused_url(url, allow_private=False)
     assert sentence is not None
     assert sentence.endswith(".")
-    outcome = Sender(resolver=Resolver(no_network)).post(url, {}, b"")
+    outcome = Sender(resolver=Resolver(no_network)).post(url, {}, b"", Unlimited())
     assert (outcome.status, outcome.error) == (None, sentence)
 
 
@@ -114,7 +120,7 @@ def test_a_hostile_url_is_refused_when_saved_and_when_sent(url, no_connection):
 def test_a_host_that_browsers_read_differently_must_be_written_in_ascii(letter, no_connection):
     for url in (f"https://stra{letter}e.example/", f"https://a.stra{letter}e.example:8443/x"):
         assert "xn--" in refused_url(url, allow_private=True)
-        assert "xn--" in Sender(resolver=Resolver(no_network)).post(url, {}, b"").error
+        assert "xn--" in Sender(resolver=Resolver(no_network)).post(url, {}, b"", Unlimited()).error
     assert refused_url("https://xn--strae-oqa.example/", allow_private=False) is None
 
 
@@ -138,14 +144,16 @@ def test_a_bad_url_is_refused_in_a_private_network_too(url):
 def test_a_name_that_leads_inside_is_refused_when_sending(address, no_connection):
     url = "http://rebound.example/"
     assert refused_url(url, allow_private=False) is None
-    outcome = Sender(resolver=resolver(address)).post(url, {}, b"")
-    assert "private or reserved" in outcome.error
-    assert address not in outcome.error
+    outcome = Sender(resolver=resolver(address)).post(url, {}, b"", Unlimited())
+    assert outcome.error == NOT_PUBLIC
 
 
 @pytest.mark.parametrize("address", NEVER)
 def test_no_flag_opens_metadata_multicast_or_reserved_addresses(address, no_connection):
-    assert "reserved" in Sender(allow_private=True, resolver=resolver(address)).post("http://a.example/", {}, b"").error
+    assert (
+        "reserved"
+        in Sender(allow_private=True, resolver=resolver(address)).post("http://a.example/", {}, b"", Unlimited()).error
+    )
 
 
 @pytest.mark.parametrize("address", LAN)
@@ -159,5 +167,88 @@ def test_the_flag_opens_the_operators_own_network(address):
     "answer", [("8.8.8.8", "127.0.0.1"), ("::1", "2606:4700::1"), ("8.8.8.8",) * 9 + ("10.0.0.1",)]
 )
 def test_one_bad_address_among_good_ones_refuses_all(answer, no_connection):
-    outcome = Sender(resolver=resolver(*answer)).post("http://mixed.example/", {}, b"")
-    assert "private or reserved" in outcome.error
+    outcome = Sender(resolver=resolver(*answer)).post("http://mixed.example/", {}, b"", Unlimited())
+    assert outcome.error == NOT_PUBLIC
+
+
+@pytest.mark.parametrize("code", [socket.EAI_NONAME, socket.EAI_AGAIN])
+def test_a_name_that_does_not_exist_gets_the_same_sentence_as_one_that_leads_inside(code):
+    def lookup(_host):
+        raise socket.gaierror(code, "the system's own words")
+
+    assert Sender(resolver=Resolver(lookup)).post("http://a.example/", {}, b"", Unlimited()).error == NOT_PUBLIC
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1", "http://own.example"])
+def test_this_hosts_own_addresses_are_refused_like_private_ones_whatever_listens_there(url, monkeypatch):
+    monkeypatch.setattr(webhook, "allowed", lambda _address, _allow_private: True)
+    monkeypatch.setattr(webhook, "refusal_of", lambda _target, _allow_private: None)
+    with Receiver() as receiver:
+        own = resolver("8.8.8.8", "127.0.0.1")
+        outcome = Sender(resolver=own).post(f"{url}:{receiver.port}/", {}, b"", Unlimited())
+    assert outcome.error == (NOT_PUBLIC if "own" in url else PRIVATE)
+    assert receiver.connections == 0
+
+
+def test_the_flag_opens_this_hosts_own_addresses_too():
+    with Receiver() as receiver:
+        assert Sender(allow_private=True).post(receiver.url, {}, b"", Unlimited()).error is None
+
+
+def test_an_address_is_own_where_the_system_would_speak_from_it():
+    assert is_own(ipaddress.ip_address("127.0.0.1"))
+    assert not is_own(ipaddress.ip_address("8.8.8.8"))
+    assert not is_own(ipaddress.ip_address("2001:db8::1"))
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("8.8.8.8", "8.8.8.8"),
+        ("2606:4700:0:1:2::3", "2606:4700:0:1::/64"),
+        ("2606:4700:0:1:ffff::", "2606:4700:0:1::/64"),
+        ("::ffff:8.8.8.8", "8.8.8.8"),
+        ("64:ff9b::808:808", "8.8.8.8"),
+        ("2002:808:808:7::1", "8.8.8.8"),
+    ],
+)
+def test_all_addresses_of_one_owner_count_as_one(address, name):
+    assert address_name(ipaddress.ip_address(address)) == name
+
+
+def test_a_url_has_at_most_2000_bytes():
+    url = "https://hooks.example/"
+    for letter in "a\u00e9\u4e2d\U0001f600":
+        count, rest = divmod(2000 - len(url), len(letter.encode()))
+        longest = url + rest * "a" + count * letter
+        assert refused_url(longest, allow_private=False) is None
+        assert "2,000 bytes" in refused_url(longest + "a", allow_private=False)
+
+
+LONG_HOSTS = {
+    "many characters": "\u4e2d" * 600,
+    "wide dots": "\u3002".join(["\u4e2d" * 60] * 9),
+    "half wide dots": "\uff61".join(["\u4e2d"] * 200),
+    "one character for eighteen": ".".join(["\ufdfa" * 63] * 3),
+    "characters that hold dots": "\u2488" * 63,
+    "characters for three": ".".join(["\u3316" * 30] * 8),
+    "a label of 64": "a" * 64 + ".example",
+    "254 characters": ".".join(["a" * 49] * 5) + ".abcd",
+}
+
+
+@pytest.mark.parametrize("host", LONG_HOSTS.values(), ids=LONG_HOSTS)
+def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_the_square(host, monkeypatch):
+    given = []
+    encode = encodings.idna.Codec.encode
+    monkeypatch.setattr(
+        encodings.idna.Codec, "encode", lambda codec, text, errors: given.append(text) or encode(codec, text, errors)
+    )
+    assert refused_url(f"https://{host}/", allow_private=False) == "The URL's host is not valid."
+    assert given == []
+
+
+def test_the_longest_host_may_end_in_a_dot():
+    host = ".".join(["a" * 49] * 5) + ".abc"
+    assert len(host) == 253
+    assert parse(f"http://{host}./").host == host
