@@ -4,6 +4,7 @@ import json
 import sys
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cardbeat.resources import read_bytes, read_text
@@ -50,6 +51,41 @@ class FontSubset:
     def file(self, weight: int) -> str:
         """The file of the nearest weight there is."""
         return f"{self.name}-{min(self.weights, key=lambda w: abs(w - weight))}.woff2"
+
+
+class SubsetTable:
+    """Subsets in an order of preference, of which the first that has a character is found in one step."""
+
+    def __init__(self, subsets: Iterable[FontSubset], others: "SubsetTable | None" = None) -> None:
+        """`others` come after `subsets`, in their own order, and are not counted through again."""
+        added = list(subsets)
+        self._subsets: list[FontSubset] = [*added, *(others._subsets if others else [])]
+        # For each codepoint the place of its first subset, counted from the end of the list; 0 where there is none.
+        end = max((s.boundaries[-1] for s in self._subsets), default=0)
+        self._places = array("H", others._places if others else ())
+        self._places.frombytes(bytes(self._places.itemsize * (end - len(self._places))))
+        for place, subset in enumerate(reversed(added), len(self._subsets) - len(added) + 1):
+            self._put(place, subset.boundaries.tolist())
+
+    def _put(self, place: int, boundaries: list[int]) -> None:
+        """Most ranges of Han are of one character, for which an index is quicker than a slice."""
+        for start, stop in zip(boundaries[::2], boundaries[1::2], strict=True):
+            if stop == start + 1:
+                self._places[start] = place
+            else:
+                self._places[start:stop] = array("H", [place]) * (stop - start)
+
+    def covers(self, character: str) -> bool:
+        """Whether any of them has the character."""
+        codepoint = ord(character)
+        return codepoint < len(self._places) and self._places[codepoint] > 0
+
+    def first(self, text: str) -> FontSubset | None:
+        """The first subset that has all characters of a text."""
+        if not all(map(self.covers, text)):
+            return None
+        start = len(self._subsets) - min(self._places[ord(character)] for character in text)
+        return next((s for s in self._subsets[start:] if all(map(s.covers, text))), None)
 
 
 def read_catalogue() -> list[FontSubset]:
