@@ -33,6 +33,11 @@ class Advances:
         font = self._faces.font(subset.file(weight), _MEASURED_PX, raqm=True)
         return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / _MEASURED_PX / plain
 
+    def bytes_to_open(self, subset: FontSubset, weight: int) -> int:
+        """Of the files that are opened before the subset's widths are known."""
+        shaped = self._faces.shaping and subset.shaped
+        return self._faces.file_bytes(subset.file(weight)) * ((not subset.advance_em) + shaped)
+
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         file = subset.file(weight)
         return sum(self._advance_em(file, character) for character in unshaped.characters_to_draw(graphemes, rtl))
