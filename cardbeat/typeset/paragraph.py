@@ -1,5 +1,6 @@
 """A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from itertools import accumulate, groupby, pairwise
@@ -40,10 +41,11 @@ class Paragraph:
         A font that would make `max_font_bytes` to open is left out, and what only it has is not drawn.
         """
         text, self.missing = fonts.repertoire.drawable(clean(text))
-        graphemes = clusters(text[: 4 * room.graphemes])
-        self._fonts, self._weight = fonts, weight
+        graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
+        self._fonts, self._weight, self._max_font_bytes = fonts, weight, max_font_bytes
         self.font_bytes = 0
         """Of the font files opened for this text, a file counted again for each size."""
+        self._bytes_of_size: Counter[int] = Counter()
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._faces = cache(self._opened)
         self._drawn: DrawnRuns = {}
@@ -54,7 +56,7 @@ class Paragraph:
         self._breaks = breaks(graphemes)
         self._levels = _levels(graphemes, whole, self.rtl)
         choices = fonts.fallback.choose(graphemes, language_of(whole, language))
-        self._choices = self._affordable(choices, max_font_bytes)
+        self._choices = self._affordable(choices)
         self._left_out = [len(g) * (a is not b) for g, a, b in zip(graphemes, choices, self._choices, strict=True)]
         self._space = [g in (" ", ZWSP) for g in graphemes]
         self._samples = self._shaped_samples()
@@ -66,6 +68,11 @@ class Paragraph:
     def __len__(self) -> int:
         """Graphemes, of which `words` and `line` count places."""
         return self._end
+
+    @property
+    def affords_another_size(self) -> bool:
+        """Whether the fonts of any size it was drawn in may be opened in one more."""
+        return self.font_bytes + max(self._bytes_of_size.values(), default=0) <= self._max_font_bytes
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
@@ -90,17 +97,19 @@ class Paragraph:
         return line.built(sum(self._left_out[start:end]))
 
     def _opened(self, subset: FontSubset, size_px: int) -> Face:
-        self.font_bytes += self._fonts.faces.file_bytes(subset.file(self._weight))
+        length = self._fonts.faces.file_bytes(subset.file(self._weight))
+        self.font_bytes += length
+        self._bytes_of_size[size_px] += length
         return self._fonts.faces.face(subset, self._weight, size_px)
 
-    def _affordable(self, choices: Sequence[FontChoice], max_font_bytes: int) -> list[FontChoice]:
-        """The choices, with an empty one for each grapheme whose fonts come after `max_font_bytes` of others."""
+    def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
+        """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
         fonts: set[FontSubset] = set()
         used, found = 0, []
         for choice in choices:
             new = {piece.subset for piece in choice.pieces} - fonts
             cost = sum(map(self._bytes_to_open, new))
-            affordable = used + cost <= max_font_bytes
+            affordable = used + cost <= self._max_font_bytes
             if affordable:
                 fonts |= new
                 used += cost

@@ -79,19 +79,22 @@ def fit(
 
     The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
     "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
-    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing.
+    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing, and it is
+    cut at the size in which they are open.
     """
     room_em = max_lines * width_px / min_size_px
     room = Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
     paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_font_bytes=max_font_bytes)
     setting = _Setting(paragraph, Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading))
+    sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
     for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
         words = paragraph.words(least)
-        for size in range(size_px, min_size_px - 1, -_SIZE_STEP_PX):
-            if paragraph.font_bytes > max_font_bytes and size - _SIZE_STEP_PX >= min_size_px:
-                continue
+        for size in sizes:
             if block := setting.whole(words, size):
                 return block
+            if not paragraph.affords_another_size:
+                sizes, min_size_px = range(size, size + 1), size
+                break
         if all(word.ink_em * min_size_px <= width_px for word in words):
             break
     return setting.cut(words, min_size_px)
