@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
 
@@ -47,8 +46,10 @@ class Paragraph:
         """Of the font files opened for this text, a file counted again for each size."""
         self._bytes_of_size: Counter[int] = Counter()
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
-        self._faces = cache(self._opened)
+        self._opened: dict[tuple[FontSubset, int], Face] = {}
         self._drawn: DrawnRuns = {}
+        self._factors: dict[FontSubset, float] = {}
+        self._widths_em: dict[int, float] = {}
         self.truncated = len(graphemes) > room.graphemes
         graphemes = graphemes[: room.graphemes]
         whole = "".join(graphemes)
@@ -60,8 +61,6 @@ class Paragraph:
         self._left_out = [len(g) * (a is not b) for g, a, b in zip(graphemes, choices, self._choices, strict=True)]
         self._space = [g in (" ", ZWSP) for g in graphemes]
         self._samples = self._shaped_samples()
-        self._factor = cache(self._shaping_factor)
-        self._alone_em = cache(self._runs_em)
         self._end = len(graphemes)
         self._end = self._end_within(room.width_em)
 
@@ -81,7 +80,7 @@ class Paragraph:
 
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
-        return list(accumulate(self._alone_em(i, i + 1) for i in range(start, len(self))))
+        return list(accumulate(map(self._alone_em, range(start, len(self)))))
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
         """Graphemes `start` to `end` without the spaces at their end, drawn."""
@@ -91,16 +90,19 @@ class Paragraph:
             choices += self._fonts.fallback.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         runs = _runs(choices, levels)
-        line = LineBuilder(self._faces, size_px, self._drawn)
+        line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
             line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
 
-    def _opened(self, subset: FontSubset, size_px: int) -> Face:
-        length = self._fonts.faces.file_bytes(subset.file(self._weight))
-        self.font_bytes += length
-        self._bytes_of_size[size_px] += length
-        return self._fonts.faces.face(subset, self._weight, size_px)
+    def _face(self, subset: FontSubset, size_px: int) -> Face:
+        key = subset, size_px
+        if key not in self._opened:
+            length = self._fonts.faces.file_bytes(subset.file(self._weight))
+            self.font_bytes += length
+            self._bytes_of_size[size_px] += length
+            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
+        return self._opened[key]
 
     def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
         """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
@@ -125,7 +127,7 @@ class Paragraph:
         """Where the text has become wider than that: what comes after is not even measured."""
         total = 0.0
         for end in range(1, len(self) + 1):
-            total += self._alone_em(end - 1, end)
+            total += self._alone_em(end - 1)
             if total > width_em:
                 self.truncated = True
                 return end
@@ -141,10 +143,17 @@ class Paragraph:
             end -= 1
         return end
 
+    def _alone_em(self, place: int) -> float:
+        """The width of one grapheme."""
+        width = self._widths_em.get(place)
+        if width is None:
+            width = self._widths_em[place] = self._runs_em(place, place + 1)
+        return width
+
     def _width_em(self, start: int, end: int) -> float:
         if any(level % 2 for level in self._levels[start:end]):
             return self._runs_em(start, end)
-        return sum(self._alone_em(i, i + 1) for i in range(start, end))
+        return sum(map(self._alone_em, range(start, end)))
 
     def _runs_em(self, start: int, end: int) -> float:
         """Letters that run from the right are measured together: those of Arabic have other shapes where they join."""
@@ -161,12 +170,14 @@ class Paragraph:
                 samples.setdefault(subset, (level, []))[1].extend(texts)
         return samples
 
-    def _shaping_factor(self, subset: FontSubset) -> float:
-        self.font_bytes += self._fonts.advances.bytes_to_open(subset, self._weight)
-        if subset not in self._samples:
-            return 1
-        level, texts = self._samples[subset]
-        return self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
+    def _factor(self, subset: FontSubset) -> float:
+        """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
+        if subset not in self._factors:
+            self.font_bytes += self._fonts.advances.bytes_to_open(subset, self._weight)
+            level, texts = self._samples.get(subset, (0, []))
+            factor = self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
+            self._factors[subset] = factor
+        return self._factors[subset]
 
 
 def _runs(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:
