@@ -26,11 +26,18 @@ class Style:
     smallest_px: int
     leading: float
     max_lines: int = 1
-    headline: bool = False
 
 
-SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2, headline=True)
-TITLE = Style(700, 96, 40, leading=1.15, max_lines=5, headline=True)
+CARD_FONT_BYTES = 1_500_000
+"""Of the font files opened for one card: opening one takes about as long for its length, of Han 30 KB, as a tenth of
+an ordinary card. Prose in one language needs 700 KB in a full title or description, and 300 in a long label."""
+LABEL_FONT_BYTES = 300_000
+DESCRIPTION_FONT_BYTES = 700_000
+TITLE_FONT_BYTES = 400_000
+"""Left for the title, whatever the other texts need."""
+
+SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)
+TITLE = Style(700, 96, 40, leading=1.15, max_lines=5)
 DESCRIPTION = Style(400, 32, 28, leading=1.4, max_lines=3)
 
 
@@ -43,6 +50,8 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = False
+        self._font_bytes = CARD_FONT_BYTES
+        """What the texts that are not yet set may have."""
         self._fonts = fonts
         self._title_fonts = title_fonts
         self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
@@ -54,7 +63,10 @@ class Page:
 
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
-        return _label(self._fonts, text, Style(weight, size, size, leading=1.3), width, language=self._language)
+        style = Style(weight, size, size, leading=1.3)
+        block = _label(self._fonts, text, style, width, language=self._language, max_font_bytes=LABEL_FONT_BYTES)
+        self._font_bytes -= block.font_bytes
+        return block
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker (a small line) over it and the description under it.
@@ -64,7 +76,7 @@ class Page:
         card, theme = self.card, self.theme
         over = self.label(kicker, INNER, weight=700) if kicker else None
         room = bottom - top - (over.height_px + KICKER_GAP if over else 0)
-        under = self._set(card.description, DESCRIPTION, INNER, int(room * 0.4)) if card.description else None
+        under = self._description(int(room * 0.4)) if card.description else None
         title = self._title(room - (under.height_px + GAP if under else 0))
         self.rtl = title.rtl
         used = title.height_px + (under.height_px + GAP if under else 0)
@@ -94,15 +106,35 @@ class Page:
     def _title(self, height: int) -> Block:
         """Short titles stand larger; long ones shrink, then are cut."""
         title = self.card.title
-        large = self._set(title, SHORT_TITLE, INNER, height) if len(title) <= 32 else None
-        return large if large and not large.cut else self._set(title, TITLE, INNER, height)
+        large = self._set(title, SHORT_TITLE, height, self._title_fonts) if len(title) <= 32 else None
+        return large if large and not large.cut else self._set(title, TITLE, height, self._title_fonts)
 
-    def _set(self, text: str, style: Style, width: int, height: int | None = None) -> Block:
+    def _description(self, height: int) -> Block:
+        left = min(DESCRIPTION_FONT_BYTES, self._font_bytes - TITLE_FONT_BYTES)
+        return self._set(self.card.description, DESCRIPTION, height, self._fonts, max_font_bytes=left)
+
+    def _set(self, text: str, style: Style, height: int, fonts: Fonts, max_font_bytes: int | None = None) -> Block:
+        left = max(self._font_bytes, TITLE_FONT_BYTES // 2) if max_font_bytes is None else max_font_bytes
+        block = _set(fonts, text, style, INNER, language=self._language, height=height, max_font_bytes=left)
+        self._font_bytes -= block.font_bytes
+        return block
+
+
+def _set(self, text: str, style: Style, width: int, height: int | None = None) -> Block:
         fonts = self._title_fonts if style.headline else self._fonts
         return _set(fonts, text, style, width, language=self._language, height=height)
 
 
-def _set(fonts: Fonts, text: str, style: Style, width: int, *, language: str, height: int | None = None) -> Block:
+def _set(
+    fonts: Fonts,
+    text: str,
+    style: Style,
+    width: int,
+    *,
+    language: str,
+    max_font_bytes: int,
+    height: int | None = None,
+) -> Block:
     return fit(
         fonts,
         text,
@@ -114,6 +146,7 @@ def _set(fonts: Fonts, text: str, style: Style, width: int, *, language: str, he
         weight=style.weight,
         leading=style.leading,
         language=language,
+        max_font_bytes=max_font_bytes,
     )
 
 

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 
 from cardbeat.typeset import unshaped
-from cardbeat.typeset.catalogue import FontSubset
+from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset
 from cardbeat.typeset.faces import Faces
 
-_MEASURED_PX = 1000
 _KEPT = 4_000
-"""Characters whose advance is kept."""
+"""Characters whose advance is kept, of those that are not in the catalogue."""
 
 
 class Advances:
@@ -30,18 +29,27 @@ class Advances:
         plain = self._unshaped_em(subset, weight, graphemes, rtl)
         if not (plain and self._faces.shaping and subset.shaped):
             return 1.0
-        font = self._faces.font(subset.file(weight), _MEASURED_PX, raqm=True)
-        return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / _MEASURED_PX / plain
+        font = self._faces.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
+        return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / ADVANCE_UNITS / plain
+
+    def bytes_to_open(self, subset: FontSubset, weight: int) -> int:
+        """Of the file that is opened before the widths of shaped text are known; else 0."""
+        return self._faces.file_bytes(subset.file(weight)) if self._faces.shaping and subset.shaped else 0
 
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
-        file = subset.file(weight)
-        return sum(self._advance_em(file, character) for character in unshaped.characters_to_draw(graphemes, rtl))
+        characters = unshaped.characters_to_draw(graphemes, rtl)
+        return sum(self._advance(subset, weight, character) / ADVANCE_UNITS for character in characters)
 
-    def _advance_em(self, file: str, character: str) -> float:
+    def _advance(self, subset: FontSubset, weight: int, character: str) -> float:
+        kept = subset.advance(character, weight)
+        return self._measured(subset.file(weight), character) if kept is None else kept
+
+    def _measured(self, file: str, character: str) -> float:
+        """Of a character that the font does not have, in parts of the size."""
         advance = self._advances.get((file, character))
         if advance is None:
             if len(self._advances) >= _KEPT:
                 self._advances.clear()
-            font = self._faces.font(file, _MEASURED_PX, raqm=False)
-            advance = self._advances[file, character] = float(font.getlength(character)) / _MEASURED_PX
+            font = self._faces.font(file, ADVANCE_UNITS, raqm=False)
+            advance = self._advances[file, character] = float(font.getlength(character))
         return advance

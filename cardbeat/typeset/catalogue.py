@@ -4,10 +4,14 @@ import json
 import sys
 from array import array
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from cardbeat.resources import read_bytes, read_text
 
+ADVANCE_UNITS = 1000
+"""Parts of the size in which the advances of characters are kept."""
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 
@@ -30,6 +34,27 @@ class FontSubset:
     """Size of the letters in parts of the text's: less than 1 for superscripts and subscripts."""
     rise_em: float = 0.0
     """How far above the baseline they are drawn, in em of the text."""
+    advances: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    """By weight, of each character that it covers, where they vary: parts of the size."""
+    starts: Sequence[int] = ()
+    """For each covered range the place of its first character in `advances`."""
+
+    def advance(self, character: str, weight: int) -> int | None:
+        """What is kept of a character's advance in the nearest weight there is."""
+        at = bisect_right(self.boundaries, ord(character))
+        if at % 2 == 0 or not self.advances:
+            return None
+        return self.advances[self.nearest(weight)][self.starts[at // 2] + ord(character) - self.boundaries[at - 1]]
+
+    def characters(self) -> Iterator[str]:
+        """All that it covers, in their order."""
+        ranges = zip(self.boundaries[::2], self.boundaries[1::2], strict=True)
+        return (chr(codepoint) for start, end in ranges for codepoint in range(start, end))
+
+    @property
+    def varies(self) -> bool:
+        """Whether `advances` are kept of it: not where all are the same, nor of Han and emoji."""
+        return not (self.advance_em or self.square)
 
     def covers(self, character: str) -> bool:
         return bisect_right(self.boundaries, ord(character)) % 2 == 1
@@ -49,17 +74,77 @@ class FontSubset:
 
     def file(self, weight: int) -> str:
         """The file of the nearest weight there is."""
-        return f"{self.name}-{min(self.weights, key=lambda w: abs(w - weight))}.woff2"
+        return f"{self.name}-{self.nearest(weight)}.woff2"
+
+    def nearest(self, weight: int) -> int:
+        return min(self.weights, key=lambda w: abs(w - weight))
+
+
+class SubsetTable:
+    """Subsets in an order of preference, of which the first that has a character is found in one step."""
+
+    def __init__(self, subsets: Iterable[FontSubset], others: "SubsetTable | None" = None) -> None:
+        """`others` come after `subsets`, in their own order, and are not counted through again."""
+        added = list(subsets)
+        self._subsets: list[FontSubset] = [*added, *(others._subsets if others else [])]
+        # For each codepoint the place of its first subset, counted from the end of the list; 0 where there is none.
+        end = max((s.boundaries[-1] for s in self._subsets), default=0)
+        self._places = array("H", others._places if others else ())
+        self._places.frombytes(bytes(self._places.itemsize * (end - len(self._places))))
+        for place, subset in enumerate(reversed(added), len(self._subsets) - len(added) + 1):
+            self._put(place, subset.boundaries.tolist())
+
+    def _put(self, place: int, boundaries: list[int]) -> None:
+        """Most ranges of Han are of one character, for which an index is quicker than a slice."""
+        for start, stop in zip(boundaries[::2], boundaries[1::2], strict=True):
+            if stop == start + 1:
+                self._places[start] = place
+            else:
+                self._places[start:stop] = array("H", [place]) * (stop - start)
+
+    def covers(self, character: str) -> bool:
+        """Whether any of them has the character."""
+        codepoint = ord(character)
+        return codepoint < len(self._places) and self._places[codepoint] > 0
+
+    def first(self, text: str) -> FontSubset | None:
+        """The first subset that has all characters of a text."""
+        if not all(map(self.covers, text)):
+            return None
+        start = len(self._subsets) - min(self._places[ord(character)] for character in text)
+        return next((s for s in self._subsets[start:] if all(map(s.covers, text))), None)
 
 
 def read_catalogue() -> list[FontSubset]:
-    """All subsets in order of preference, as `fonts.build.index` writes them."""
-    numbers = array("I", read_bytes("fonts/index.bin"))
-    if sys.byteorder == "big":
-        numbers.byteswap()
+    """All subsets in order of preference, with the advances of their characters, as `fonts.build.index` writes them."""
+    kept, at = _numbers("H", "fonts/advances.bin"), 0
+    subsets = []
+    for subset in read_subsets():
+        if subset.varies:
+            lengths = (end - start for start, end in zip(subset.boundaries[::2], subset.boundaries[1::2], strict=True))
+            *starts, count = accumulate(lengths, initial=0)
+            places = range(at, at + count * len(subset.weights), count)
+            advances = {w: kept[place : place + count] for w, place in zip(subset.weights, places, strict=True)}
+            subset = replace(subset, advances=advances, starts=array("I", starts))
+            at += count * len(subset.weights)
+        subsets.append(subset)
+    return subsets
+
+
+def read_subsets() -> list[FontSubset]:
+    """The same without the advances, which are measured with it."""
+    numbers = _numbers("I", "fonts/index.bin")
     subsets, start = [], 0
     for name, weights, shaped, regions, advance_em, count in json.loads(read_text("fonts/index.json")):
         boundaries = numbers[start : start + count]
         subsets.append(FontSubset(name, tuple(weights), shaped, regions, advance_em, boundaries))
         start += count
     return subsets
+
+
+def _numbers(kind: str, file: str) -> "array[int]":
+    """A file of little-endian numbers."""
+    numbers = array(kind, read_bytes(file))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

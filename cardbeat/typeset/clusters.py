@@ -1,6 +1,7 @@
 """Cleans a text, and finds its grapheme clusters: the part of UAX #29 that matters to drawing."""
 
 import re
+import sys
 import unicodedata
 
 ZWNJ, ZWJ, WORD_JOINER, ZWSP = "\u200c", "\u200d", "\u2060", "\u200b"
@@ -34,14 +35,19 @@ def clean(text: str) -> str:
     return unicodedata.normalize("NFC", text.translate(_LIGATURES))
 
 
-def clusters(text: str) -> list[str]:
-    """The graphemes of a clean text, without marks on no letter and those that are too many on theirs."""
+def clusters(text: str, most: int = sys.maxsize) -> list[str]:
+    """The graphemes of a clean text, without marks on no letter and those that are too many on theirs.
+
+    Only the first `most` are looked for.
+    """
     found: list[str] = []
     for character in text:
         if found and _joins(found[-1], character):
             if not _is_stacked(found[-1], character):
                 found[-1] += character
         elif not is_mark(character):
+            if len(found) == most:
+                break
             found.append(character)
     return found
 

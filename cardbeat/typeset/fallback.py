@@ -1,19 +1,18 @@
 """Font fallback: which subsets draw a grapheme, by the characters it holds and those beside it."""
 
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from functools import cache
 from typing import NamedTuple
 
-from cardbeat.typeset.catalogue import FontSubset
+from cardbeat.typeset.catalogue import FontSubset, SubsetTable
 from cardbeat.typeset.clusters import clusters, is_invisible
 from cardbeat.typeset.emoji import EmojiSequences, is_emoji
 from cardbeat.typeset.han import REGIONS
 from cardbeat.typeset.repertoire import small_letter
 
-_FIRST_HAN_SIGN, _FIRST_HAN, _LAST_HAN = "\u2000", "\u2e80", "\U000323af"
+_FIRST_HAN_SIGN, _FIRST_HAN = "\u2000", "\u2e80"
 _KEPT = 4_000
 """Graphemes whose choice is kept."""
 _SMALL = 0.6
@@ -37,13 +36,26 @@ class FontChoice(NamedTuple):
     """The font that a neighbour may inherit; none from emoji, superscripts and subscripts."""
 
 
+class HanSubsets:
+    """The Han subsets, for each region with its own before the others. Any thread may call it."""
+
+    def __init__(self, catalogue: Iterable[FontSubset]) -> None:
+        self._subsets = [s for s in catalogue if s.regions]
+        self.any = SubsetTable(self._subsets)
+        # Most sites write in one language. Two threads may make the same table at once.
+        self.of = cache(self._of)
+
+    def _of(self, region: str) -> SubsetTable:
+        return SubsetTable((s for s in self._subsets if region in s.regions), self.any)
+
+
 class Fallback:
     """Looks through the subsets in their order. Any thread may call it."""
 
-    def __init__(self, catalogue: Iterable[FontSubset], emoji: EmojiSequences) -> None:
+    def __init__(self, catalogue: Iterable[FontSubset], han: HanSubsets, emoji: EmojiSequences) -> None:
         subsets = list(catalogue)
-        self._letters = [s for s in subsets if not s.square]
-        self._han = {region: _by_region(subsets, region) for region in REGIONS.values()}
+        self.letters = SubsetTable(s for s in subsets if not s.square)
+        self._han = han
         self._emoji_subsets = [s for s in subsets if s.emoji]
         self._emoji = emoji
         # Any thread writes both without a lock: to the first all write the same, of the second the first one counts.
@@ -112,31 +124,17 @@ class Fallback:
         return Piece(subset, piece.text)
 
     def _subset(self, text: str, region: str) -> FontSubset | None:
-        """The first subset that has all of a grapheme's characters."""
-        first, rest = ord(text[0]), text[1:]
-        for subset in self._order(text[0], region):
-            # As `covers`, without a call: a rare Han character is looked for in a hundred subsets.
-            if bisect_right(subset.boundaries, first) % 2 and all(map(subset.covers, rest)):
-                return subset
-        return None
-
-    def _order(self, character: str, region: str) -> Iterable[FontSubset]:
-        """Han has a hundred subsets: they come in only where they may have the character."""
-        if not _FIRST_HAN_SIGN <= character <= _LAST_HAN:
-            return self._letters
-        han = self._han[region]
-        return chain(han, self._letters) if character >= _FIRST_HAN else chain(self._letters, han)
+        """The first subset that has all of a grapheme's characters. Signs are looked for in Han last, Han first."""
+        if text[0] < _FIRST_HAN_SIGN:
+            return self.letters.first(text)
+        han = self._han.of(region)
+        first, second = (han, self.letters) if text[0] >= _FIRST_HAN else (self.letters, han)
+        return first.first(text) or second.first(text)
 
     def _inherited(self, text: str, beside: list[FontSubset], region: str) -> FontSubset | None:
         for subset in beside:
             if subset.covers(text[0]):
                 return subset
             if subset.regions and text[0] >= _FIRST_HAN_SIGN:
-                return next((s for s in self._han[region] if s.covers(text[0])), None)
+                return self._han.of(region).first(text[0])
         return None
-
-
-def _by_region(subsets: list[FontSubset], region: str) -> list[FontSubset]:
-    """The Han subsets, those of this region before the others."""
-    han = [s for s in subsets if s.regions]
-    return sorted(han, key=lambda s: region not in s.regions)

@@ -6,7 +6,7 @@ from cardbeat.typeset.advances import Advances
 from cardbeat.typeset.catalogue import read_catalogue
 from cardbeat.typeset.emoji import EmojiSequences
 from cardbeat.typeset.faces import Faces
-from cardbeat.typeset.fallback import Fallback
+from cardbeat.typeset.fallback import Fallback, HanSubsets
 from cardbeat.typeset.repertoire import Repertoire
 
 
@@ -17,13 +17,14 @@ class Fonts:
         """Keeps at most `max_bytes` of font files open; `shaping` False does without Raqm even where it is there."""
         self._catalogue = read_catalogue()
         self.emoji = EmojiSequences()
-        self.repertoire = Repertoire((s.boundaries for s in self._catalogue if not s.emoji), self.emoji)
         self.faces = Faces(max_bytes, shaping)
         self.advances = Advances(self.faces)
-        self.fallback = Fallback((s for s in self._catalogue if not s.serif), self.emoji)
+        self._han = HanSubsets(self._catalogue)
+        self.fallback = Fallback((s for s in self._catalogue if not s.serif), self._han, self.emoji)
+        self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
 
     def with_serif(self) -> "Fonts":
         """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
         fonts = copy(self)
-        fonts.fallback = Fallback(sorted(self._catalogue, key=lambda s: not s.serif), self.emoji)
+        fonts.fallback = Fallback(sorted(self._catalogue, key=lambda s: not s.serif), self._han, self.emoji)
         return fonts

@@ -1,6 +1,6 @@
 """Draws one line of text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
 from typing import Any
@@ -43,6 +43,8 @@ class TextLine:
     ink_x: int
     ink_y: int
     emoji: tuple[PlacedEmoji, ...]
+    left_out: int = 0
+    """Characters that are not drawn although a font has them, because the text has too many fonts."""
 
     def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
         """Paints the emoji into an "RGBA" image, over what is there."""
@@ -62,11 +64,16 @@ class _Mask:
     bottom: int
 
 
+DrawnRuns = dict[tuple[FontSubset, int, str, bool, float], list[_Mask]]
+"""By font, size in pixels, string, whether right-to-left, and the part of a pixel right of which it begins."""
+
+
 class LineBuilder:
     """Draws the runs of a line from left to right, each once: asking Pillow for its size first would cost double."""
 
-    def __init__(self, faces: Callable[[FontSubset, int], Face], size: int) -> None:
-        self._faces, self._size = faces, size
+    def __init__(self, faces: Callable[[FontSubset, int], Face], size: int, drawn: DrawnRuns) -> None:
+        """`drawn` keeps the runs for other lines of the same text, of which most are drawn more than once."""
+        self._faces, self._size, self._kept = faces, size, drawn
         self._texts: list[str] = []
         self._masks: list[_Mask] = []
         self._emoji: list[PlacedEmoji] = []
@@ -80,9 +87,9 @@ class LineBuilder:
         if subset.square:
             self._add_squares(subset, face, text)
         else:
-            masks = self._drawn(face, text, rtl)
+            masks = self._drawn(subset, face, text, rtl)
             if self._too_far(masks):
-                text, masks = self._drawn_lower(face, texts, rtl)
+                text, masks = self._drawn_lower(subset, face, texts, rtl)
             self._masks += masks
             self._x = max([self._x, *(m.right for m in masks)])
             self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
@@ -91,15 +98,17 @@ class LineBuilder:
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
 
-    def _drawn_lower(self, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
+    def _drawn_lower(
+        self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool
+    ) -> tuple[str, list[_Mask]]:
         """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
         bare = {t: without_marks(t) for t in texts}
-        alone = {t: self._drawn(face, face.to_draw([t], rtl), rtl) for t in bare}
+        alone = {t: self._drawn(subset, face, face.to_draw([t], rtl), rtl) for t in bare}
         text = face.to_draw([bare[t] if self._too_far(alone[t]) else t for t in texts], rtl)
-        masks = self._drawn(face, text, rtl)
+        masks = self._drawn(subset, face, text, rtl)
         if self._too_far(masks):
             text = face.to_draw([bare[t] for t in texts], rtl)
-            masks = self._drawn(face, text, rtl)
+            masks = self._drawn(subset, face, text, rtl)
         return text, masks
 
     def _add_squares(self, subset: FontSubset, face: Face, text: str) -> None:
@@ -108,25 +117,23 @@ class LineBuilder:
         if subset.emoji:
             self._emoji.append(PlacedEmoji(text, face.font, self._x, width))
         else:
-            self._masks += self._drawn(face, text, rtl=False)
+            self._masks += self._drawn(subset, face, text, rtl=False)
         self._x += width
         self._reach(ceil(_SQUARE_ASCENT_EM * self._size), ceil(_SQUARE_DESCENT_EM * self._size))
 
-    def _drawn(self, face: Face, text: str, rtl: bool) -> list[_Mask]:
-        masks = []
-        for part in face.placed(text):
-            x = self._x + part.x_px
-            bitmap, (left, top) = face.font.getmask2(
-                part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
-            )
-            left, top = floor(x) + left, round(part.y_px - face.rise_px) + top
-            masks.append(_Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1]))
-        return masks
+    def _drawn(self, subset: FontSubset, face: Face, text: str, rtl: bool) -> list[_Mask]:
+        """A string from where the line ends so far."""
+        pixel = floor(self._x)
+        key = subset, self._size, text, rtl, self._x - pixel
+        masks = self._kept.get(key)
+        if masks is None:
+            masks = self._kept[key] = list(_masks(face, text, rtl, self._x - pixel))
+        return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom) for m in masks]
 
     def _reach(self, ascent: int, descent: int) -> None:
         self._ascent, self._descent = max(self._ascent, ascent), max(self._descent, descent)
 
-    def built(self) -> TextLine:
+    def built(self, left_out: int) -> TextLine:
         ink, x, y = _merged(self._masks)
         ends = [(e.x, e.x + e.width) for e in self._emoji]
         if ink:
@@ -134,7 +141,18 @@ class LineBuilder:
         left = floor(min((end[0] for end in ends), default=0))
         width = ceil(max((end[1] for end in ends), default=0)) - left
         emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
-        return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji)
+        return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
+
+
+def _masks(face: Face, text: str, rtl: bool, start: float) -> Iterator[_Mask]:
+    """What draws a string that begins at `start`."""
+    for part in face.placed(text):
+        x = start + part.x_px
+        bitmap, (left, top) = face.font.getmask2(
+            part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
+        )
+        left, top = floor(x) + left, round(part.y_px - face.rise_px) + top
+        yield _Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1])
 
 
 def _merged(masks: Sequence[_Mask]) -> tuple[Image.Image | None, int, int]:

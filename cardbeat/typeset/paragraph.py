@@ -1,56 +1,86 @@
 """A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
 
+from collections import Counter
 from collections.abc import Sequence
-from functools import cache
 from itertools import accumulate, groupby, pairwise
+from typing import NamedTuple
 
 from cardbeat.typeset import bidi
 from cardbeat.typeset.breaks import Break, breaks
 from cardbeat.typeset.catalogue import FontSubset
 from cardbeat.typeset.clusters import ZWSP, clean, clusters
+from cardbeat.typeset.faces import Face
 from cardbeat.typeset.fallback import FontChoice
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
-from cardbeat.typeset.line import LineBuilder, TextLine
+from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
+_LEFT_OUT = FontChoice()
+
+
+class Room(NamedTuple):
+    """How much of a text is looked at: more than could stand in its box."""
+
+    graphemes: int
+    width_em: float
 
 
 class Paragraph:
     """One text in one weight. Widths are planned, in em; what is drawn may differ a little."""
 
-    def __init__(self, fonts: Fonts, text: str, *, room: int, weight: int, language: str | None) -> None:
-        """Looks at the first `room` graphemes only; `truncated` says whether there are more."""
+    def __init__(
+        self, fonts: Fonts, text: str, *, room: Room, weight: int, language: str | None, max_font_bytes: int
+    ) -> None:
+        """Looks only at as much text as `room` says; `truncated` says whether there is more.
+
+        A font that would make `max_font_bytes` to open is left out, and what only it has is not drawn.
+        """
         text, self.missing = fonts.repertoire.drawable(clean(text))
-        graphemes = clusters(text[: 4 * room])
-        self._fonts, self._weight = fonts, weight
+        graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
+        self._fonts, self._weight, self._max_font_bytes = fonts, weight, max_font_bytes
+        self.font_bytes = 0
+        """Of the font files opened for this text, a file counted again for each size."""
+        self._bytes_of_size: Counter[int] = Counter()
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
-        self._faces = cache(lambda subset, size_px: fonts.faces.face(subset, weight, size_px))
-        self.truncated = len(graphemes) > room
-        graphemes = graphemes[:room]
+        self._opened: dict[tuple[FontSubset, int], Face] = {}
+        self._drawn: DrawnRuns = {}
+        self._factors: dict[FontSubset, float] = {}
+        self._widths_em: dict[int, float] = {}
+        self.truncated = len(graphemes) > room.graphemes
+        graphemes = graphemes[: room.graphemes]
         whole = "".join(graphemes)
         self.rtl = bidi.is_rtl(whole)
         self._breaks = breaks(graphemes)
         self._levels = _levels(graphemes, whole, self.rtl)
-        self._choices = fonts.fallback.choose(graphemes, language_of(whole, language))
+        choices = fonts.fallback.choose(graphemes, language_of(whole, language))
+        self._choices = self._affordable(choices)
+        self._left_out = [len(g) * (a is not b) for g, a, b in zip(graphemes, choices, self._choices, strict=True)]
         self._space = [g in (" ", ZWSP) for g in graphemes]
-        self._factors = self._shaping_factors()
+        self._samples = self._shaped_samples()
+        self._end = len(graphemes)
+        self._end = self._end_within(room.width_em)
 
     def __len__(self) -> int:
         """Graphemes, of which `words` and `line` count places."""
-        return len(self._choices)
+        return self._end
+
+    @property
+    def affords_another_size(self) -> bool:
+        """Whether the fonts of any size it was drawn in may be opened in one more."""
+        return self.font_bytes + max(self._bytes_of_size.values(), default=0) <= self._max_font_bytes
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
-        starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
+        starts = [i for i, good in enumerate(self._breaks[: len(self)]) if i == 0 or good >= least]
         return [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
 
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
-        return list(accumulate(self._width_em(i, i + 1) for i in range(start, len(self))))
+        return list(accumulate(map(self._alone_em, range(start, len(self)))))
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
         """Graphemes `start` to `end` without the spaces at their end, drawn."""
@@ -60,10 +90,48 @@ class Paragraph:
             choices += self._fonts.fallback.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         runs = _runs(choices, levels)
-        line = LineBuilder(self._faces, size_px)
+        line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
             line.add(subset, bool(level % 2), texts)
-        return line.built()
+        return line.built(sum(self._left_out[start:end]))
+
+    def _face(self, subset: FontSubset, size_px: int) -> Face:
+        key = subset, size_px
+        if key not in self._opened:
+            length = self._fonts.faces.file_bytes(subset.file(self._weight))
+            self.font_bytes += length
+            self._bytes_of_size[size_px] += length
+            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
+        return self._opened[key]
+
+    def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
+        """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
+        fonts: set[FontSubset] = set()
+        used, found = 0, []
+        for choice in choices:
+            new = {piece.subset for piece in choice.pieces} - fonts
+            cost = sum(map(self._bytes_to_open, new))
+            affordable = used + cost <= self._max_font_bytes
+            if affordable:
+                fonts |= new
+                used += cost
+            found.append(choice if affordable or not new else _LEFT_OUT)
+        return found
+
+    def _bytes_to_open(self, subset: FontSubset) -> int:
+        """What it takes to measure a font's part of the text and to draw it in one size."""
+        file = subset.file(self._weight)
+        return self._fonts.faces.file_bytes(file) + self._fonts.advances.bytes_to_open(subset, self._weight)
+
+    def _end_within(self, width_em: float) -> int:
+        """Where the text has become wider than that: what comes after is not even measured."""
+        total = 0.0
+        for end in range(1, len(self) + 1):
+            total += self._alone_em(end - 1)
+            if total > width_em:
+                self.truncated = True
+                return end
+        return len(self)
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
@@ -75,21 +143,41 @@ class Paragraph:
             end -= 1
         return end
 
+    def _alone_em(self, place: int) -> float:
+        """The width of one grapheme."""
+        width = self._widths_em.get(place)
+        if width is None:
+            width = self._widths_em[place] = self._runs_em(place, place + 1)
+        return width
+
     def _width_em(self, start: int, end: int) -> float:
+        if any(level % 2 for level in self._levels[start:end]):
+            return self._runs_em(start, end)
+        return sum(map(self._alone_em, range(start, end)))
+
+    def _runs_em(self, start: int, end: int) -> float:
+        """Letters that run from the right are measured together: those of Arabic have other shapes where they join."""
         return sum(
-            self._fonts.advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factors.get(subset, 1)
+            self._fonts.advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
             for subset, level, texts in _runs(self._choices[start:end], self._levels[start:end])
         )
 
-    def _shaping_factors(self) -> dict[FontSubset, float]:
+    def _shaped_samples(self) -> dict[FontSubset, tuple[int, list[str]]]:
+        """For each font whose letters are shaped, the level and the first graphemes of what it draws."""
         samples: dict[FontSubset, tuple[int, list[str]]] = {}
         for subset, level, texts in _runs(self._choices, self._levels):
             if subset.shaped:
                 samples.setdefault(subset, (level, []))[1].extend(texts)
-        return {
-            subset: self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
-            for subset, (level, texts) in samples.items()
-        }
+        return samples
+
+    def _factor(self, subset: FontSubset) -> float:
+        """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
+        if subset not in self._factors:
+            self.font_bytes += self._fonts.advances.bytes_to_open(subset, self._weight)
+            level, texts = self._samples.get(subset, (0, []))
+            factor = self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
+            self._factors[subset] = factor
+        return self._factors[subset]
 
 
 def _runs(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:

@@ -1,9 +1,9 @@
 """Which characters the fonts have, and what to write instead of some that they do not."""
 
 import unicodedata
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable
 
+from cardbeat.typeset.catalogue import SubsetTable
 from cardbeat.typeset.clusters import is_invisible
 from cardbeat.typeset.emoji import EmojiSequences
 
@@ -18,9 +18,8 @@ _SPACED = {"‾": "¯"}
 class Repertoire:
     """All fonts together, for whole texts, of which perhaps a part is drawn: one look-up a character."""
 
-    def __init__(self, boundaries: Iterable[Sequence[int]], emoji: EmojiSequences) -> None:
-        """`boundaries` are those of each font, as in `FontSubset`."""
-        self._boundaries = tuple(boundaries)
+    def __init__(self, tables: Iterable[SubsetTable], emoji: EmojiSequences) -> None:
+        self._tables = tuple(tables)
         self._emoji = emoji
 
     def drawable(self, text: str) -> tuple[str, int]:
@@ -36,8 +35,7 @@ class Repertoire:
 
     def has(self, character: str) -> bool:
         """Whether a character is drawn as it should be, which is as nothing for some."""
-        codepoint, covered = ord(character), self._covered
-        if codepoint < len(covered) and covered[codepoint]:
+        if any(table.covers(character) for table in self._tables):
             return True
         return is_invisible(character) or character in self._emoji.characters
 
@@ -50,15 +48,6 @@ class Repertoire:
             return character
         over, stroke, under = plain.partition("\u2044")
         return over.translate(_RAISED) + stroke + under.translate(_LOWERED) if stroke else plain
-
-    @cached_property
-    def _covered(self) -> bytearray:
-        """One byte a codepoint. Threads that ask first at the same moment may each make it: all make the same."""
-        covered = bytearray(max(boundaries[-1] for boundaries in self._boundaries))
-        for boundaries in self._boundaries:
-            for start, end in zip(boundaries[::2], boundaries[1::2], strict=True):
-                covered[start:end] = b"\1" * (end - start)
-        return covered
 
 
 def small_letter(character: str) -> tuple[str, float] | None:

@@ -12,13 +12,15 @@ from math import ceil
 from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph
+from cardbeat.typeset.paragraph import Paragraph, Room
 from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
 
 _SIZE_STEP_PX = 2
 _UNBOUNDED_PX = 1e9
 _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
+_MEASURED = 3
+"""Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _CENTRE_EM = 0.375
@@ -30,7 +32,8 @@ class Block:
     """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
 
     All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
-    `missing` counts the characters that no font has, which are drawn as nothing.
+    `missing` counts the characters that are drawn as nothing: no font has them, or the text has too many fonts.
+    `font_bytes` is the length of the font files that the text needs opened, each counted again for each size.
     """
 
     lines: tuple[TextLine, ...]
@@ -42,6 +45,7 @@ class Block:
     rtl: bool
     missing: int
     cut: bool
+    font_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,20 +73,28 @@ def fit(
     weight: int = 400,
     leading: float = 1.15,
     language: str | None = None,
+    max_font_bytes: int = 2_000_000,
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
     The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
     "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
+    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing, and it is
+    cut at the size in which they are open.
     """
-    room = ceil(max_lines * width_px / (min_size_px * _NARROWEST_EM)) + 8
-    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language)
+    room_em = max_lines * width_px / min_size_px
+    room = Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
+    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_font_bytes=max_font_bytes)
     setting = _Setting(paragraph, Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading))
+    sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
     for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
         words = paragraph.words(least)
-        for size in range(size_px, min_size_px - 1, -_SIZE_STEP_PX):
+        for size in sizes:
             if block := setting.whole(words, size):
                 return block
+            if not paragraph.affords_another_size:
+                sizes, min_size_px = range(size, size + 1), size
+                break
         if all(word.ink_em * min_size_px <= width_px for word in words):
             break
     return setting.cut(words, min_size_px)
@@ -175,4 +187,7 @@ class _Setting:
         last = max([below, *(line.descent_px for line in lines[-1:])])
         total = ceil(first + height * (len(lines) - 1) + last) if lines else 0
         width = max((line.width_px for line in lines), default=0)
-        return Block(tuple(lines), size, height, first, width, total, paragraph.rtl, paragraph.missing, cut)
+        missing = paragraph.missing + sum(line.left_out for line in lines)
+        return Block(
+            tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.font_bytes
+        )

@@ -26,6 +26,7 @@ def main() -> None:
         ]
         packages.copy_licences()
         index.write_index(subsets)
+        index.write_advances()
         index.write_record(packages)
 
 

@@ -7,9 +7,11 @@ import sys
 from collections.abc import Iterable
 
 from fontTools.ttLib import TTFont
+from PIL import ImageFont
 
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset
+from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 
 
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
@@ -27,6 +29,26 @@ def write_index(subsets: Iterable[BuiltSubset]) -> None:
         numbers.byteswap()
     (FOLDER / "index.bin").write_bytes(numbers.tobytes())
     (FOLDER / "index.json").write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", "ascii")
+
+
+def write_advances() -> None:
+    """`advances.bin`: how wide the characters of each subset in the index are where they differ, Han and emoji left out.
+
+    In the order of the index, weight after weight and character after character: numbers of 16 bits, little-endian,
+    in parts of the size, so that no font is opened to plan lines.
+    """
+    advances = array.array("H")
+    for subset in read_subsets():
+        for weight in subset.weights if subset.varies else ():
+            advances.extend(_advances(subset, weight))
+    if sys.byteorder == "big":
+        advances.byteswap()
+    (FOLDER / "advances.bin").write_bytes(advances.tobytes())
+
+
+def _advances(subset: FontSubset, weight: int) -> list[int]:
+    font = ImageFont.truetype(FOLDER / subset.file(weight), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
+    return [round(font.getlength(character)) for character in subset.characters()]
 
 
 def _boundaries(codepoints: Iterable[int]) -> list[int]:
