@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from tests.bench.attacks import with_alerts, with_cards, with_checks, with_connections, with_keys
 from tests.bench.attacks.attackers import raise_descriptor_limit
+from tests.bench.attacks.callers import Times
 from tests.bench.attacks.trial import Trial
 from tests.bench.running import parser_of, trees_of
 
@@ -29,6 +30,7 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_checks.idna,
         with_checks.idna_queue,
         with_alerts.tests,
+        with_alerts.small_disk,
         with_alerts.silent,
         with_alerts.one_address,
         with_alerts.resolver,
@@ -60,18 +62,24 @@ def main(arguments: argparse.Namespace) -> int:
             ATTACKS[name](trial)
             show(f"{name}, {tree_name}", summary_of(name), trial)
             if tree_name == "now":
-                unmet += [f"{name}: {verdict}" for verdict in trial.verdicts if not verdict.met]
+                unmet += [f"{name}: {verdict.told()}" for verdict in trial.verdicts if not verdict.met]
     print(f"\nnot met: {len(unmet)}", *unmet, sep="\n  ")
     return 1 if unmet else 0
 
 
 def show(title: str, summary: str, trial: Trial) -> None:
-    print(f"\n{title}: {summary}\n{'':44}{'alone':>12}{'beside':>12}{'beside/alone':>14}")
-    for what, number in trial.beside.items():
-        alone = trial.alone.get(what)
-        ratio = f"{number / alone:14,.2f}" if alone and what.endswith(" ms") else ""
-        print(f"{what:44}{'' if alone is None else f'{alone:,.2f}':>12}{number:12,.2f}{ratio}")
+    print(f"\n{title}: {summary}\n{'milliseconds':24}    median       p95     worst   asked refused")
+    for name, times in trial.beside.items():
+        show_times(name, "alone", trial.alone[name])
+        show_times("", "beside", times)
+    for what, number in trial.figures.items():
+        print(f"{what:44}{number:12,.2f}")
     print(*trial.verdicts, sep="\n", flush=True)
+
+
+def show_times(name: str, when: str, times: Times) -> None:
+    milliseconds = "".join(f"{times.percentile(part) * 1000:10,.1f}" for part in (0.5, 0.95, 1))
+    print(f"{name:16}{when:8}{milliseconds}{times.asked:8,}{times.refused:8,}")
 
 
 def summary_of(name: str) -> str:

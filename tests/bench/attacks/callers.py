@@ -1,6 +1,5 @@
 """Clients that measure: each asks one thing again and again, and keeps how long it took and what was answered."""
 
-import contextlib
 import http.client
 import json
 import threading
@@ -24,6 +23,9 @@ class Answer(NamedTuple):
         return json.loads(self.body)[name]
 
 
+NO_ANSWER = Answer(0, b"")
+
+
 class Caller:
     """Asks over one kept connection, or always on a new one."""
 
@@ -36,15 +38,15 @@ class Caller:
 
     def ask(self, method: str, path: str, value: object = None) -> Answer:
         """A kept connection that the server has closed meanwhile is opened again, as every HTTP client does."""
-        with contextlib.suppress(ConnectionError):
-            if self._connection:
-                return self._ask(method, path, value)
-        self.close()
+        was_open = self._connection is not None
         try:
             return self._ask(method, path, value)
+        except ConnectionError:
+            self.close()
+            return self.ask(method, path, value) if was_open else NO_ANSWER
         except (OSError, http.client.HTTPException):
             self.close()
-            return Answer(0, b"")
+            return NO_ANSWER
 
     def created(self, method: str, path: str, value: object = None) -> Answer:
         """Exits when it is refused: without it there is nothing to measure."""
@@ -72,6 +74,38 @@ class Caller:
 
 
 @dataclass
+class Times:
+    """How long one thing took, asked again and again.
+
+    A refused one counts as long as a caller would have waited. Where one was asked late, because the answer before it
+    took so long, it counts as asked in time: a silence of ten seconds is more than one slow answer.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    asked: int = 0
+    refused: int = 0
+
+    def add(self, seconds: float, answered: bool, every_seconds: float) -> None:
+        self.asked += 1
+        self.refused += not answered
+        self.seconds.append(seconds if answered else max(seconds, TIMEOUT_SECONDS))
+        late = seconds - every_seconds
+        while late > 0:
+            self.seconds.append(late)
+            late -= every_seconds
+
+    def __iadd__(self, other: "Times") -> "Times":
+        self.seconds += other.seconds
+        self.asked += other.asked
+        self.refused += other.refused
+        return self
+
+    def percentile(self, part: float) -> float:
+        times = sorted(self.seconds)
+        return times[min(int(len(times) * part), len(times) - 1)] if times else float("nan")
+
+
+@dataclass
 class Activity:
     """Something asked each `every_seconds`, or as soon as the last answer has come if that was later.
 
@@ -81,22 +115,19 @@ class Activity:
     name: str
     every_seconds: float
     ask: Callable[[int], bool]
-    seconds: list[float] = field(default_factory=list)
-    refused: int = 0
+    times: Times = field(default_factory=Times)
     _turns: int = 0
 
-    def begin(self) -> None:
-        """Forget what was measured; the turns are counted on."""
-        self.seconds, self.refused = [], 0
+    def turn(self) -> float:
+        """Ask once; the seconds that it took."""
+        started = time.perf_counter()
+        answered = self.ask(self._turns)
+        seconds = time.perf_counter() - started
+        self._turns += 1
+        self.times.add(seconds, answered, self.every_seconds)
+        return seconds
 
     def run(self, ended: threading.Event) -> None:
+        self.times = Times()
         while not ended.is_set():
-            started = time.perf_counter()
-            self.refused += not self.ask(self._turns)
-            self.seconds.append(time.perf_counter() - started)
-            self._turns += 1
-            ended.wait(started + self.every_seconds - time.perf_counter())
-
-    def percentile_ms(self, part: float) -> float:
-        times = sorted(self.seconds)
-        return times[min(int(len(times) * part), len(times) - 1)] * 1000 if times else float("nan")
+            ended.wait(self.every_seconds - self.turn())

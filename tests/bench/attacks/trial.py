@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.bench.attacks import resolving
 from tests.bench.attacks.attackers import Assault, Attackers, attack
-from tests.bench.attacks.callers import Caller
+from tests.bench.attacks.callers import Caller, Times
 from tests.bench.attacks.demands import Verdict, common
 from tests.bench.attacks.receiver import Receivers, receiving
 from tests.bench.attacks.victim import Growth, Victim, register
@@ -28,15 +28,16 @@ AFTER_SECONDS = 5
 class Trial:
     """`attackers_address` is where attacks come from; the victim calls from 127.0.0.1.
 
-    An attack fills in the rest: the victim's figures alone and beside it, and the demands that were judged.
+    An attack fills in the rest: the victim's times, other figures, and the demands that were judged.
     """
 
     tree: Path
     attackers_address: str
     alone_seconds: float
     seconds: float
-    alone: Figures = field(default_factory=dict)
-    beside: Figures = field(default_factory=dict)
+    alone: dict[str, Times] = field(default_factory=dict)
+    beside: dict[str, Times] = field(default_factory=dict)
+    figures: Figures = field(default_factory=dict)
     verdicts: list[Verdict] = field(default_factory=list)
 
     @contextlib.contextmanager
@@ -79,16 +80,17 @@ class Scene:
     def attack(self, assault: Assault, *, seconds: float | None = None) -> Attackers:
         """Measure the victim alone, then beside the attack; the common demands are judged."""
         trial = self.trial
+        self.victim.warm_up()
         trial.alone = self.victim.measure(lambda: time.sleep(trial.alone_seconds))
         with Growth(self.server) as growth, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             attacked = self._start(pool, assault, seconds or trial.seconds)
             trial.beside = self.victim.measure(attacked.result)
             time.sleep(AFTER_SECONDS)
-            trial.beside |= growth.figures()
+            trial.figures |= growth.figures()
         attackers = attacked.result()
-        trial.beside |= {"posts to one address at once": self.receivers.counts().most_at_once}
-        trial.beside |= {f"attack, {name}": number for name, number in _told(attackers).items()}
-        trial.verdicts += common(trial.alone, trial.beside)
+        trial.figures |= {"posts to one address at once": self.receivers.counts().most_at_once}
+        trial.figures |= {f"attack, {name}": number for name, number in _told(attackers).items()}
+        trial.verdicts += common(trial.alone, trial.beside, trial.figures)
         return attackers
 
     def only_attack(self, assault: Assault, seconds: float) -> Attackers:

@@ -1,10 +1,14 @@
 """Attacks with alerts: what they store, where they go, and whom they hold up."""
 
-from collections.abc import Callable
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 
 from tests.bench.attacks.attackers import Attackers, request
-from tests.bench.attacks.demands import at_most
+from tests.bench.attacks.demands import at_least, at_most
 from tests.bench.attacks.trial import Scene, Trial
 from tests.bench.attacks.with_checks import check_body, fill_with_longest
 
@@ -21,6 +25,16 @@ def tests(trial: Trial) -> None:
         (key,) = scene.checks_keys(1)
         ids = fill_with_longest(scene.attacker(key), FREE_CHECKS, f"http://127.3.0.1:{scene.receivers.port}/silent/")
         scene.attack(partial(test_all, tests=[(check_id, key) for check_id in ids]), seconds=32)
+
+
+def small_disk(trial: Trial) -> None:
+    """The same on a disk of 128 MiB, which must be root's to mount; then the attacker revokes the key."""
+    with disk(128) as folder, trial.scene(data=folder / "data") as scene:
+        (key,) = scene.checks_keys(1)
+        ids = fill_with_longest(scene.attacker(key), FREE_CHECKS, f"http://127.3.0.1:{scene.receivers.port}/silent/")
+        scene.attack(partial(test_all, tests=[(check_id, key) for check_id in ids]), seconds=32)
+        revoked = scene.attacker(key).ask("DELETE", "/key").status == 204
+        trial.verdicts.append(at_least("keys revoked at least {}", revoked, 1))
 
 
 def silent(trial: Trial) -> None:
@@ -54,7 +68,7 @@ def amplify(trial: Trial) -> None:
         counts = scene.receivers.counts()
         one = counts.taken_bytes / max(counts.taken, 1)
         fold = one / (attackers.sent_bytes / attackers.statuses.total())
-        trial.beside |= {"KiB of one alert at its receiver": one / 1024, "alerts at the receiver": counts.taken}
+        trial.figures |= {"KiB of one alert at its receiver": one / 1024, "alerts at the receiver": counts.taken}
         trial.verdicts += [
             at_most("an alert at most {} times the request for it", fold, 150),
             at_most("alerts for one key's tests at most {}", counts.taken, 30),
@@ -79,6 +93,17 @@ async def create_all(attackers: Attackers, hooks: list[tuple[str, str]]) -> None
         return request("POST", "/checks", key, check_body(url, period_seconds=1))
 
     await attackers.repeat(16, one, most=len(hooks))
+
+
+@contextlib.contextmanager
+def disk(mib: int) -> Iterator[Path]:
+    """A file system of a limited size."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
 
 
 def hooks(scene: Scene, keys: int, host: Host) -> list[tuple[str, str]]:

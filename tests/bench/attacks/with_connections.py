@@ -11,7 +11,7 @@ BODY_BYTES = 65536
 
 
 def slow_readers(trial: Trial) -> None:
-    """1,500 clients of one free key ask for all of its 100 checks, and read 100 bytes a second of the answer."""
+    """1,500 clients of one free key ask for all of its 100 checks, and read 1,000 bytes a second of the answer."""
     with trial.scene() as scene:
         (key,) = scene.checks_keys(1)
         fill_with_longest(scene.attacker(key), 100)
@@ -25,7 +25,7 @@ def bodies(trial: Trial) -> None:
 
 
 async def read_slowly(attackers: Attackers, key: str) -> None:
-    await attackers.hold(1500, lambda _: request("GET", "/checks?limit=1000", key), reads_bytes=100)
+    await attackers.hold(1500, lambda _: request("GET", "/checks?limit=1000", key), reads_bytes=1000)
 
 
 async def send_unfinished(attackers: Attackers) -> None:

@@ -59,11 +59,8 @@ def register_flood(trial: Trial) -> None:
         register = Activity("registration", 3, lambda _: someone.ask("POST", "/register").status == 201)
         scene.victim.activities.append(register)
         scene.attack(flood_register)
-        worst = trial.beside["registration, worst, ms"] / 1000
-        trial.verdicts += [
-            at_most("registration from another address never refused", trial.beside["registration, refused"], 0),
-            at_most("registration from another address within {} s", worst, 1),
-        ]
+        worst = trial.beside["registration"].percentile(1)
+        trial.verdicts.append(at_most("registration from another address within {} s", worst, 1))
 
 
 def unknown_keys(trial: Trial) -> None:
@@ -104,8 +101,8 @@ async def guess_keys(attackers: Attackers) -> None:
 def judge_revoked(scene: Scene) -> None:
     trial = scene.trial
     trial.verdicts += [
-        at_least("answers 204 to DELETE /key at least {}", trial.beside.get("attack, answers 204", 0), 1),
-        at_most("ping at most {} s", trial.beside["ping, worst, ms"] / 1000, 0.5),
+        at_least("answers 204 to DELETE /key at least {}", trial.figures.get("attack, answers 204", 0), 1),
+        at_most("ping at most {} s", trial.beside["ping"].percentile(1), 0.5),
     ]
 
 
