@@ -7,7 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,7 +41,9 @@ class Trial:
     verdicts: list[Verdict] = field(default_factory=list)
 
     @contextlib.contextmanager
-    def scene(self, *options: str, data: Path | None = None, victim: str = "127.0.0.1", **kwargs: int) -> "Scenes":
+    def scene(
+        self, *options: str, data: Path | None = None, victim: str = "127.0.0.1", descriptors: int | None = None
+    ) -> "Iterator[Scene]":
         """A server, a victim whose receiver has this name or address, and the attackers' receivers.
 
         The server is killed in the end: what an attack has left to be done may take it minutes.
@@ -49,7 +51,7 @@ class Trial:
         command = ("-c", inspect.getsource(resolving))
         with (
             receiving() as receivers,
-            serving(*OPTIONS, *options, tree=self.tree, data=data, command=command, **kwargs) as server,
+            serving(*OPTIONS, *options, tree=self.tree, data=data, command=command, descriptors=descriptors) as server,
         ):
             try:
                 someone = Victim(server, victim)
@@ -98,11 +100,8 @@ class Scene:
         with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             return self._start(pool, assault, seconds).result()
 
-    def _start(self, pool, assault, seconds):
+    def _start(self, pool: ProcessPoolExecutor, assault: Assault, seconds: float) -> Future[Attackers]:
         return pool.submit(attack, self.server.port, self.trial.attackers_address, seconds, assault)
-
-
-Scenes = Iterator[Scene]
 
 
 def _told(attackers: Attackers) -> Figures:

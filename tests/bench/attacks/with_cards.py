@@ -43,6 +43,8 @@ def store(trial: Trial) -> None:
     """88 cards of one free key, where 2 MiB of cards are stored; 20 cards of the victim were stored before."""
     with trial.scene("--store-mb", "2") as scene:
         (key,) = scene.cards_keys(1)
+        # Its own new cards would crowd out its stored ones.
+        scene.victim.leave_out("new card")
         targets = [scene.victim.stored_card(number) for number in range(20)]
         caller = scene.attacker()
         for target in targets:
