@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -83,10 +83,10 @@ class Scene:
         """Measure the victim alone, then beside the attack; the common demands are judged."""
         trial = self.trial
         self.victim.warm_up()
-        trial.alone = self.victim.measure(lambda: time.sleep(trial.alone_seconds))
+        self._measure("alone", trial.alone, lambda: time.sleep(trial.alone_seconds))
         with Growth(self.server) as growth, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
             attacked = self._start(pool, assault, seconds or trial.seconds)
-            trial.beside = self.victim.measure(attacked.result)
+            self._measure("beside", trial.beside, attacked.result)
             time.sleep(AFTER_SECONDS)
             trial.figures |= growth.figures()
         attackers = attacked.result()
@@ -94,6 +94,12 @@ class Scene:
         trial.figures |= {f"attack, {name}": number for name, number in _told(attackers).items()}
         trial.verdicts += common(trial.alone, trial.beside, trial.figures)
         return attackers
+
+    def _measure(self, when: str, times: dict[str, Times], wait: Callable[[], object]) -> None:
+        started, used = time.monotonic(), self.server.cpu_seconds()
+        times |= self.victim.measure(wait)
+        share = (self.server.cpu_seconds() - used) / (time.monotonic() - started)
+        self.trial.figures[f"server's CPU {when}, %"] = 100 * share
 
     def only_attack(self, assault: Assault, seconds: float) -> Attackers:
         """Without measuring anybody, such as to prepare something."""
