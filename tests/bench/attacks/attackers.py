@@ -14,6 +14,7 @@ IP_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 """Lets the kernel choose the port when it knows the other side, so that ports don't run out."""
 REFUSED_PAUSE_SECONDS = 0.1
 """After a 429 or 503 of `repeat`."""
+HOLD_SECONDS = 10
 
 Request = Callable[[int], bytes]
 """The bytes of a request by its number, from 0."""
@@ -47,28 +48,31 @@ class Attackers:
         await asyncio.gather(*(client() for _ in range(clients)))
 
     async def hold(self, clients: int, request: Request, *, reads_bytes: int = 0) -> None:
-        """Connections that send their request and are in no hurry; one that is closed is opened again.
+        """Connections that send their request and are in no hurry.
 
-        Once a second each reads so many bytes, or 64 KiB if it is 0, from a small buffer.
+        Once a second each reads so many bytes, or 64 KiB if it is 0, from a small buffer. Each client comes at most
+        once in `HOLD_SECONDS`, over which the clients are spread evenly.
         """
-        opening = asyncio.Semaphore(200)
+        loop = asyncio.get_running_loop()
+        started = loop.time()
 
         async def client(number: int) -> None:
+            turn = started + HOLD_SECONDS * number / clients
             while True:
+                await asyncio.sleep(turn - loop.time())
+                turn = max(turn, loop.time()) + HOLD_SECONDS
                 with contextlib.suppress(OSError):
-                    await self._hold_one(request(number), reads_bytes, opening)
-                await asyncio.sleep(1)
+                    await self._hold_one(request(number), reads_bytes)
 
         await asyncio.gather(*(client(number) for number in range(clients)))
 
-    async def _hold_one(self, data: bytes, reads_bytes: int, opening: asyncio.Semaphore) -> None:
+    async def _hold_one(self, data: bytes, reads_bytes: int) -> None:
         loop = asyncio.get_running_loop()
         with self.new_socket() as client:
             if reads_bytes:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            async with opening:
-                await loop.sock_connect(client, ("127.0.0.1", self.port))
-                await loop.sock_sendall(client, data)
+            await loop.sock_connect(client, ("127.0.0.1", self.port))
+            await loop.sock_sendall(client, data)
             self.sent_bytes += len(data)
             answer = await loop.sock_recv(client, reads_bytes or 65536)
             self.statuses[int(answer[9:12] or 0)] += 1
