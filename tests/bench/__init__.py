@@ -15,6 +15,7 @@ Checks and alerts:
     delivery *        alerts to one receiver, and to 500 hosts of which half hang
     kills *           SIGKILL under load: nothing acknowledged is missing
 Clients that behave badly, and long runs:
+    attacks *         strangers with every trick they know: how one victim fares alone and beside each attack
     slow_clients *    thousands of idle, half-sent and slow connections
     mixed *           everything at once for half an hour: memory, descriptors, threads
     behind_nginx      whether nginx and the server ever see a request differently

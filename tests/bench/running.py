@@ -37,7 +37,8 @@ Side = TypeVar("Side")
 
 def parser_of(description: str | None, *, trees: bool = True, beside: bool = True) -> argparse.ArgumentParser:
     """A bench's command line: its module's docstring as the help, and the checkouts if it starts our server."""
-    program = f"python -m tests.bench.{Path(sys.argv[0]).stem}"
+    run = Path(sys.argv[0])
+    program = f"python -m tests.bench.{run.parent.name if run.stem == '__main__' else run.stem}"
     parser = argparse.ArgumentParser(program, None, description, formatter_class=argparse.RawDescriptionHelpFormatter)
     if trees:
         parser.add_argument("--tree", metavar="DIR", type=checkout, default=ROOT, help="checkout to measure [this one]")

@@ -4,6 +4,9 @@ from pathlib import Path
 
 from cardbeat.cards.seal import unseal
 from cardbeat.cards.store import file_name
+from tests.bench.attacks import resolving
+from tests.bench.attacks.callers import TIMEOUT_SECONDS, Times
+from tests.bench.attacks.demands import at_least, at_most
 from tests.bench.clients import header_blocks
 from tests.bench.path import SENDS, Call, Trace, count
 from tests.bench.running import interleaved
@@ -64,3 +67,34 @@ def test_cards_and_clients_differ() -> None:
     blocks = header_blocks()
     assert len(set(blocks)) > 400
     assert all(block.endswith("\r\n") and "\r\n\r\n" not in block for block in blocks)
+
+
+def test_a_silence_counts_for_all_who_would_have_asked_meanwhile() -> None:
+    times = Times()
+
+    for _ in range(4):
+        times.add(0.5, answered=True, every_seconds=1)
+    times.add(4, answered=True, every_seconds=1)
+
+    assert sorted(times.seconds) == [0.5, 0.5, 0.5, 0.5, 1, 2, 3, 4]
+    assert (times.asked, times.percentile(0.5), times.percentile(1)) == (5, 1, 4)
+
+
+def test_a_refusal_counts_as_long_as_a_caller_would_have_waited() -> None:
+    times = Times()
+
+    times.add(0.001, answered=False, every_seconds=1)
+
+    assert (times.refused, times.percentile(0.5)) == (1, TIMEOUT_SECONDS)
+
+
+def test_a_demand_is_not_met_by_what_was_not_measured() -> None:
+    assert at_most("at most {}", 3, 3) == ("at most 3", 3, True)
+    assert at_least("at least {}", 2, 3) == ("at least 3", 2, False)
+    assert not at_most("at most {}", Times().percentile(0.5), 3).met
+
+
+def test_a_name_of_the_attacks_resolver_holds_its_address() -> None:
+    addresses = {entry[4] for entry in resolving.getaddrinfo("any.127-1-2-3.test", 80)}
+
+    assert addresses == {("127.1.2.3", 80)}

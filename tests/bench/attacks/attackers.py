@@ -1,0 +1,160 @@
+"""Clients that attack: in a process of their own, of lower priority, all from one address, and for a limited time."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import resource
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+IP_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
+"""Lets the kernel choose the port when it knows the other side, so that ports don't run out."""
+REFUSED_PAUSE_SECONDS = 0.1
+"""After a 429 or 503 of `repeat`."""
+HOLD_SECONDS = 10
+
+Request = Callable[[int], bytes]
+"""The bytes of a request by its number, from 0."""
+Assault = Callable[["Attackers"], Awaitable[None]]
+"""What attackers do; it need not end by itself. A function of a module, or a partial one, to be sent to a process."""
+
+
+@dataclass
+class Attackers:
+    """`statuses` counts the answers, with 0 for none; `notes` takes figures that an assault finds by itself."""
+
+    port: int
+    address: str
+    statuses: Counter[int] = field(default_factory=Counter)
+    sent_bytes: int = 0
+    notes: dict[str, float] = field(default_factory=dict)
+
+    async def repeat(self, clients: int, request: Request, *, most: int | None = None, per_second: float = 0) -> None:
+        """Many clients over kept connections: `most` requests, or without end, as fast as they can or at a rate."""
+        numbers = iter(range(most)) if most is not None else itertools.count()
+        started = asyncio.get_running_loop().time()
+
+        async def client() -> None:
+            connection = Connection(self)
+            for number in numbers:
+                if per_second:
+                    await asyncio.sleep(started + number / per_second - asyncio.get_running_loop().time())
+                if await connection.ask(request(number)) in (429, 503):
+                    await asyncio.sleep(REFUSED_PAUSE_SECONDS)
+
+        await asyncio.gather(*(client() for _ in range(clients)))
+
+    async def hold(self, clients: int, request: Request, *, reads_bytes: int = 0) -> None:
+        """Connections that send their request and are in no hurry.
+
+        Once a second each reads so many bytes, or 64 KiB if it is 0, from a small buffer. Each client comes at most
+        once in `HOLD_SECONDS`, over which the clients are spread evenly.
+        """
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+
+        async def client(number: int) -> None:
+            turn = started + HOLD_SECONDS * number / clients
+            while True:
+                await asyncio.sleep(turn - loop.time())
+                turn = max(turn, loop.time()) + HOLD_SECONDS
+                with contextlib.suppress(OSError):
+                    await self._hold_one(request(number), reads_bytes)
+
+        await asyncio.gather(*(client(number) for number in range(clients)))
+
+    async def _hold_one(self, data: bytes, reads_bytes: int) -> None:
+        loop = asyncio.get_running_loop()
+        with self.new_socket() as client:
+            if reads_bytes:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            await loop.sock_connect(client, ("127.0.0.1", self.port))
+            await loop.sock_sendall(client, data)
+            self.sent_bytes += len(data)
+            answer = await loop.sock_recv(client, reads_bytes or 65536)
+            self.statuses[int(answer[9:12] or 0)] += 1
+            while await loop.sock_recv(client, reads_bytes or 65536):
+                await asyncio.sleep(1)
+
+    def new_socket(self) -> socket.socket:
+        client = socket.socket()
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1)
+        client.bind((self.address, 0))
+        return client
+
+
+class Connection:
+    """Asks over one connection, and opens another when it is closed."""
+
+    def __init__(self, attackers: Attackers) -> None:
+        self._attackers = attackers
+        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+
+    async def ask(self, data: bytes) -> int:
+        """The status of the answer, 0 for none."""
+        try:
+            status = await self._ask(data)
+        except (OSError, EOFError):
+            status = 0
+            self.close()
+            await asyncio.sleep(REFUSED_PAUSE_SECONDS)
+        self._attackers.statuses[status] += 1
+        return status
+
+    def close(self) -> None:
+        if self._streams:
+            self._streams[1].close()
+        self._streams = None
+
+    async def _ask(self, data: bytes) -> int:
+        reader, writer = self._streams = self._streams or await self._open()
+        writer.write(data)
+        self._attackers.sent_bytes += len(data)
+        await writer.drain()
+        head = (await reader.readuntil(b"\r\n\r\n")).lower()
+        length = head.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+        await reader.readexactly(int(length or 0))
+        if b"\r\nconnection: close" in head:
+            self.close()
+        return int(head.split()[1])
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        client = self._attackers.new_socket()
+        try:
+            await asyncio.get_running_loop().sock_connect(client, ("127.0.0.1", self._attackers.port))
+        except BaseException:
+            client.close()
+            raise
+        return await asyncio.open_connection(sock=client, limit=1 << 20)
+
+
+def attack(port: int, address: str, seconds: float, assault: Assault) -> Attackers:
+    """To be called in a process of its own: what the assault did in these seconds, after all of them."""
+    os.nice(5)
+    raise_descriptor_limit()
+    attackers = Attackers(port, address)
+    asyncio.run(_bounded(assault(attackers), seconds))
+    return attackers
+
+
+async def _bounded(work: Awaitable[None], seconds: float) -> None:
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+            await asyncio.sleep(seconds)
+
+
+def raise_descriptor_limit() -> None:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+
+
+def request(method: str, target: str, key: str = "", body: bytes = b"") -> bytes:
+    """A request as short as can be."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: a"]
+    lines += [f"Authorization: Bearer {key}"] if key else []
+    lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"] if body else []
+    return "\r\n".join([*lines, "", ""]).encode() + body

@@ -1,0 +1,119 @@
+"""Attacks with alerts: what they store, where they go, and whom they hold up."""
+
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from tests.bench.attacks.attackers import Attackers, request
+from tests.bench.attacks.demands import at_least, at_most
+from tests.bench.attacks.trial import Scene, Trial
+from tests.bench.attacks.with_checks import check_body, fill_with_longest
+
+KEYS = 28
+FREE_CHECKS = 100
+
+Host = Callable[[Scene, int], str]
+"""Host and port of a webhook by its number."""
+
+
+def tests(trial: Trial) -> None:
+    """100 checks with URLs of emoji and silent receivers, and as many test alerts as 16 clients can; one free key."""
+    with trial.scene() as scene:
+        (key,) = scene.checks_keys(1)
+        ids = fill_with_longest(scene.attacker(key), FREE_CHECKS, f"http://127.3.0.1:{scene.receivers.port}/silent/")
+        scene.attack(partial(test_all, tests=[(check_id, key) for check_id in ids]), seconds=32)
+
+
+def small_disk(trial: Trial) -> None:
+    """The same on a disk of 128 MiB, which must be root's to mount; then the attacker revokes the key."""
+    with disk(128) as folder, trial.scene(data=folder / "data") as scene:
+        (key,) = scene.checks_keys(1)
+        ids = fill_with_longest(scene.attacker(key), FREE_CHECKS, f"http://127.3.0.1:{scene.receivers.port}/silent/")
+        scene.attack(partial(test_all, tests=[(check_id, key) for check_id in ids]), seconds=32)
+        revoked = scene.attacker(key).ask("DELETE", "/key").status == 204
+        trial.verdicts.append(at_least("keys revoked at least {}", revoked, 1))
+
+
+def silent(trial: Trial) -> None:
+    """28 free keys of 100 checks that are overdue a second later, each with a host of its own.
+
+    Half of the hosts accept and never answer, half accept no connection.
+    """
+    with trial.scene() as scene:
+        scene.attack(partial(create_all, hooks=hooks(scene, KEYS, silent_host)), seconds=40)
+
+
+def one_address(trial: Trial) -> None:
+    """560 overdue checks of 28 free keys, whose names are all different and all of one address, which is silent."""
+    with trial.scene() as scene:
+        every = hooks(scene, KEYS, lambda scene, number: f"n{number}.127-9-9-9.test:{scene.receivers.port}")
+        scene.attack(partial(create_all, hooks=every[::5]), seconds=25)
+
+
+def resolver(trial: Trial) -> None:
+    """2,800 overdue checks of 28 free keys, whose names' look-ups hang, beside a victim whose receiver has a name."""
+    with trial.scene(victim="victim.127-0-0-1.test") as scene:
+        scene.attack(partial(create_all, hooks=hooks(scene, KEYS, lambda _, number: f"n{number}.silent.test")))
+
+
+def amplify(trial: Trial) -> None:
+    """As many test alerts as 16 clients can, for 100 checks with the longest names and URLs; one free key."""
+    with trial.scene() as scene:
+        (key,) = scene.checks_keys(1)
+        ids = fill_with_longest(scene.attacker(key), FREE_CHECKS, f"http://127.4.0.1:{scene.receivers.port}/")
+        attackers = scene.attack(partial(test_all, tests=[(check_id, key) for check_id in ids]))
+        counts = scene.receivers.counts()
+        one = counts.taken_bytes / max(counts.taken, 1)
+        fold = one / (attackers.sent_bytes / attackers.statuses.total())
+        trial.figures |= {"KiB of one alert at its receiver": one / 1024, "alerts at the receiver": counts.taken}
+        trial.verdicts += [
+            at_most("an alert at most {} times the request for it", fold, 150),
+            at_most("alerts for one key's tests at most {}", counts.taken, 30),
+        ]
+
+
+async def test_all(attackers: Attackers, tests: list[tuple[str, str]]) -> None:
+    """Test alerts without end, in turns over some checks, each with its key."""
+
+    def one(number: int) -> bytes:
+        check_id, key = tests[number % len(tests)]
+        return request("POST", f"/checks/{check_id}/test-alert", key)
+
+    await attackers.repeat(16, one)
+
+
+async def create_all(attackers: Attackers, hooks: list[tuple[str, str]]) -> None:
+    """A check for each key and webhook, overdue a second after its creation."""
+
+    def one(number: int) -> bytes:
+        key, url = hooks[number]
+        return request("POST", "/checks", key, check_body(url, period_seconds=1))
+
+    await attackers.repeat(16, one, most=len(hooks))
+
+
+@contextlib.contextmanager
+def disk(mib: int) -> Iterator[Path]:
+    """A file system of a limited size."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={mib}m", "tmpfs", folder], check=True)
+        try:
+            yield Path(folder)
+        finally:
+            subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def hooks(scene: Scene, keys: int, host: Host) -> list[tuple[str, str]]:
+    """As many webhooks as free keys may have, each with its key; the keys alternate."""
+    values = scene.checks_keys(keys)
+    return [
+        (values[number % keys], f"http://{host(scene, number)}/silent/{number}") for number in range(keys * FREE_CHECKS)
+    ]
+
+
+def silent_host(scene: Scene, number: int) -> str:
+    port = scene.receivers.unreachable_port if number % 2 else scene.receivers.port
+    return f"127.2.{number // 250}.{number % 250 + 1}:{port}"
