@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 TROUBLE_SECONDS = 5.0
 """Until the next try after the database could not be used, or no thread started."""
-STARTED_TOGETHER = 32
+STARTED_TOGETHER = 64
 """Threads that are started before the dispatcher looks for what is new: hundreds take a second."""
 STACK_BYTES = 512 * 1024
 """Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""

@@ -73,8 +73,8 @@ class _Place:
         self.has_answered = has_answered
         self.brief = 0
         self.long = 0
-        # By whether it must be long; a key has one that is tried, at the most.
-        self.waiting = tuple(FairQueue[CheckQueue](sys.maxsize, running_each=1) for _ in (False, True))
+        self.waiting: dict[bool, FairQueue[CheckQueue]] = {}
+        """By whether they must be long. A key has one that is tried, at the most."""
 
     def has_room(self, is_long: bool) -> bool:
         posts = POSTS_EACH if self.has_answered else 1
@@ -88,18 +88,23 @@ class _Place:
         self.long -= is_long
         self.brief -= not is_long
 
+    def wait(self, queue: CheckQueue, is_slow: bool) -> None:
+        if is_slow not in self.waiting:
+            self.waiting[is_slow] = FairQueue(sys.maxsize, running_each=1)
+        self.waiting[is_slow].put(queue.key, queue)
+
     def woken(self) -> list[CheckQueue]:
         """Those that are to be tried, as there may be room."""
         found = []
-        for is_slow, waiting in zip((False, True), self.waiting, strict=True):
-            if self.has_room(is_slow):
+        for is_slow, waiting in self.waiting.items():
+            if waiting.waiting and self.has_room(is_slow):
                 for _, queue in islice(iter(waiting.take, None), WOKEN):
                     queue.woken_by = (self, is_slow)
                     found.append(queue)
         return found
 
     def is_idle(self) -> bool:
-        return not (self.brief or self.long or any(waiting.waiting for waiting in self.waiting))
+        return not (self.brief or self.long or any(waiting.waiting for waiting in self.waiting.values()))
 
 
 class _Places:
@@ -116,8 +121,9 @@ class _Places:
         return place
 
     def answered(self, place: _Place) -> None:
-        place.has_answered = True
-        _remember(self._answered, place.name, True)
+        if not place.has_answered:
+            place.has_answered = True
+            _remember(self._answered, place.name, True)
 
     def forget_idle(self, place: _Place) -> None:
         if place.is_idle():
@@ -235,7 +241,7 @@ class Lanes:
         is_slow = queue.pace == SLOW
         for place in places:
             if not place.has_room(is_slow):
-                place.waiting[is_slow].put(queue.key, queue)
+                place.wait(queue, is_slow)
                 return False
         queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
         for place in places:
@@ -284,14 +290,16 @@ class Lanes:
         return self._paces.get((queue.key, queue.host), NEW)
 
     def _remember_pace(self, queue: CheckQueue, pace: int) -> None:
-        self._paces.pop((queue.key, queue.host), None)
-        if pace != NEW:
+        if pace == NEW:
+            self._paces.pop((queue.key, queue.host), None)
+        else:
             _remember(self._paces, (queue.key, queue.host), pace)
 
 
 def _remember(memory: dict[K, V], name: K, value: V) -> None:
-    """Keep it as the newest, and no more than `REMEMBERED`."""
-    memory.pop(name, None)
-    memory[name] = value
-    if len(memory) > REMEMBERED:
-        del memory[next(iter(memory))]
+    """Keep what is new as the newest, and no more than `REMEMBERED`."""
+    if memory.get(name) != value:
+        memory.pop(name, None)
+        memory[name] = value
+        if len(memory) > REMEMBERED:
+            del memory[next(iter(memory))]
