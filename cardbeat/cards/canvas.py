@@ -28,7 +28,7 @@ COARSER = ((4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8
 _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
 _SUPERSAMPLING = 4
-_DENSER = 1.2
+_DENSER = 1.06
 """How many times too long a picture may be for the denser compression, four times as slow, to be worth a try."""
 
 

@@ -153,7 +153,7 @@ def _show_slowest(bench: Bench, slowest: list[tuple[Took, Fields]], limit: float
 
 
 def _cut(fields: Fields) -> str:
-    return ", ".join(f"{name} ({len(text)}) {ascii(text[:12])}" for name, text in fields.items())
+    return ", ".join(f"{name} ({len(text)}) {text[:12]!a}" for name, text in fields.items())
 
 
 def _shown(took: Took) -> str:
@@ -174,6 +174,8 @@ if __name__ == "__main__":
     parser.add_argument("cards", metavar="CARDS", nargs="?", type=int, default=10_000, help="[10000]")
     parser.add_argument("--cold", action="store_true", help="with no font opened and nothing kept, each time")
     parser.add_argument("--basic", action="store_true", help="without raqm")
-    parser.add_argument("--seed", metavar="N", type=int, default=1200_630, help="another one gives other cards [1200630]")
+    parser.add_argument(
+        "--seed", metavar="N", type=int, default=1200_630, help="another one gives other cards [1200630]"
+    )
     parser.add_argument("--limit", metavar="RATIO", type=float, default=10, help="to the blog card's median [10]")
     raise SystemExit(main(parser.parse_args()))
