@@ -120,11 +120,6 @@ class Page:
         return block
 
 
-def _set(self, text: str, style: Style, width: int, height: int | None = None) -> Block:
-        fonts = self._title_fonts if style.headline else self._fonts
-        return _set(fonts, text, style, width, language=self._language, height=height)
-
-
 def _set(
     fonts: Fonts,
     text: str,

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from cardbeat.resources import read_bytes, read_text
 
@@ -48,13 +48,15 @@ class FontSubset:
 
     def characters(self) -> Iterator[str]:
         """All that it covers, in their order."""
-        ranges = zip(self.boundaries[::2], self.boundaries[1::2], strict=True)
-        return (chr(codepoint) for start, end in ranges for codepoint in range(start, end))
+        return map(chr, chain.from_iterable(self.ranges()))
+
+    def ranges(self) -> Iterator[range]:
+        return map(range, self.boundaries[::2], self.boundaries[1::2])
 
     @property
     def varies(self) -> bool:
-        """Whether `advances` are kept of it: not where all are the same, nor of Han and emoji."""
-        return not (self.advance_em or self.square)
+        """Whether `advances` are kept of it: not where all are the same."""
+        return not self.advance_em
 
     def covers(self, character: str) -> bool:
         return bisect_right(self.boundaries, ord(character)) % 2 == 1
@@ -89,7 +91,7 @@ class SubsetTable:
         self._subsets: list[FontSubset] = [*added, *(others._subsets if others else [])]
         # For each codepoint the place of its first subset, counted from the end of the list; 0 where there is none.
         end = max((s.boundaries[-1] for s in self._subsets), default=0)
-        self._places = array("H", others._places if others else ())
+        self._places: array[int] = array("H", others._places if others else ())
         self._places.frombytes(bytes(self._places.itemsize * (end - len(self._places))))
         for place, subset in enumerate(reversed(added), len(self._subsets) - len(added) + 1):
             self._put(place, subset.boundaries.tolist())
@@ -117,17 +119,17 @@ class SubsetTable:
 
 def read_catalogue() -> list[FontSubset]:
     """All subsets in order of preference, with the advances of their characters, as `fonts.build.index` writes them."""
-    kept, at = _numbers("H", "fonts/advances.bin"), 0
-    subsets = []
+    kept = _numbers("H", "fonts/advances.bin")
+    subsets, at = [], 0
     for subset in read_subsets():
+        length = 0
         if subset.varies:
-            lengths = (end - start for start, end in zip(subset.boundaries[::2], subset.boundaries[1::2], strict=True))
-            *starts, count = accumulate(lengths, initial=0)
-            places = range(at, at + count * len(subset.weights), count)
-            advances = {w: kept[place : place + count] for w, place in zip(subset.weights, places, strict=True)}
-            subset = replace(subset, advances=advances, starts=array("I", starts))
-            at += count * len(subset.weights)
-        subsets.append(subset)
+            *starts, length = accumulate(map(len, subset.ranges()), initial=0)
+            advances = {w: kept[at + n * length : at + (n + 1) * length] for n, w in enumerate(subset.weights)}
+            subsets.append(replace(subset, advances=advances, starts=array("I", starts)))
+        else:
+            subsets.append(subset)
+        at += length * len(subset.weights)
     return subsets
 
 

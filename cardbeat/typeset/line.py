@@ -98,9 +98,7 @@ class LineBuilder:
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
 
-    def _drawn_lower(
-        self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool
-    ) -> tuple[str, list[_Mask]]:
+    def _drawn_lower(self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
         """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
         bare = {t: without_marks(t) for t in texts}
         alone = {t: self._drawn(subset, face, face.to_draw([t], rtl), rtl) for t in bare}

@@ -188,6 +188,4 @@ class _Setting:
         total = ceil(first + height * (len(lines) - 1) + last) if lines else 0
         width = max((line.width_px for line in lines), default=0)
         missing = paragraph.missing + sum(line.left_out for line in lines)
-        return Block(
-            tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.font_bytes
-        )
+        return Block(tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.font_bytes)

@@ -29,7 +29,7 @@ _DIGITS = [chr(c) for c in range(0x30, 0x1FBFA) if unicodedata.category(chr(c)) 
 _SMALL = [chr(c) for c in range(0xAA, 0x1E070) if unicodedata.decomposition(chr(c)).startswith(("<su", "<fr", "<no"))]
 _RTL = [chr(c) for c in range(0x5D0, 0x700) if unicodedata.bidirectional(chr(c)) in ("R", "AL")]
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\U000e0067\ufffd\u00a0"
-_TALL = "ཧཱུྃ ནྡྷྲ ཧྐྵྨླྺྲྻཾ ครู้ป์ ใู้ نستعلیقؓؒ ញ៉ាំ क्ष्म्य्र्‍ी స్త్ర్యై ක්‍ෂ්‍ය ﷺ".split()
+_TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "ใู้", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ක්\u200dෂ්\u200dය", "ﷺ"]
 
 Chance = random.Random
 """Chosen with one seed, the same texts come again."""

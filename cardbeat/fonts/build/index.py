@@ -32,7 +32,7 @@ def write_index(subsets: Iterable[BuiltSubset]) -> None:
 
 
 def write_advances() -> None:
-    """`advances.bin`: how wide the characters of each subset in the index are where they differ, Han and emoji left out.
+    """`advances.bin`: how wide the characters of each subset in the index are, where they differ.
 
     In the order of the index, weight after weight and character after character: numbers of 16 bits, little-endian,
     in parts of the size, so that no font is opened to plan lines.
