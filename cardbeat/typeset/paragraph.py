@@ -20,6 +20,10 @@ ELLIPSIS = "…"
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
 _LEFT_OUT = FontChoice()
+_ALWAYS = 3
+"""Fonts that a text may have however long their files are: that of Tibetan has 150 KB."""
+_MOST_BYTES_OF_FEW = 2_000_000
+"""Of a text in no more fonts than that: it shrinks as any other."""
 
 
 class Room(NamedTuple):
@@ -71,7 +75,10 @@ class Paragraph:
     @property
     def affords_another_size(self) -> bool:
         """Whether the fonts of any size it was drawn in may be opened in one more."""
-        return self.font_bytes + max(self._bytes_of_size.values(), default=0) <= self._max_font_bytes
+        most = self._max_font_bytes
+        if len({subset for subset, _ in self._opened}) <= _ALWAYS:
+            most = max(most, _MOST_BYTES_OF_FEW)
+        return self.font_bytes + max(self._bytes_of_size.values(), default=0) <= most
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
@@ -111,7 +118,7 @@ class Paragraph:
         for choice in choices:
             new = {piece.subset for piece in choice.pieces} - fonts
             cost = sum(map(self._bytes_to_open, new))
-            affordable = used + cost <= self._max_font_bytes
+            affordable = used + cost <= self._max_font_bytes or len(fonts | new) <= _ALWAYS
             if affordable:
                 fonts |= new
                 used += cost

@@ -89,6 +89,10 @@ def test_a_full_title_of_different_han_is_not_cut_for_its_fonts() -> None:
     assert fit(Fonts(), poem, **BOX, weight=700).missing == 0
 
 
+def test_a_text_in_one_script_is_drawn_however_long_its_font_is() -> None:
+    assert fit(Fonts(), "བོད་སྐད", **BOX, max_font_bytes=1).missing == 0
+
+
 def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> None:
     fonts = Fonts()
     for text in ("Designing", "Ελληνικά", "हिन्दी", "日本語", "∀x∈ℝ"):
