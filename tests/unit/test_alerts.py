@@ -188,9 +188,11 @@ def test_a_receiver_that_comes_back_hears_the_newest_outages_and_the_present_sta
     mail.held.set()
     mail.delivery.start()
     flap(mail, check, 1)
+    mail.delivery.wake()
     wait_until(lambda: mail.posted)
     flap(mail, check, WAITING_OUTAGES + 4)
     mail.held.clear()
+    mail.delivery.wake()
     mail.settled(2 * (WAITING_OUTAGES + 1))
     mail.delivery.stop(10)
     told = [json.loads(body) for _, _, body in mail.posted]
