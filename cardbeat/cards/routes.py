@@ -180,13 +180,21 @@ class CardRoutes:
                 raise _busy()
             self._take_render(key)
             self._waiting[asked.client] = waiting + 1
+        try:
             return self._drawing.submit(key.id, partial(self._draw, asked, key, card))
+        except Unavailable:
+            # Another reader was faster.
+            self._end_wait(asked.client)
+            raise
+
+    def _end_wait(self, client: str) -> None:
+        with self._lock:
+            self._waiting[client] -= 1
+            if not self._waiting[client]:
+                del self._waiting[client]
 
     def _draw(self, asked: _Asked, key: Key, card: Card) -> Found:
-        with self._lock:
-            self._waiting[asked.client] -= 1
-            if not self._waiting[asked.client]:
-                del self._waiting[asked.client]
+        self._end_wait(asked.client)
         if self._is_stopped:
             raise _busy()
         drawing = self._renderer.render(card)

@@ -241,6 +241,17 @@ def test_whoever_asks_with_unknown_keys_holds_up_nobody_else(cards: Cards, monke
             answer.wait()
 
 
+def test_cards_are_drawn_though_the_system_grants_no_more_threads(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    cards.renderer.go.set()
+    assert cards.ask() == (200, "MISS")
+
+
 def test_nothing_more_is_drawn_once_the_service_stops(cards: Cards) -> None:
     cards.begin_one()
     waiting = cards.begin(0)
