@@ -2,8 +2,8 @@
 
 from typing import Final
 
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
-from cardbeat.cards.routes import WAITING_OF_KEY
 from cardbeat.heartbeat.alerts import WAITING_FOR_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
