@@ -62,7 +62,7 @@ class Service:
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
             self.removal = Removal(self.database)
-            self.store = Store(config.data / "cards", config.store_bytes)
+            self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
             self.cards = CardRoutes(self.keys, self.store, renderer, renders)

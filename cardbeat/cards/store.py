@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,20 +47,27 @@ class Store:
     other versions left is removed. Counting, tidying and trimming go on in the background. Nothing but the files says
     what is stored: several processes may share the folder, and a file that is deleted, replaced or damaged is noticed
     at the next request. Uses are remembered and written to the files' access times now and then, in one go. Where the
-    folder can't be written, cards are answered and not stored.
+    folder can't be written, or the disk is low, cards are answered and not stored.
 
     Any thread may call any method. `_bytes` is changed under the lock. `_used` and `_owners` need none: each change is
     one step of a dictionary, or puts an empty one in its place; what is noted at that very moment may be lost.
     """
 
     def __init__(
-        self, folder: Path, max_bytes: int, version: str = RENDERER_VERSION, clock: Clock = wall_clock
+        self,
+        folder: Path,
+        max_bytes: int,
+        version: str = RENDERER_VERSION,
+        clock: Clock = wall_clock,
+        *,
+        disk_is_low: Callable[[], bool] = lambda: False,
     ) -> None:
         self.folder = folder / version
         # Joining paths costs as much as opening the file.
         self._prefix = f"{self.folder}{os.sep}"
         self._max_bytes = max_bytes
         self._clock = clock
+        self._disk_is_low = disk_is_low
         self._used: dict[str, float] = {}
         self._owners: dict[str, str] = {}
         """Whose cards the files are, as far as that is known: by their names."""
@@ -127,6 +135,8 @@ class Store:
         """Store a card, whole or not at all; the signature of its file. Trouble with the disk is logged."""
         if len(card.png) > MAX_FILE_BYTES:
             log.error("a card of %d bytes is too large to be stored", len(card.png))
+            return None
+        if self._disk_is_low():
             return None
         try:
             signature = self._write(name, card.png)

@@ -121,3 +121,13 @@ def test_names_with_too_much_running_are_passed_over_and_keep_their_turn():
     queue.put("a", "a3")
     assert queue.take(2) is None
     assert queue.take(3)[1] == "a3"
+
+
+def test_a_name_is_full_once_as_many_wait_as_may_and_until_one_is_taken():
+    queue = FairQueue(waiting_each=2)
+    assert not queue.is_full("a")
+    filled({"a": 2}, queue)
+    assert queue.is_full("a")
+    assert not queue.is_full("b")
+    queue.take()
+    assert not queue.is_full("a")
