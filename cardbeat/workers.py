@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 WAITING_EACH: Final = 100
 """Jobs that may wait for one name."""
-RUNNING_EACH: Final = 8
+RUNNING_EACH: Final = 16
 """Jobs of one name that run at once, most of them waiting for the disk."""
 COMPUTING: Final = 1
 """The interpreter runs one thread at a time: a second that computes would get no more done, and the thread that serves
