@@ -147,7 +147,7 @@ KINDS: Final = {
         "The server can't do this now; try again after Retry-After.",
         {
             "database_unavailable": ("The database can't be used now; try again soon.", None),
-            "busy": ("Too many cards wait to be drawn; try again in a moment.", None),
+            "busy": ("Too many of your requests wait already; try again in a moment.", None),
             "sweep_stalled": ("The sweep has not finished for three intervals; see the log.", None),
             "stopping": ("The server is stopping; try again in a moment.", None),
         },

@@ -238,6 +238,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         "Operation",
         "Read the metrics, in the text format of Prometheus",
         {200: text_answer("Sums only: no key, check or address is in them.", "text/plain")},
+        errors=(503,),
     ),
     "GET /openapi.json": operation(
         "describe",

@@ -177,8 +177,15 @@ class Connection:
         request = request or self._reader.request
         if request is None:
             return self._await()
-        self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
-        return self._take(request, self._exchange.admit(request))
+        exchange = self._exchange
+        exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
+        found: Found | Later[Found] | Later[Route] | Later[Answer] = exchange.admit(request)
+        # Most requests are whole by now and need no more than this.
+        if isinstance(found, Route) and self._reader.request is None:
+            found = exchange.begin(request, found)
+        if isinstance(found, Response):
+            return self._answer(request, found)
+        return self._take(request, found)
 
     def _await(self) -> None:
         """Wait for the rest of a request: its time runs from its first byte, whatever trickles in."""
@@ -193,9 +200,11 @@ class Connection:
 
     def _go_on(self) -> None:
         """Wait for the next request; if it has come with the last, all other clients have their turn before it."""
-        self._hold(self._reader.held_bytes)
         if not self._reader.has_part:
+            if self._is_holding:
+                self._hold(0)
             return self._enter(self._phases.idle)
+        self._hold(self._reader.held_bytes)
         self._loop.call_soon(self.do, Connection._serve)
         return self._enter(self._phases.working)
 
@@ -208,7 +217,7 @@ class Connection:
             self._enter(self._phases.working)
         elif isinstance(found, Response):
             self._answer(request, found)
-        elif self._reader.in_body:
+        elif self._reader.request is not None:
             self._route = found
             self._await()
         else:
@@ -231,7 +240,7 @@ class Connection:
 
     def _answer(self, request: Request, response: Response) -> None:
         """Send and note an answer, and go on once it is sent."""
-        if self._reader.in_body:
+        if self._reader.request is not None:
             self._reader.skip_body()
         keep_alive = self._reader.keep_alive and not self._phases.are_ending
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)

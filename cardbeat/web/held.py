@@ -14,6 +14,7 @@ class HeldBytes(Generic[H]):
 
     def __init__(self, limit: int) -> None:
         self.total = 0
+        self.is_too_much = False
         self._limit = limit
         self._holders: dict[H, tuple[int, float]] = {}
         """For each that holds any: how many, and since when."""
@@ -22,14 +23,11 @@ class HeldBytes(Generic[H]):
         """Note how much is held for one now; the time runs on for one that holds some already."""
         before, since = self._holders.get(holder, (0, now))
         self.total += count - before
+        self.is_too_much = self.total > self._limit
         if count:
             self._holders[holder] = count, since
         elif before:
             del self._holders[holder]
-
-    @property
-    def is_too_much(self) -> bool:
-        return self.total > self._limit
 
     def heaviest(self, now: float) -> Iterator[H]:
         """Those to give way, as long as there is too much: first whoever held most for longest, in bytes times seconds.

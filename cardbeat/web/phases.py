@@ -101,10 +101,9 @@ class Phases(Generic[C]):
                     yield connection
 
     def relieve(self, now: float) -> None:
-        """Close those that hold most for longest, if too much is held for all together."""
-        if self.held.is_too_much:
-            for connection in self.held.heaviest(now):
-                connection.give_way()
+        """Close those that hold most for longest, as long as too much is held for all together."""
+        for connection in self.held.heaviest(now):
+            connection.give_way()
 
     def expire(self, now: float) -> None:
         for phase in self._waiting:

@@ -94,7 +94,7 @@ class Reader:
     @property
     def has_part(self) -> bool:
         """Whether a request has begun and is not whole."""
-        return bool(self._buffer) or self.in_body
+        return bool(self._buffer) or self.request is not None or self._ignored_bytes > 0
 
     @property
     def in_body(self) -> bool:

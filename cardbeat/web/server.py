@@ -119,7 +119,8 @@ class Server(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
-        self._phases.relieve(now)
+        if self._phases.held.is_too_much:
+            self._phases.relieve(now)
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
