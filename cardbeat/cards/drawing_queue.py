@@ -24,7 +24,7 @@ class Waiter(NamedTuple):
 
 
 class DrawingQueue:
-    """Does one piece of work at a time, in turns by key, each turn weighed by the time that the key's cards took.
+    """Does one piece of work at a time, in turns by key, as `turn_cost` weighs them.
 
     One thread draws, because two that compute would wait for one another at the interpreter's lock and be slower than
     one, and each thread that has drawn keeps some megabytes of memory for itself.
@@ -35,7 +35,7 @@ class DrawingQueue:
     """
 
     def __init__(self) -> None:
-        self._workers = Workers(1, waiting_each=WAITING_OF_KEY)
+        self._workers = Workers(1, waiting_each=WAITING_OF_KEY, cost=turn_cost)
         # Guards all below. It may be taken again by the same thread: without threads, `submit` does the work itself.
         self._lock = threading.RLock()
         self._waiting: dict[Later[Any], tuple[Waiter, Callable[[], Any]]] = {}
@@ -85,10 +85,20 @@ class DrawingQueue:
             drawn.run(work)
 
 
+def turn_cost(seconds: float) -> float:
+    """What a card costs the key that it was drawn for.
+
+    With the seconds themselves all keys would have the same share of the time, so that one with ordinary cards would
+    wait while many others have dear ones drawn. With their square a key whose cards take ten times as long has a
+    hundredth of the turns, a tenth of the time.
+    """
+    return seconds * seconds
+
+
 def gives_way(waiters: Sequence[Waiter]) -> int:
     """The place, in the order in which they came, of the one that gives way.
 
-    It is the newest of the key that has most waiting. Among keys with as many it is one of the client that has most: so
+    It is one of the key that has most waiting, among those one of the client that has most, among those the newest. So
     neither many cards of one key nor many keys of one client keep others out, even where all clients have the same
     address.
     """
