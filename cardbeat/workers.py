@@ -65,8 +65,11 @@ class Workers:
         computing: int = COMPUTING,
         waiting_each: int = WAITING_EACH,
         running_each: int = RUNNING_EACH,
+        cost: Callable[[float], float] = float,
     ) -> None:
+        """`cost` gives that of a job by the seconds it took."""
         self._limit = limit
+        self._cost = cost
         self._most_computing = computing
         self._ready: SimpleQueue[tuple[str, Job[Any]] | None] = SimpleQueue()
         """Jobs whose turn has come; None ends a thread."""
@@ -145,7 +148,7 @@ class Workers:
         with self._lock:
             self._unfinished -= 1
             self._computing -= 1
-            self._queue.done(name, seconds)
+            self._queue.done(name, self._cost(seconds))
             missing = self._hand_out()
             self._end_if_done()
         self._start(missing)

@@ -21,7 +21,7 @@ DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Folders of the package that hold what a drawing is made with."""
 TEXT_DECODING = ("web", "query.py")
 """A folder and its file that decides which texts a URL holds."""
-NOT_DRAWING = {"eviction.py", "folder.py", "routes.py", "store.py"}
+NOT_DRAWING = {"drawing_queue.py", "eviction.py", "folder.py", "routes.py", "store.py"}
 """Files there that may change without a stored card changing."""
 
 

@@ -2,16 +2,16 @@
 
 import os
 import re
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple, NoReturn
 
+from cardbeat.cards.drawing_queue import DrawingQueue, Waiter
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.errors import Refusal, TooMany, Unavailable
+from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
 from cardbeat.later import Later
@@ -21,10 +21,6 @@ from cardbeat.web.query import first_value, pairs_of
 from cardbeat.web.router import Route, header_lines
 from cardbeat.workers import Workers
 
-WAITING_OF_KEY = 8
-WAITING_OF_CLIENT = 64
-WAITING_IN_ALL = 1024
-"""So many cards may wait to be drawn for one key, for one client address, and for all; each holds up to 30 KB."""
 READERS = 4
 """Threads that look up keys and read stored cards."""
 READERS_OF_ONE = 2
@@ -59,16 +55,12 @@ class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
     A card that is not in the index is looked for, and drawn if need be, once for all who ask for it meanwhile (single
-    flight). One thread draws, because two that compute would wait for one another at the interpreter's lock and be
-    slower than one, and each thread that has drawn keeps some megabytes of memory for itself.
-
-    What waits is queued by the key in its URL, or by the client's address as long as that key has not been seen, and
-    the queues are served in turns. A card waits as long as others take: its time does not run out, because it would do
-    so for those whose turn comes late through no fault of theirs. What is bounded instead is how many may wait.
+    flight). Whoever waits to be looked for is queued by the key in the URL, or by the client's network as long as that
+    key has not been seen, and the queues are served in turns.
 
     Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
-    What waits for the disk or the database runs in `_readers`, drawing in `_drawing`. Both change `_flights`, each by
-    one step of a dictionary. The rest of the attributes are set once and safe for any thread.
+    What waits for the disk or the database runs in `_readers`, drawing in the thread of `_drawing`. Both change
+    `_flights`, each by one step of a dictionary. The rest of the attributes are set once and safe for any thread.
     """
 
     def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
@@ -78,13 +70,9 @@ class CardRoutes:
         self._renders = renders
         self._index = CardIndex()
         self._readers = Workers(READERS, computing=READERS, running_each=READERS_OF_ONE)
-        self._drawing = Workers(1, waiting_each=WAITING_OF_KEY)
+        self._drawing = DrawingQueue()
         self._flights: dict[str, Later[Found]] = {}
         """What will be found for a name that is looked for or drawn now."""
-        # Under the lock only: how many cards wait to be drawn, by the network of the client.
-        self._lock = threading.Lock()
-        self._waiting: dict[str, int] = {}
-        self._is_stopped = False
 
     def routes(self) -> list[Route]:
         return [
@@ -94,7 +82,6 @@ class CardRoutes:
 
     def stop(self) -> None:
         """Draw nothing more."""
-        self._is_stopped = True
         self._readers.stop()
         self._drawing.stop()
 
@@ -154,44 +141,30 @@ class CardRoutes:
         try:
             # Nothing is told or done before the key is known to be good.
             key = self._keys.authenticate_hash(asked.key_hash, CARDS)
-            flight = self._flights.setdefault(asked.name, found)
-            if flight is not found:
-                return flight.then(partial(_share, found))
+        except Exception as error:
+            return found.fail(error)
+        flight = self._flights.setdefault(asked.name, found)
+        if flight is not found:
+            return flight.then(partial(_share, found))
+        try:
             stored = self._store.get(asked.name)
             if stored is not None:
-                return self._land(asked, found, partial(Found, *stored, "HIT"))
-            drawn = self._begin_drawing(asked, key, card_of(pairs_of(asked.query)))
+                return self._land(asked.name, found, partial(Found, *stored, "HIT"))
+            work = partial(self._draw, asked.name, key, card_of(pairs_of(asked.query)))
+            drawn = self._drawing.submit(Waiter(key.id, asked.client), partial(self._take_render, key), work)
         except Exception as error:
-            return self._land(asked, found, partial(_raise, error))
-        return drawn.then(lambda settled: self._land(asked, found, settled.result))
+            return self._land(asked.name, found, partial(_raise, error))
+        return drawn.then(lambda settled: self._land(asked.name, found, settled.result))
 
-    def _land(self, asked: _Asked, found: Later[Found], outcome: Callable[[], Found]) -> None:
+    def _land(self, name: str, found: Later[Found], outcome: Callable[[], Found]) -> None:
         # First, so that whoever asks once this is answered gets an answer of their own.
-        if self._flights.get(asked.name) is found:
-            del self._flights[asked.name]
+        del self._flights[name]
         found.settle(outcome)
 
-    def _begin_drawing(self, asked: _Asked, key: Key, card: Card) -> Later[Found]:
-        """What will be drawn. Raises `Refusal` 429 or 503 where too many are drawn for this key or wait."""
-        with self._lock:
-            waiting = self._waiting.get(asked.client, 0)
-            in_all = sum(self._waiting.values())
-            if waiting >= WAITING_OF_CLIENT or in_all >= WAITING_IN_ALL or self._drawing.is_full(key.id):
-                raise _busy()
-            self._take_render(key)
-            self._waiting[asked.client] = waiting + 1
-            return self._drawing.submit(key.id, partial(self._draw, asked, key, card))
-
-    def _draw(self, asked: _Asked, key: Key, card: Card) -> Found:
-        with self._lock:
-            self._waiting[asked.client] -= 1
-            if not self._waiting[asked.client]:
-                del self._waiting[asked.client]
-        if self._is_stopped:
-            raise _busy()
+    def _draw(self, name: str, key: Key, card: Card) -> Found:
         drawing = self._renderer.render(card)
-        sealed = seal(asked.name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
-        return Found(sealed, self._store.put(asked.name, sealed), "MISS")
+        sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
+        return Found(sealed, self._store.put(name, sealed), "MISS")
 
     def _take_render(self, key: Key) -> None:
         per_minute = key.limits.renders_per_minute
@@ -207,10 +180,6 @@ def _share(found: Later[Found], flight: Later[Found]) -> None:
 
 def _raise(error: Exception) -> NoReturn:
     raise error
-
-
-def _busy() -> Unavailable:
-    return Unavailable("busy", "Too many cards wait to be drawn; try again in a moment.", 1)
 
 
 def _written(entry: Entry, body: FileBody) -> bytes:

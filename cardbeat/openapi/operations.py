@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.heartbeat.alerts import WAITING_FOR_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
@@ -113,7 +114,8 @@ OPERATIONS: Final[dict[str, Json]] = {
             "One card is stored for each distinct URL: the same URL gives the same image. Parameters other than "
             "these are allowed and make another URL, so `v=2` draws anew. A parameter of these must not be "
             "repeated. Control characters are dropped from the texts, what is no UTF-8 becomes U+FFFD, and after "
-            f"{MAX_CHARACTERS} characters a text is cut. A stored card is never refused for its rate."
+            f"{MAX_CHARACTERS} characters a text is cut. A stored card is never refused for its rate. "
+            f"New ones are drawn in turns by key; past {WAITING_OF_KEY} that wait for one key it gets 503."
         ),
         security=CARDS_KEY,
         parameters=(

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from cardbeat.cards import routes as card_routes
+from cardbeat.cards import drawing_queue
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.render import Drawing
 from cardbeat.cards.request import Card
-from cardbeat.cards.routes import READERS_OF_ONE, WAITING_OF_KEY, CardRoutes
+from cardbeat.cards.routes import READERS_OF_ONE, CardRoutes
 from cardbeat.cards.seal import seal
 from cardbeat.cards.store import Store, file_name
 from cardbeat.config import FREE, Tier
@@ -195,28 +196,33 @@ def test_a_key_that_had_no_card_drawn_goes_before_one_that_had(cards: Cards) -> 
     assert [cards.renderer.begun.get(timeout=10) for _ in answers] == ["t10", "t11", "t0", "t1", "t2"]
 
 
-def test_many_keys_of_one_client_leave_room_for_other_clients(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(card_routes, "WAITING_OF_CLIENT", 3)
+def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing_queue, "WAITING_IN_ALL", 4)
     cards.begin_one()
-    answers = [cards.begin(n, cards.new_key(), f"2001:db8::{n}") for n in range(4)]
-    assert [refused(answer) for answer in answers] == [False, False, False, True]
+    busy, new = cards.new_key(), cards.new_key()
+    answers = [cards.begin(n, busy) for n in range(4)]
+    assert refused(cards.begin(4, busy))
+    one = cards.begin(5, new)
+    assert [refused(answer) for answer in (*answers, one)] == [False, False, False, True, False]
+    assert not refused(cards.begin(6, new))
+    assert [refused(answer) for answer in (*answers, one)] == [False, False, True, True, False]
+    again = cards.begin(3, busy)
+    assert refused(again)
+    cards.renderer.go.set()
+    for answer in (*answers[:2], one):
+        assert answer.wait().status == 200
+    assert cards.begin(3, busy).wait().headers["X-Cache"] == "MISS"
+
+
+def test_many_keys_of_one_client_do_not_keep_others_out(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing_queue, "WAITING_IN_ALL", 3)
+    cards.begin_one()
+    answers = [cards.begin(n, cards.new_key(), f"2001:db8::{n}") for n in range(3)]
+    assert refused(cards.begin(3, cards.new_key(), "2001:db8::3"))
     other = cards.begin(4, cards.new_key(), "2001:db8:0:1::1")
-    assert not refused(other)
+    assert [refused(answer) for answer in (*answers, other)] == [False, False, True, False]
     cards.renderer.go.set()
-    for answer in (*answers[:3], other):
-        answer.wait()
-    assert not refused(cards.begin(5, cards.new_key(), "2001:db8::5"))
-
-
-def test_clients_together_do_not_let_more_wait_than_there_is_memory_for(
-    cards: Cards, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(card_routes, "WAITING_IN_ALL", 2)
-    cards.begin_one()
-    answers = [cards.begin(n, cards.new_key(), f"192.0.2.{n}") for n in range(3)]
-    assert [refused(answer) for answer in answers] == [False, False, True]
-    cards.renderer.go.set()
-    for answer in answers[:2]:
+    for answer in (*answers[:2], other):
         answer.wait()
 
 
@@ -239,6 +245,17 @@ def test_whoever_asks_with_unknown_keys_holds_up_nobody_else(cards: Cards, monke
         assert isinstance(answer, Later)
         with pytest.raises(Refusal, match="not known"):
             answer.wait()
+
+
+def test_cards_are_drawn_though_the_system_grants_no_more_threads(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    cards.renderer.go.set()
+    assert cards.ask() == (200, "MISS")
 
 
 def test_nothing_more_is_drawn_once_the_service_stops(cards: Cards) -> None:

@@ -108,3 +108,13 @@ def test_whatever_happens_nothing_is_lost_and_nobody_who_waits_falls_behind(seed
     assert put == taken + queue.waiting
     assert max(spent[name] for name in "abc") - min(spent[name] for name in "abc") <= 2 * 3 * 4
     assert len(queue._names) <= 3 + 40
+
+
+def test_a_name_is_full_once_as_many_wait_as_may_and_until_one_is_taken():
+    queue = FairQueue(waiting_each=2)
+    assert not queue.is_full("a")
+    filled({"a": 2}, queue)
+    assert queue.is_full("a")
+    assert not queue.is_full("b")
+    queue.take()
+    assert not queue.is_full("a")

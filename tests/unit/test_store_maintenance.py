@@ -98,7 +98,7 @@ def test_a_file_without_a_seal_gives_way_before_any_card(store: Store, clock: Fa
     foreign.write_bytes(b"\0" * CARD_BYTES)
     overflow(store, clock)
     assert not foreign.exists()
-    assert store.get(NAMES[0])
+    assert store.get(NAMES[2])
 
 
 def test_cards_that_are_being_written_do_not_give_way(store: Store, clock: FakeClock) -> None:

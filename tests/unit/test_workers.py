@@ -189,3 +189,17 @@ def test_an_answer_is_let_go_of_when_it_was_taken() -> None:
     del job
     wait_until(lambda: kept() is None)
     workers.stop()
+
+
+def test_turns_are_weighed_by_what_the_time_of_a_job_costs() -> None:
+    costs = {"a": 5.0, "b": 1.0}
+    order: list[str] = []
+    workers = Workers(limit=1, cost=lambda _: costs[order[-1]] if order else 0)
+    begin = threading.Event()
+    done = [workers.submit("first", lambda: begin.wait(PATIENCE_SECONDS))]
+    done += [workers.submit(name, partial(order.append, name)) for name in "aabbbbbb"]
+    begin.set()
+    for job in done:
+        job.wait()
+    assert "".join(order) == "abbbbbab"
+    workers.stop()
