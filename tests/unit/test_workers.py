@@ -166,7 +166,7 @@ def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
 
 
 def test_what_is_queued_is_done_before_a_stop_ends_the_threads(held: Held) -> None:
-    before = threading.active_count()
+    before = set(threading.enumerate())
     workers = Workers(limit=2)
     workers.submit("a", held)
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
@@ -174,7 +174,7 @@ def test_what_is_queued_is_done_before_a_stop_ends_the_threads(held: Held) -> No
     workers.stop()
     held.let_go.set()
     assert [job.wait() for job in queued] == ["done"] * 4
-    wait_until(lambda: threading.active_count() == before)
+    wait_until(lambda: not any(thread.name == "worker" for thread in set(threading.enumerate()) - before))
 
 
 def test_an_answer_is_let_go_of_when_it_was_taken() -> None:
