@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 IP_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 """Lets the kernel choose the port when it knows the other side, so that ports don't run out."""
 REFUSED_PAUSE_SECONDS = 1
-"""After a 429, a 503 or no answer at all, as the shortest `Retry-After` has it: other refusals are asked for at once."""
+"""After a 429, a 503 or none at all, as the shortest `Retry-After` has it. Other refusals are asked for at once."""
 HOLD_SECONDS = 10
 
 Request = Callable[[int], bytes]
