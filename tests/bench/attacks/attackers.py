@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 IP_BIND_ADDRESS_NO_PORT = getattr(socket, "IP_BIND_ADDRESS_NO_PORT", 24)
 """Lets the kernel choose the port when it knows the other side, so that ports don't run out."""
 REFUSED_PAUSE_SECONDS = 1
-"""After a 429, a 503 or no answer at all, as the shortest `Retry-After` has it: other refusals are asked for at once."""
+"""After a 429, a 503 or none at all, as the shortest `Retry-After` has it. Other refusals are asked for at once."""
 HOLD_SECONDS = 10
+NICENESS = 15
+"""Attackers elsewhere would take no CPU from the server and the victim."""
 
 Request = Callable[[int], bytes]
 """The bytes of a request by its number, from 0."""
@@ -134,7 +136,7 @@ class Connection:
 
 def attack(port: int, address: str, seconds: float, assault: Assault) -> Attackers:
     """To be called in a process of its own: what the assault did in these seconds, after all of them."""
-    os.nice(5)
+    os.nice(NICENESS)
     raise_descriptor_limit()
     attackers = Attackers(port, address)
     asyncio.run(_bounded(assault(attackers), seconds))

@@ -24,7 +24,7 @@ def scripts(trial: Trial) -> None:
 def scripts_of_many(trial: Trial) -> None:
     """The same from 72 connections of 28 free keys."""
     with trial.scene() as scene:
-        scene.attack(partial(draw_mixed, keys=scene.cards_keys(28), clients=(72,)))
+        scene.attack(partial(draw_mixed, keys=scene.cards_keys(28), clients=(72,)), seconds=40)
 
 
 def percent(trial: Trial) -> None:
