@@ -221,8 +221,12 @@ def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -
 
 
 def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
-    connection.settimeout(_left(connection.deadline))
-    secured = cast(_TlsSocket, tls.wrap_socket(connection, server_hostname=host))
+    try:
+        connection.settimeout(_left(connection.deadline))
+        secured = cast(_TlsSocket, tls.wrap_socket(connection, server_hostname=host))
+    except BaseException:
+        connection.close()
+        raise
     secured.deadline = connection.deadline
     return secured
 

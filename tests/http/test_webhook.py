@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from cardbeat.heartbeat import webhook
 from cardbeat.heartbeat.alert import Outcome
 from cardbeat.heartbeat.permit import Postponed
 from cardbeat.heartbeat.resolver import Resolver
@@ -97,6 +98,22 @@ def test_a_trickled_handshake_does_not_either():
     with Receiver(repeat(b"\x00", first=b"\x16\x03\x03\x40\x00\x02\x00\x3f\xfc", read=False)) as receiver:
         outcome = post(receiver.url.replace("http:", "https:"), seconds=SHORT_SECONDS)
     assert outcome.error == TOO_LATE
+
+
+def test_a_connection_for_which_no_time_is_left_to_secure_it_is_closed(monkeypatch):
+    opened = []
+
+    def late(*arguments):
+        connection = connected(*arguments)
+        connection.deadline = 0
+        opened.append(connection)
+        return connection
+
+    connected = webhook._connected
+    monkeypatch.setattr(webhook, "_connected", late)
+    with Receiver() as receiver:
+        assert post(receiver.url.replace("http:", "https:")).error == TOO_LATE
+    assert [connection.fileno() for connection in opened] == [-1]
 
 
 def test_nor_does_a_silent_name_server():
