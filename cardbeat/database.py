@@ -96,11 +96,6 @@ class Database:
             finally:
                 self._idle_readers.append(connection)
 
-    def create(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, for what stores something new. Raises `Unavailable` also while the disk is low."""
-        self.reserve.require()
-        return self.write(work)
-
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
 
@@ -118,6 +113,11 @@ class Database:
             self._queue.append(job)
             self._queued.notify()
         return job.committed
+
+    def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
+        """As `write_later`, for what stores something new. Raises `Unavailable` also while the disk is low."""
+        self.reserve.require()
+        return self.write_later(work)
 
     def close(self) -> None:
         """Finish what is queued, then close every connection."""

@@ -47,6 +47,10 @@ class Later(Generic[T]):
         else:
             self.succeed(result)
 
+    def follow(self, other: "Later[T]") -> None:
+        """Settle as another does."""
+        other.then(lambda settled: self.settle(settled.result))
+
     def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
@@ -80,25 +84,8 @@ class Later(Generic[T]):
             settled = threading.Lock()
             settled.acquire()
             self.then(lambda _: settled.release())
-            _waits.begin()
             settled.acquire()
-            _waits.end()
         return self.result()
-
-
-class _Waits(threading.local):
-    """What one thread calls when it begins to wait for a result, and when that has come."""
-
-    begin: Callable[[], None] = staticmethod(lambda: None)
-    end: Callable[[], None] = staticmethod(lambda: None)
-
-
-_waits = _Waits()
-
-
-def tell_of_waits(begin: Callable[[], None], end: Callable[[], None]) -> None:
-    """Call these whenever this thread begins to wait for a result, and when it goes on."""
-    _waits.begin, _waits.end = begin, end
 
 
 def after(seconds: float) -> Later[None]:

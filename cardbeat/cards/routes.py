@@ -69,7 +69,7 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._index = CardIndex()
-        self._readers = Workers(READERS, computing=READERS, running_each=READERS_OF_ONE)
+        self._readers = Workers(READERS, running_each=READERS_OF_ONE)
         self._drawing = DrawingQueue()
         self._flights: dict[str, Later[Found]] = {}
         """What will be found for a name that is looked for or drawn now."""

@@ -103,7 +103,7 @@ def _warn(sentences: Iterable[str]) -> None:
 
 def _create(keys: Keys, given: argparse.Namespace) -> None:
     email = None if given.email is None else valid_email(given.email)
-    issued = keys.issue(email, given.tier or "free")
+    issued = keys.issue(email, given.tier or "free").wait()
     lines = [json.dumps(_issued_as_json(issued))] if given.json else _labelled(issued)
     try:
         say(lines, must_arrive=True)

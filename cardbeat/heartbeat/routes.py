@@ -1,7 +1,7 @@
 """The endpoints of checks and pings; the README's section "Checks" lists them."""
 
-import functools
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,7 +33,7 @@ class CheckRoutes:
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
-        self._refused_url = functools.partial(refused_url, allow_private=allow_private_webhooks)
+        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks)
 
     def routes(self) -> list[Route]:
         return [
@@ -48,9 +48,11 @@ class CheckRoutes:
             Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
         ]
 
-    def create(self, request: Request) -> Response:
+    def create(self, request: Request) -> Later[Response]:
         key = key_of(request)
-        check = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
+        return self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key)).map(self._created)
+
+    def _created(self, check: Check) -> Response:
         return self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"})
 
     def page(self, request: Request) -> Response:
@@ -63,7 +65,7 @@ class CheckRoutes:
     def read(self, request: Request) -> Response:
         return self._answer(200, self._own(request, key_of(request)))
 
-    def update(self, request: Request) -> Response:
+    def update(self, request: Request) -> Later[Response]:
         """Change the fields that are given, under optimistic locking.
 
         1. The check is read, and its version with it. 2. Fields that are absent keep their values. 3. The merged
@@ -76,24 +78,23 @@ class CheckRoutes:
         kept = {field: getattr(check, field) for field in CHANGEABLE}
         settings = self._validated(kept | changes, key)
         _matched(request, check)
-        return self._answer(200, self._checks.update(check, settings))
+        return self._checks.update(check, settings).map(partial(self._answer, 200))
 
-    def delete(self, request: Request) -> Response:
+    def delete(self, request: Request) -> Later[Response]:
         key = key_of(request)
         request.expect_no_body()
         version = None
         if "if-match" in request.headers:
             version = _matched(request, self._own(request, key)).version
-        self._checks.delete(key.id, request.params["id"], version)
-        return Response(204)
+        return self._checks.delete(key.id, request.params["id"], version).map(lambda _: Response(204))
 
     def list_alerts(self, request: Request) -> Response:
         return Response.json(200, {"alerts": self._alerts.newest(self._own(request, key_of(request)).id)})
 
-    def test_alert(self, request: Request) -> Response:
+    def test_alert(self, request: Request) -> Later[Response]:
         key = key_of(request)
         request.expect_no_body()
-        return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
+        return self._checks.test_alert(key.id, request.params["id"]).map(partial(self._answer, 202))
 
     def ping(self, request: Request) -> Later[Response]:
         """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""

@@ -91,8 +91,8 @@ class Keys:
         self._is_renewing = False
         """Whether `renew` has been asked for. Set, without the lock, by the one thread that calls `find_cached`."""
 
-    def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
-        """A new key: for checks when there is an e-mail address, else for cards.
+    def issue(self, email: str | None = None, tier: str = "free") -> Later[IssuedKey]:
+        """A new key, settled when it is on disk: for checks when there is an e-mail address, else for cards.
 
         Raises `Unavailable` while the disk is low.
         """
@@ -108,14 +108,17 @@ class Keys:
             "webhook_secret": secret,
             "created_at": int(self._clock()),
         }
-        self._database.create(
-            lambda connection: connection.execute(
+        issued = IssuedKey(self._key(row), value, secret)
+
+        def insert(connection: sqlite3.Connection) -> IssuedKey:
+            connection.execute(
                 "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at) "
                 "VALUES (:id, :scope, :tier, :email, :hash, :prefix, :webhook_secret, :created_at)",
                 row,
             )
-        )
-        return IssuedKey(self._key(row), value, secret)
+            return issued
+
+        return self._database.create_later(insert)
 
     def find(self, value: str) -> Key | None:
         """The key with this value, if it was issued and not revoked. Costs microseconds while it is cached."""

@@ -50,7 +50,7 @@ class Server(ThreadingHTTPServer):
         limits: HttpLimits = HttpLimits(),  # noqa: B008 - it is frozen
         trusted_proxies: Sequence[Network] = (),
         *,
-        workers: int = 64,
+        workers: int = 2,
         max_connections: int | None = None,
     ) -> None:
         self.router = router

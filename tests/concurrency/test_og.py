@@ -79,7 +79,7 @@ class Cards:
 
     def new_key(self) -> str:
         """A key that has been used before."""
-        value = self.keys.issue(tier="busy").value
+        value = self.keys.issue(tier="busy").wait().value
         assert self.keys.find(value)
         return value
 
