@@ -32,7 +32,7 @@ from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
-from cardbeat.system import unlock
+from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,8 @@ class Database:
     def _write_queued(self) -> None:
         while True:
             with self._queued:
-                self._queued.wait_for(lambda: self._queue or self._closing)
+                while not self._queue and not self._closing:
+                    self._queued.wait()
                 jobs = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
             if not jobs:
                 return
@@ -192,7 +193,8 @@ class Database:
 
     def _lock_taken(self, give_up_at: float) -> bool:
         try:
-            return take_lock(self._lock_file, give_up_at)
+            # It is free, as a rule: there is but one process.
+            return try_lock(self._lock_file) or take_lock(self._lock_file, give_up_at)
         except OSError as error:
             raise _as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 

@@ -14,8 +14,9 @@ from cardbeat.database_file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
+from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
-from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import DATA, TIERS, Parser
 from cardbeat.output import printable, say

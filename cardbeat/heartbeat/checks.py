@@ -18,7 +18,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
-from cardbeat.keys.store import Key, key_unknown
+from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
 
 

@@ -12,7 +12,8 @@ from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
 from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.store import CHECKS, Key, Keys
+from cardbeat.keys.key import CHECKS, Key
+from cardbeat.keys.store import Keys
 from cardbeat.later import Later
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
 from cardbeat.web.query import known_among, pairs_of
@@ -74,10 +75,11 @@ class CheckRoutes:
         """
         key = key_of(request)
         changes = request.json_object(CHANGEABLE)
-        check = self._own(request, key)
-        kept = {field: getattr(check, field) for field in CHANGEABLE}
-        settings = self._validated(kept | changes, key)
-        _matched(request, check)
+        check = self._checks.get(key.id, request.params["id"])
+        merged = {field: getattr(check, field) for field in CHANGEABLE} | changes
+        settings = validated(merged, key.limits.min_period_seconds, self._refused_url)
+        if "if-match" in request.headers:
+            _matched(request, check)
         return self._checks.update(check, settings).map(partial(self._answer, 200))
 
     def delete(self, request: Request) -> Later[Response]:
@@ -112,8 +114,8 @@ class CheckRoutes:
 
 
 def _matched(request: Request, check: Check) -> Check:
-    """Raises `Refusal` 412 for a check that If-Match does not name."""
-    if "if-match" in request.headers and not request.names_tag("if-match", f'"{check.version}"'):
+    """The check. Raises `Refusal` 412 where If-Match, which was sent, does not name it."""
+    if not request.names_tag("if-match", f'"{check.version}"'):
         raise other_version(check)
     return check
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
+from cardbeat.keys.key import CHECKS, IssuedKey, Key
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
-from cardbeat.keys.store import CHECKS, IssuedKey, Key, Keys
+from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of

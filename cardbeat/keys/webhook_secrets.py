@@ -4,7 +4,8 @@ import sqlite3
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
-from cardbeat.keys.store import Key, key_unknown, new_webhook_secret
+from cardbeat.keys.key import Key, key_unknown
+from cardbeat.keys.store import new_webhook_secret
 from cardbeat.later import Later
 
 OLD_SECRET_SECONDS = 24 * 60 * 60

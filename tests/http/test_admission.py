@@ -11,9 +11,9 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
+from cardbeat.later import WAITING_EACH
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
-from cardbeat.workers import WAITING_EACH
 from tests.http.malformed import get
 from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until
@@ -196,7 +196,7 @@ def test_a_stop_lets_an_admitted_body_come_and_ends_a_refused_one(start: Start, 
         assert refused.rest() == b""
 
 
-def test_a_caller_with_too_much_waiting_is_refused_and_the_others_are_answered_meanwhile(start: Start, site: Site) -> None:
+def test_a_caller_with_too_much_waiting_is_refused_and_others_are_answered_meanwhile(start: Start, site: Site) -> None:
     server = start()
     ask = post("/held", key="known greedy", length=0)
     with contextlib.ExitStack() as stack:

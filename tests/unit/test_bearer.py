@@ -8,7 +8,8 @@ from cardbeat.config import FREE
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.store import CACHE_SECONDS, CARDS, CHECKS, Keys
+from cardbeat.keys.key import CARDS, CHECKS
+from cardbeat.keys.store import CACHE_SECONDS, Keys
 from cardbeat.web.message import Request
 from tests.support import FakeClock
 

@@ -12,7 +12,8 @@ from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
-from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from cardbeat.keys.key import Key
+from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from tests.support import FakeClock

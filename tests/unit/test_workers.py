@@ -8,8 +8,7 @@ from functools import partial
 import pytest
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later
-from cardbeat.workers import WAITING_EACH, Workers
+from cardbeat.later import WAITING_EACH, Later, Workers
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
