@@ -211,7 +211,7 @@ class Connection:
         """Go on with what a request has led to: its answer, the route that gives that, or either of them later."""
         if isinstance(found, Later):
             self._job = found
-            self._hold(self._reader.held_bytes + request.held_bytes)
+            self._hold(request.held_bytes)
             self._enter(self._phases.working)
             found.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
         elif isinstance(found, Response):
