@@ -32,7 +32,7 @@ from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
-from cardbeat.system import unlock
+from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
@@ -96,11 +96,6 @@ class Database:
             finally:
                 self._idle_readers.append(connection)
 
-    def create(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """As `write`, for what stores something new. Raises `Unavailable` also while the disk is low."""
-        self.reserve.require()
-        return self.write(work)
-
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
 
@@ -119,6 +114,11 @@ class Database:
             self._queued.notify()
         return job.committed
 
+    def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
+        """As `write_later`, for what stores something new. Raises `Unavailable` also while the disk is low."""
+        self.reserve.require()
+        return self.write_later(work)
+
     def close(self) -> None:
         """Finish what is queued, then close every connection."""
         with self._queued:
@@ -133,7 +133,8 @@ class Database:
     def _write_queued(self) -> None:
         while True:
             with self._queued:
-                self._queued.wait_for(lambda: self._queue or self._closing)
+                while not self._queue and not self._closing:
+                    self._queued.wait()
                 jobs = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
             if not jobs:
                 return
@@ -192,7 +193,8 @@ class Database:
 
     def _lock_taken(self, give_up_at: float) -> bool:
         try:
-            return take_lock(self._lock_file, give_up_at)
+            # It is free, as a rule: there is but one process.
+            return try_lock(self._lock_file) or take_lock(self._lock_file, give_up_at)
         except OSError as error:
             raise _as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 

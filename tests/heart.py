@@ -40,7 +40,7 @@ class Heart:
         self.alerts = Alerts(database, BASE_URL, transitions)
         self.delivery = new_delivery(database, self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
-        self.key = self.keys.issue("ops@example.com").key
+        self.key = self.keys.issue("ops@example.com").wait().key
         self.checks = Checks(database, clock, self.alerts, self.delivery)
         self.sweep = self.new_sweep()
         self._names = itertools.count(1)
@@ -54,7 +54,7 @@ class Heart:
 
     def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)
-        return self.checks.create(self.key, settings)
+        return self.checks.create(self.key, settings).wait()
 
     @staticmethod
     def settings(check, **changes):

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later
-from cardbeat.workers import Workers
+from cardbeat.later import Later, Workers
 
 T = TypeVar("T")
 

@@ -12,14 +12,14 @@ from cardbeat.cards.request import Card, card_of
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.errors import Refusal, TooMany
+from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import CARDS, Key, Keys, hash_of, key_missing
-from cardbeat.later import Later
+from cardbeat.keys.store import Keys, hash_of
+from cardbeat.later import Later, Workers
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.query import first_value, pairs_of
 from cardbeat.web.router import Route, header_lines
-from cardbeat.workers import Workers
 
 READERS = 4
 """Threads that look up keys and read stored cards."""
@@ -69,7 +69,7 @@ class CardRoutes:
         self._renderer = renderer
         self._renders = renders
         self._index = CardIndex()
-        self._readers = Workers(READERS, computing=READERS, running_each=READERS_OF_ONE)
+        self._readers = Workers(READERS, running_each=READERS_OF_ONE)
         self._drawing = DrawingQueue()
         self._flights: dict[str, Later[Found]] = {}
         """What will be found for a name that is looked for or drawn now."""

@@ -14,8 +14,9 @@ from cardbeat.database_file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
+from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
-from cardbeat.keys.store import IssuedKey, Key, Keys
+from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import DATA, TIERS, Parser
 from cardbeat.output import printable, say
@@ -103,7 +104,7 @@ def _warn(sentences: Iterable[str]) -> None:
 
 def _create(keys: Keys, given: argparse.Namespace) -> None:
     email = None if given.email is None else valid_email(given.email)
-    issued = keys.issue(email, given.tier or "free")
+    issued = keys.issue(email, given.tier or "free").wait()
     lines = [json.dumps(_issued_as_json(issued))] if given.json else _labelled(issued)
     try:
         say(lines, must_arrive=True)

@@ -18,7 +18,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
-from cardbeat.keys.store import Key, key_unknown
+from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
 
 
@@ -46,11 +46,10 @@ class Checks:
         self._alerts = alerts
         self._delivery = delivery
 
-    def create(self, key: Key, settings: Settings) -> Check:
-        """A new check, on time from now on.
+    def create(self, key: Key, settings: Settings) -> Later[Check]:
+        """A new check, on time from now on; settled when it is on disk. Raises `Unavailable` while the disk is low.
 
-        Raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile, and
-        `Unavailable` while the disk is low.
+        The result raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile.
         """
         values = {
             **dataclasses.asdict(settings),
@@ -59,7 +58,7 @@ class Checks:
             "key_id": key.id,
             "now": int(self._clock()),
         }
-        return self._database.create(lambda connection: _insert(connection, values, key.limits.max_checks))
+        return self._database.create_later(lambda connection: _insert(connection, values, key.limits.max_checks))
 
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
@@ -79,29 +78,33 @@ class Checks:
         checks = [Check(*row) for row in rows[:limit]]
         return checks, checks[-1].id if len(rows) > limit else None
 
-    def update(self, check: Check, settings: Settings) -> Check:
-        """Write `settings` if the check still has the version that was read, and give the row so written.
+    def update(self, check: Check, settings: Settings) -> Later[Check]:
+        """Write `settings` if the check still has the version that was read; the row so written, once it is on disk.
 
-        Another webhook URL gets the alerts that wait at once. Raises `Refusal` 409 when no row changed, because the
-        check was modified or deleted since it was read: nothing of an update that lost is written.
+        Another webhook URL gets the alerts that wait at once. The result raises `Refusal` 409 when no row changed,
+        because the check was modified or deleted since it was read: nothing of an update that lost is written.
         """
         now = int(self._clock())
-        moved = settings.webhook_url not in (None, check.webhook_url)
+        if settings.webhook_url in (None, check.webhook_url):
+            return self._database.write_later(lambda connection: _update(connection, check, settings, now))
 
-        def update(connection: sqlite3.Connection) -> Check:
-            updated = _update(connection, check, settings, now)
-            if moved:
-                self._alerts.make_due(connection, check.id, now)
-            return updated
+        def move(connection: sqlite3.Connection) -> Check:
+            moved = _update(connection, check, settings, now)
+            self._alerts.make_due(connection, check.id, now)
+            return moved
 
-        updated = self._database.write(update)
-        if moved:
-            self._delivery.move(updated.seq, updated.webhook_url)
-        return updated
+        return self._database.write_later(move).map(self._tell_of_move)
 
-    def delete(self, key_id: str, check_id: str, version: int | None = None) -> None:
-        """Remove a check and, with it, its alerts. Raises `Refusal` 412 unless it has `version`, if one is given."""
-        self._database.write(lambda connection: _delete(connection, key_id, check_id, version))
+    def _tell_of_move(self, moved: Check) -> Check:
+        self._delivery.move(moved.seq, moved.webhook_url)
+        return moved
+
+    def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
+        """Remove a check and, with it, its alerts; settled when that is on disk.
+
+        The result raises `Refusal` 412 unless the check has `version`, if one is given.
+        """
+        return self._database.write_later(lambda connection: _delete(connection, key_id, check_id, version))
 
     def ping(self, check_id: str) -> Later[PingResult]:
         """Record a ping; settled when it is on disk. Only a ping ends an overdue spell, with a recovery alert.
@@ -118,13 +121,16 @@ class Checks:
             self._alerts.transitions.note(RECOVERED, [pinged.subject])
         return pinged
 
-    def test_alert(self, key_id: str, check_id: str) -> Check:
-        """Record a test alert.
+    def test_alert(self, key_id: str, check_id: str) -> Later[Check]:
+        """Record a test alert; settled when it is on disk. Raises `Unavailable` while the disk is low.
 
-        Raises `Invalid` for a check without a webhook, `TooMany` past what is taken, `Unavailable` while the disk is
-        low.
+        The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
         """
-        check = self._database.create(lambda connection: self._test(connection, key_id, check_id))
+        return self._database.create_later(lambda connection: self._test(connection, key_id, check_id)).map(
+            self._tell_of_test
+        )
+
+    def _tell_of_test(self, check: Check) -> Check:
         self._delivery.wake()
         return check
 

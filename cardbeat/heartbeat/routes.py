@@ -1,7 +1,7 @@
 """The endpoints of checks and pings; the README's section "Checks" lists them."""
 
-import functools
 import re
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +12,8 @@ from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
 from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.store import CHECKS, Key, Keys
+from cardbeat.keys.key import CHECKS, Key
+from cardbeat.keys.store import Keys
 from cardbeat.later import Later
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
 from cardbeat.web.query import known_among, pairs_of
@@ -33,7 +34,7 @@ class CheckRoutes:
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
-        self._refused_url = functools.partial(refused_url, allow_private=allow_private_webhooks)
+        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks)
 
     def routes(self) -> list[Route]:
         return [
@@ -48,9 +49,11 @@ class CheckRoutes:
             Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
         ]
 
-    def create(self, request: Request) -> Response:
+    def create(self, request: Request) -> Later[Response]:
         key = key_of(request)
-        check = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
+        return self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key)).map(self._created)
+
+    def _created(self, check: Check) -> Response:
         return self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"})
 
     def page(self, request: Request) -> Response:
@@ -63,7 +66,7 @@ class CheckRoutes:
     def read(self, request: Request) -> Response:
         return self._answer(200, self._own(request, key_of(request)))
 
-    def update(self, request: Request) -> Response:
+    def update(self, request: Request) -> Later[Response]:
         """Change the fields that are given, under optimistic locking.
 
         1. The check is read, and its version with it. 2. Fields that are absent keep their values. 3. The merged
@@ -72,28 +75,28 @@ class CheckRoutes:
         """
         key = key_of(request)
         changes = request.json_object(CHANGEABLE)
-        check = self._own(request, key)
-        kept = {field: getattr(check, field) for field in CHANGEABLE}
-        settings = self._validated(kept | changes, key)
-        _matched(request, check)
-        return self._answer(200, self._checks.update(check, settings))
+        check = self._checks.get(key.id, request.params["id"])
+        merged = {field: getattr(check, field) for field in CHANGEABLE} | changes
+        settings = validated(merged, key.limits.min_period_seconds, self._refused_url)
+        if "if-match" in request.headers:
+            _matched(request, check)
+        return self._checks.update(check, settings).map(partial(self._answer, 200))
 
-    def delete(self, request: Request) -> Response:
+    def delete(self, request: Request) -> Later[Response]:
         key = key_of(request)
         request.expect_no_body()
         version = None
         if "if-match" in request.headers:
             version = _matched(request, self._own(request, key)).version
-        self._checks.delete(key.id, request.params["id"], version)
-        return Response(204)
+        return self._checks.delete(key.id, request.params["id"], version).map(lambda _: Response(204))
 
     def list_alerts(self, request: Request) -> Response:
         return Response.json(200, {"alerts": self._alerts.newest(self._own(request, key_of(request)).id)})
 
-    def test_alert(self, request: Request) -> Response:
+    def test_alert(self, request: Request) -> Later[Response]:
         key = key_of(request)
         request.expect_no_body()
-        return self._answer(202, self._checks.test_alert(key.id, request.params["id"]))
+        return self._checks.test_alert(key.id, request.params["id"]).map(partial(self._answer, 202))
 
     def ping(self, request: Request) -> Later[Response]:
         """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""
@@ -111,8 +114,8 @@ class CheckRoutes:
 
 
 def _matched(request: Request, check: Check) -> Check:
-    """Raises `Refusal` 412 for a check that If-Match does not name."""
-    if "if-match" in request.headers and not request.names_tag("if-match", f'"{check.version}"'):
+    """The check. Raises `Refusal` 412 where If-Match, which was sent, does not name it."""
+    if not request.names_tag("if-match", f'"{check.version}"'):
         raise other_version(check)
     return check
 

@@ -1,8 +1,10 @@
 """The key in a request's header `Authorization: Bearer ...` (RFC 6750): the one place that says 401 and 403 for it."""
 
 from collections.abc import Callable
+from functools import partial
 
-from cardbeat.keys.store import Key, Keys, hash_of, key_missing
+from cardbeat.keys.key import Key, in_scope, key_missing
+from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request
 
 _HOW = "Send the API key in a header: Authorization: Bearer sk_..."
@@ -20,8 +22,10 @@ class Bearer:
         self._wrong_scope = wrong_scope
 
     def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Key | None:
-        key = self._keys.find_cached(hash_of(_value_in(request)), lambda: work_soon(self._keys.renew))
-        return key and self._keys.in_scope(key, self._scope, self._wrong_scope)
+        key = self._keys.find_cached(hash_of(_value_in(request)), partial(work_soon, self._keys.renew))
+        if key is None or self._scope in (None, key.scope):
+            return key
+        return in_scope(key, self._scope, self._wrong_scope)
 
     def look_up(self, request: Request) -> Key:
         return self._keys.authenticate_value(_value_in(request), self._scope, self._wrong_scope)

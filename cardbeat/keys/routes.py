@@ -6,8 +6,9 @@ from typing import Any
 
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
+from cardbeat.keys.key import CHECKS, IssuedKey, Key
 from cardbeat.keys.rate import RateLimit, StrictRateLimit
-from cardbeat.keys.store import CHECKS, IssuedKey, Key, Keys
+from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of
@@ -64,14 +65,14 @@ class KeyRoutes:
             Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=self._checks_key),
         ]
 
-    def register(self, request: Request) -> Response:
+    def register(self, request: Request) -> Later[Response]:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
         wait = self._registrations.take(network_of(request.client), self._register_per_minute)
         if wait:
             raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
-        return Response.json(201, _issued(self._keys.issue(email)))
+        return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
 
     def read(self, request: Request) -> Response:
         key = key_of(request)
@@ -89,9 +90,10 @@ class KeyRoutes:
         self._after_revocation()
         return Response(204)
 
-    def renew_webhook_secret(self, request: Request) -> Response:
+    def renew_webhook_secret(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        return Response.json(200, {"webhook_secret": self._webhook_secrets.renew(key_of(request))})
+        renewed = self._webhook_secrets.renew(key_of(request))
+        return renewed.map(lambda secret: Response.json(200, {"webhook_secret": secret}))
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
         limits = key.limits

@@ -7,23 +7,19 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
 from cardbeat import monitor
-from cardbeat.clock import Clock, utc_text
+from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database
-from cardbeat.errors import Refusal
+from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, in_scope, key_missing, key_unknown
 from cardbeat.keys.tiers import tier_of
 from cardbeat.later import Later, after
 
 T = TypeVar("T")
-
-CARDS = "cards"
-CHECKS = "checks"
 
 CACHE_SECONDS = 0.1
 """For how long a process may go on with a key as it read it. A change waits as long before it counts as done."""
@@ -33,39 +29,6 @@ CHANGES = "key_changes"
 
 _MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
-
-_KEY_MISSING = "An API key is needed here; POST /register issues one."
-_WRONG_SCOPE = {
-    CARDS: "This is a checks key; cards take a cards key, which POST /register issues when it is sent no body.",
-    CHECKS: "This is a cards key; checks take a checks key, which POST /register issues for an e-mail address.",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key without its value. `prefix` is the start of the value, enough to recognise it by."""
-
-    id: str
-    scope: str
-    tier: str
-    limits: Tier
-    email: str | None
-    prefix: str
-    created_at: int
-
-    def as_json(self) -> dict[str, Any]:
-        """Scope, tier, creation and, for a checks key, its e-mail address."""
-        value = {"scope": self.scope, "tier": self.tier, "created_at": utc_text(self.created_at)}
-        return value if self.email is None else {**value, "email": self.email}
-
-
-@dataclass(frozen=True, slots=True)
-class IssuedKey:
-    """A key with the secrets that are shown this once."""
-
-    key: Key
-    value: str
-    webhook_secret: str | None
 
 
 class Keys:
@@ -91,8 +54,8 @@ class Keys:
         self._is_renewing = False
         """Whether `renew` has been asked for. Set, without the lock, by the one thread that calls `find_cached`."""
 
-    def issue(self, email: str | None = None, tier: str = "free") -> IssuedKey:
-        """A new key: for checks when there is an e-mail address, else for cards.
+    def issue(self, email: str | None = None, tier: str = "free") -> Later[IssuedKey]:
+        """A new key, settled when it is on disk: for checks when there is an e-mail address, else for cards.
 
         Raises `Unavailable` while the disk is low.
         """
@@ -108,14 +71,17 @@ class Keys:
             "webhook_secret": secret,
             "created_at": int(self._clock()),
         }
-        self._database.create(
-            lambda connection: connection.execute(
+        issued = IssuedKey(self._key(row), value, secret)
+
+        def insert(connection: sqlite3.Connection) -> IssuedKey:
+            connection.execute(
                 "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at) "
                 "VALUES (:id, :scope, :tier, :email, :hash, :prefix, :webhook_secret, :created_at)",
                 row,
             )
-        )
-        return IssuedKey(self._key(row), value, secret)
+            return issued
+
+        return self._database.create_later(insert)
 
     def find(self, value: str) -> Key | None:
         """The key with this value, if it was issued and not revoked. Costs microseconds while it is cached."""
@@ -168,14 +134,7 @@ class Keys:
         key = self.find_by_hash(digest)
         if key is None:
             raise key_unknown("This API key is not known here, or was revoked.")
-        return self.in_scope(key, scope, wrong_scope)
-
-    @staticmethod
-    def in_scope(key: Key, scope: str | None, wrong_scope: str | None = None) -> Key:
-        """The key. Raises `Refusal` 403, with the sentence `wrong_scope` if one is given, for another scope."""
-        if scope is not None and key.scope != scope:
-            raise Refusal(403, "wrong_scope", wrong_scope or _WRONG_SCOPE[scope])
-        return key
+        return in_scope(key, scope, wrong_scope)
 
     def rotate_later(self, key: Key) -> Later[IssuedKey]:
         """A new value for the same key; the old one is unknown from then on.
@@ -289,16 +248,3 @@ def new_webhook_secret() -> str:
 def hash_of(value: str) -> bytes:
     """What is stored of a key's value: its SHA-256."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()
-
-
-def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refusal:
-    return _unauthorized("key_missing", sentence, field)
-
-
-def key_unknown(sentence: str) -> Refusal:
-    return _unauthorized("key_unknown", sentence)
-
-
-def _unauthorized(code: str, sentence: str, field: str | None = None) -> Refusal:
-    """401 with the challenge that RFC 9110, 11.6.1 demands of it."""
-    return Refusal(401, code, sentence, field=field, headers={"WWW-Authenticate": "Bearer"})

@@ -1,8 +1,12 @@
 """The secrets that sign the alerts of a key's checks: replaced without an alert that its receiver can't verify."""
 
+import sqlite3
+
 from cardbeat.clock import Clock
 from cardbeat.database import Database
-from cardbeat.keys.store import Key, key_unknown, new_webhook_secret
+from cardbeat.keys.key import Key, key_unknown
+from cardbeat.keys.store import new_webhook_secret
+from cardbeat.later import Later
 
 OLD_SECRET_SECONDS = 24 * 60 * 60
 """For how long alerts are signed with the secret before the present one too."""
@@ -15,8 +19,8 @@ class WebhookSecrets:
         self._database = database
         self._clock = clock
 
-    def renew(self, key: Key) -> str:
-        """A new secret. Raises `Refusal` 401 if the key was revoked.
+    def renew(self, key: Key) -> Later[str]:
+        """A new secret, settled when it is on disk. The result raises `Refusal` 401 if the key was revoked.
 
         For `OLD_SECRET_SECONDS` the one before it signs alerts too; of several before it only the last does.
         """
@@ -26,6 +30,10 @@ class WebhookSecrets:
             " WHERE id = ? AND revoked_at IS NULL"
         )
         values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
-        if not self._database.write(lambda connection: connection.execute(sql, values).rowcount):
-            raise key_unknown("This API key was revoked a moment ago.")
-        return secret
+
+        def renew(connection: sqlite3.Connection) -> str:
+            if not connection.execute(sql, values).rowcount:
+                raise key_unknown("This API key was revoked a moment ago.")
+            return secret
+
+        return self._database.write_later(renew)

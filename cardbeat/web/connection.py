@@ -20,7 +20,7 @@ from typing import Any
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.later import Later
+from cardbeat.later import Job, Later
 from cardbeat.web.forwarded import is_trusted, network_of, parse_address
 from cardbeat.web.loop import WRITE, Loop, Phase
 from cardbeat.web.message import CONTINUE, FileBody, Request, Response
@@ -28,7 +28,6 @@ from cardbeat.web.phases import Phases
 from cardbeat.web.reader import Reader
 from cardbeat.web.router import Answer, Exchange, Route
 from cardbeat.web.sending import send
-from cardbeat.workers import Job
 
 log = logging.getLogger(__name__)
 
@@ -212,9 +211,9 @@ class Connection:
         """Go on with what a request has led to: its answer, the route that gives that, or either of them later."""
         if isinstance(found, Later):
             self._job = found
-            found.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
-            self._hold(self._reader.held_bytes + request.held_bytes)
+            self._hold(request.held_bytes)
             self._enter(self._phases.working)
+            found.then(partial(self._loop.call_soon, self.do, Connection._resume, request))
         elif isinstance(found, Response):
             self._answer(request, found)
         elif self._reader.request is not None:

@@ -35,7 +35,8 @@ class Request:
     the first `?`, still encoded. `headers` has those of `reader.HEADERS` that were sent, by their names in lower case;
     a repeated header's values are joined with `, `. `client` is the caller's address, the forwarded one behind a
     trusted proxy. `pattern` is the matched route's, `params` what stands for the names in it, `key` what its guard has
-    found. `received_at` is when it had come, in seconds of the monotonic clock.
+    found. `received_at` is when it had come, in seconds of the monotonic clock; `held_bytes` is about how much memory
+    it takes, with what the client has sent behind it.
     """
 
     method: str
@@ -50,11 +51,7 @@ class Request:
     pattern: str | None = None
     key: Holder | None = None
     received_at: float = field(default=nan, compare=False)
-
-    @property
-    def held_bytes(self) -> int:
-        """How much memory its texts take, about."""
-        return len(self.body) + 2 * len(self.target) + sum(map(len, self.headers.values()))
+    held_bytes: int = field(default=0, compare=False)
 
     def names_tag(self, header: str, etag: str) -> bool:
         """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.

@@ -132,6 +132,7 @@ class Reader:
         if self._wanted_bytes:
             if len(self._buffer) < self._wanted_bytes:
                 return None
+            request.held_bytes = max(request.held_bytes, len(self._buffer))
             request.body = self._buffer[: self._wanted_bytes]
             self._buffer = self._buffer[self._wanted_bytes :]
             self._wanted_bytes = 0
@@ -157,6 +158,7 @@ class Reader:
                 return None
         request = self.request = self._request_of(head)
         self._buffer = self._buffer[head.end() :]
+        request.held_bytes = len(text)
         return request
 
     def _find_head(self, text: str) -> re.Match[str] | None:

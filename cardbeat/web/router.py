@@ -12,12 +12,11 @@ from typing import Protocol
 
 from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.later import Later
+from cardbeat.later import Later, Workers
 from cardbeat.web.access import AccessLog
 from cardbeat.web.forwarded import client_address, network_of
 from cardbeat.web.message import NO_STORE, Answered, Holder, Request, Response
 from cardbeat.web.reader import IgnoresBody
-from cardbeat.workers import Workers
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +131,8 @@ class Exchange:
         self._ids = map(f"{secrets.token_hex(4)}-{{:x}}".format, count(1))
         self.answered: list[Answered] = []
         """Since they were last told of."""
+        self._soon: list[Callable[[], None]] = []
+        """What other threads are to do after the next answer."""
         self._date = ""
         self._starts: dict[tuple[int, bool], bytes] = {}
         """The first lines of answers of that date, by status and by whether the connection is kept."""
@@ -148,7 +149,7 @@ class Exchange:
             route = self.router.find(request)
             if route.guard is None:
                 return route
-            request.key = route.guard.find(request, self._work_soon)
+            request.key = route.guard.find(request, self._soon.append)
             if request.key is not None:
                 return route
             name = route.guard.name_of(request) or network_of(request.client)
@@ -166,9 +167,6 @@ class Exchange:
         except Exception as error:
             return self.router.refuse(request, error)
 
-    def _work_soon(self, work: Callable[[], None]) -> None:
-        self._workers.submit("", work)
-
     def head_of(self, request: Request, response: Response, date: str, *, keep_alive: bool) -> tuple[bytes, Response]:
         """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
         if not response.lines:
@@ -185,11 +183,16 @@ class Exchange:
         return start + request.id.encode() + b"\r\n" + response.lines, response
 
     def tell(self) -> None:
-        """Log and count what was answered, in one go: between two answers it would take several times as long."""
+        """Log and count what was answered, in one go: between two answers it would take several times as long.
+
+        Then it is time for what other threads are to do soon, which would hold up an answer before.
+        """
         self.access_log.note(self.answered)
         if self.observe:
             self.observe(self.answered)
         self.answered.clear()
+        while self._soon:
+            self._workers.submit("", self._soon.pop())
 
 
 def header_lines(response: Response) -> bytes:

@@ -87,7 +87,7 @@ class Strangers:
 
     def arrive(self, port):
         """All of their checks have an alert that is due."""
-        keys = [self.heart.keys.issue("stranger@example.com").key.id for _ in range(STRANGERS)]
+        keys = [self.heart.keys.issue("stranger@example.com").wait().key.id for _ in range(STRANGERS)]
         rows = [
             (f"check {number}", keys[number % STRANGERS], f"http://n{number}.stranger.example:{port}/")
             for number in range(STRANGERS * CHECKS_EACH)

@@ -50,10 +50,10 @@ def patch(router, key_value, check, **changes):
 
 
 def test_of_two_patches_from_one_version_exactly_one_succeeds(heart):
-    issued = heart.keys.issue("ops@example.com")
+    issued = heart.keys.issue("ops@example.com").wait()
     checks = MeetingChecks(heart.database, heart.clock, heart.alerts, heart.delivery)
     router = Router(CheckRoutes(checks, heart.keys, heart.alerts, "https://beats.example", False).routes())
-    check = checks.create(issued.key, Settings("a", 60, 0, None))
+    check = checks.create(issued.key, Settings("a", 60, 0, None)).wait()
     for round_number in range(1, 201):
         answers = at_once(
             partial(patch, router, issued.value, check, name=f"name {round_number}"),
@@ -72,7 +72,7 @@ def test_many_patches_raise_the_version_by_the_number_of_successes(heart):
 
     def update(number):
         read = heart.read(check)
-        return heart.checks.update(read, heart.settings(read, grace_seconds=number))
+        return heart.checks.update(read, heart.settings(read, grace_seconds=number)).wait()
 
     results = at_once(*(partial(update, number) for number in range(50)))
     won = [result for result in results if isinstance(result, Check)]
@@ -86,7 +86,7 @@ def test_a_patch_never_loses_a_ping_beside_it(heart):
 
     def update():
         read = heart.read(check)
-        return heart.checks.update(read, heart.settings(read))
+        return heart.checks.update(read, heart.settings(read)).wait()
 
     heart.pass_time(10)
     results = at_once(*[partial(heart.ping, check), update] * 25)
@@ -122,7 +122,7 @@ def test_a_ping_beside_a_sweep_recovers_once_or_comes_before_it(heart, other_pro
         assert beat.recovered == sum(turned)
         assert heart.alert_types(check) == (["check.overdue", "check.recovered"] if beat.recovered else [])
         assert heart.status(check) == "on_time"
-        heart.checks.delete(heart.key.id, check.id)
+        heart.checks.delete(heart.key.id, check.id).wait()
 
 
 def test_a_crowd_of_creations_stops_at_the_tiers_limit(database, clock):
@@ -156,7 +156,7 @@ def test_whatever_happens_at_once_the_alerts_of_a_check_alternate(heart, other_p
                 heart.clock.advance(2)
             else:
                 read = own.checks.get(heart.key.id, check.id)
-                own.checks.update(read, heart.settings(read, grace_seconds=chance.randrange(5)))
+                own.checks.update(read, heart.settings(read, grace_seconds=chance.randrange(5))).wait()
 
     results = at_once(*[partial(act, own) for own in (heart, other_process) * 4])
     assert all(result is None or getattr(result, "status", None) == 409 for result in results)
@@ -171,9 +171,9 @@ def test_a_check_deleted_beside_everything_is_gone(heart):
         check = heart.create()
         heart.pass_time(61)
         results = at_once(
-            partial(heart.checks.delete, heart.key.id, check.id),
+            lambda check=check: heart.checks.delete(heart.key.id, check.id).wait(),
             partial(heart.ping, check),
-            partial(heart.checks.update, check, heart.settings(check)),
+            lambda check=check: heart.checks.update(check, heart.settings(check)).wait(),
             heart.sweep.sweep_once,
         )
         allowed = (type(None), PingResult, Check, int)

@@ -20,12 +20,12 @@ from cardbeat.cards.store import Store, file_name
 from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.errors import Refusal, Unavailable
+from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import Key, Keys
-from cardbeat.later import Later
+from cardbeat.keys.store import Keys
+from cardbeat.later import WAITING_EACH, Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
-from cardbeat.workers import WAITING_EACH
 from tests.support import answer_of, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -79,7 +79,7 @@ class Cards:
 
     def new_key(self) -> str:
         """A key that has been used before."""
-        value = self.keys.issue(tier="busy").value
+        value = self.keys.issue(tier="busy").wait().value
         assert self.keys.find(value)
         return value
 

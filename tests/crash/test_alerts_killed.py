@@ -57,7 +57,7 @@ checks = Checks(database, time.time, alerts, delivery)
 with database.read() as connection:
     known = [row["id"] for row in connection.execute("SELECT id FROM checks")]
 if not known:
-    key = keys.issue("ops@example.com").key
+    key = keys.issue("ops@example.com").wait().key
     long_ago = Checks(database, lambda: time.time() - 3600, alerts, delivery)
     known = [long_ago.create(key, Settings(f"job {number}", 60, 0, url)).id for number in range(3)]
 delivery.start()

@@ -71,7 +71,7 @@ def make(folder, checks, alerts_each):
     """A database with a revoked key of so many checks, and a good one with a check that has an alert."""
     database = Database(folder)
     keys = Keys(database, lambda: 1, {"free": FREE})
-    good, dead = (keys.issue("ops@example.com").key for _ in range(2))
+    good, dead = (keys.issue("ops@example.com").wait().key for _ in range(2))
 
     def add(connection):
         for key, count in ((good, 1), (dead, checks)):

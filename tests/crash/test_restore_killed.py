@@ -48,7 +48,7 @@ from cardbeat.config import FREE
 from cardbeat.database import Database
 from cardbeat.keys.store import Keys
 
-Keys(Database(Path(sys.argv[1])), lambda: 0, {"free": FREE}).issue("new@example.com")
+Keys(Database(Path(sys.argv[1])), lambda: 0, {"free": FREE}).issue("new@example.com").wait()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -66,7 +66,7 @@ def emails(folder):
 def folders(tmp_path):
     """The path of a backup, and a maker of data folders with a newer database, whose last change is in its -wal."""
     database = Database(tmp_path / "first")
-    Keys(database, lambda: 0, {"free": FREE}).issue("backup@example.com")
+    Keys(database, lambda: 0, {"free": FREE}).issue("backup@example.com").wait()
     database.close()
     back_up(tmp_path / "first", tmp_path / "backup.db")
 

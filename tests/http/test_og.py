@@ -36,7 +36,7 @@ class Cards:
         self.store = Store(folder, 1_000_000)
         self.routes = CardRoutes(self.keys, self.store, RENDERER, RateLimit(lambda: self.monotonic))
         self.router = Router(self.routes.routes())
-        self.key = self.keys.issue().value
+        self.key = self.keys.issue().wait().value
 
     def get(self, target: str, method: str = "GET", **headers: str) -> Response:
         return answer_of(self.router, self.request(target, method, **headers))
@@ -116,7 +116,7 @@ def test_an_unknown_key_is_refused_before_anything_else_is_judged(cards: Cards) 
 
 
 def test_a_checks_key_is_refused_with_a_reason(cards: Cards) -> None:
-    key = cards.keys.issue("someone@example.com").value
+    key = cards.keys.issue("someone@example.com").wait().value
     response = cards.get(f"/og?title=x&key={key}")
     assert response.status == 403
     assert "checks key" in body_of(response)["error"]
@@ -229,7 +229,7 @@ def test_a_key_that_must_be_looked_up_is_not_looked_up_by_the_loop(cards: Cards)
     for _ in range(2):
         cards.card()
     assert cards.at_once(cards.url())
-    cards.keys.issue()
+    cards.keys.issue().wait()
     cards.keys.set_tier(cards.keys.all()[1].id, "few")
     assert cards.at_once(cards.url()) is None
     assert cards.card().headers["X-Cache"] == "HIT"

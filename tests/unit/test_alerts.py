@@ -31,14 +31,14 @@ def test_an_outage_has_one_alert_of_each_kind_and_tests_are_always_new(mail):
 
 def test_an_alert_for_a_check_that_is_gone_is_none(mail):
     check = mail.heart.create()
-    mail.heart.checks.delete(mail.heart.key.id, check.id)
+    mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
     mail.record(check)
     assert mail.alerts.newest(check.id) == []
 
 
 def test_alerts_of_many_checks_are_stored_at_once_but_for_those_that_can_have_none(mail):
     checks = [mail.heart.create(), mail.heart.create(webhook_url=None), mail.heart.create(), mail.heart.create()]
-    mail.heart.checks.delete(mail.heart.key.id, checks[2].id)
+    mail.heart.checks.delete(mail.heart.key.id, checks[2].id).wait()
     for _ in range(2):
         mail.database.write(lambda connection: mail.alerts.record(connection, "check.overdue", checks, 1))
     assert [len(mail.alerts.newest(check.id)) for check in checks] == [1, 0, 0, 1]
@@ -178,7 +178,7 @@ def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
     check = mail.heart.create()
     for url in (HOOK, None) * 3:
         read = mail.heart.read(check)
-        mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=url))
+        mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=url)).wait()
         flap(mail, check, WAITING_OUTAGES)
     assert len(waiting(mail, check)) <= 2 * (WAITING_OUTAGES + 1)
 
@@ -272,7 +272,7 @@ def test_with_another_webhook_url_nothing_was_tried_yet(mail, url):
     check = mail.heart.create()
     mail.record(check)
     mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
-    changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url))
+    changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url)).wait()
     assert changed.delivery is None
     # A post to the URL before may have been on its way.
     mail.alerts.store([Attempt(1, "failed", 500, "busy", None, HOOK)])
@@ -283,7 +283,7 @@ def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     check = mail.heart.create()
     mail.record(check)
     mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
-    assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).delivery == "failing"
+    assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"
 
 
 def test_a_removed_webhook_is_no_failure(mail):

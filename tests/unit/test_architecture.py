@@ -14,7 +14,7 @@ PACKAGE = ROOT / "cardbeat"
 LAYERS = [
     {"cardbeat"},
     {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
-    {"disk", "fair_queue", "later", "ownership", "workers"},
+    {"disk", "fair_queue", "later", "ownership"},
     {"database_file", "web"},
     {"database", "database_restore", "monitor"},
     {"keys"},

@@ -8,7 +8,8 @@ from cardbeat.config import FREE
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.store import CACHE_SECONDS, CARDS, CHECKS, Keys
+from cardbeat.keys.key import CARDS, CHECKS
+from cardbeat.keys.store import CACHE_SECONDS, Keys
 from cardbeat.web.message import Request
 from tests.support import FakeClock
 
@@ -50,7 +51,7 @@ def test_without_a_key_nothing_is_looked_up(keys: Keys, authorization: str) -> N
 
 
 def test_a_key_is_looked_up_once_and_then_found_at_once(keys: Keys) -> None:
-    issued, bearer = keys.issue("a@b"), Bearer(keys, CHECKS)
+    issued, bearer = keys.issue("a@b").wait(), Bearer(keys, CHECKS)
     asked = request(f"bearer  {issued.value} ")
     assert bearer.find(asked, never) is None
     assert bearer.name_of(asked) is None
@@ -59,7 +60,7 @@ def test_a_key_is_looked_up_once_and_then_found_at_once(keys: Keys) -> None:
 
 
 def test_a_key_that_was_seen_before_is_looked_up_under_its_own_name(keys: Keys, monotonic: FakeClock) -> None:
-    issued, bearer = keys.issue("a@b"), Bearer(keys)
+    issued, bearer = keys.issue("a@b").wait(), Bearer(keys)
     asked = request(f"Bearer {issued.value}")
     bearer.look_up(asked)
     monotonic.advance(CACHE_SECONDS)
@@ -68,7 +69,7 @@ def test_a_key_that_was_seen_before_is_looked_up_under_its_own_name(keys: Keys, 
 
 
 def test_a_cache_that_is_soon_too_old_is_renewed_by_another_thread(keys: Keys, monotonic: FakeClock) -> None:
-    issued, bearer, soon = keys.issue("a@b"), Bearer(keys), []
+    issued, bearer, soon = keys.issue("a@b").wait(), Bearer(keys), []
     asked = request(f"Bearer {issued.value}")
     bearer.look_up(asked)
     monotonic.advance(CACHE_SECONDS * 0.6)
@@ -77,7 +78,7 @@ def test_a_cache_that_is_soon_too_old_is_renewed_by_another_thread(keys: Keys, m
 
 
 def test_unknown_keys_and_those_of_another_scope_are_told_why(keys: Keys) -> None:
-    cards = request(f"Bearer {keys.issue().value}")
+    cards = request(f"Bearer {keys.issue().wait().value}")
     assert refusal_of(Bearer(keys), request("Bearer sk_unknown"))[:2] == (401, "key_unknown")
     assert refusal_of(Bearer(keys, CHECKS), cards) == (
         403,

@@ -67,13 +67,13 @@ class Beating(RuleBasedStateMachine):
     def patch(self, check, period, grace):
         read = self.heart.read(check)
         changed = self.heart.settings(read, period_seconds=period, grace_seconds=grace)
-        assert self.heart.checks.update(read, changed) == self.heart.read(check)
+        assert self.heart.checks.update(read, changed).wait() == self.heart.read(check)
         model = self.models[check.id]
         model.period, model.grace, model.version = period, grace, model.version + 1
 
     @rule(check=consumes(checks))
     def delete(self, check):
-        self.heart.checks.delete(self.heart.key.id, check.id)
+        self.heart.checks.delete(self.heart.key.id, check.id).wait()
         del self.models[check.id]
 
     @rule(seconds=st.integers(1, SWEEP_SECONDS))

@@ -103,7 +103,7 @@ def test_a_check_already_late_when_the_monitor_went_down_is_not_excused(heart):
     check = heart.create(HOUR)
     heart.pass_time(10)
     beat(heart)
-    late = heart.checks.update(check, heart.settings(check, period_seconds=5))
+    late = heart.checks.update(check, heart.settings(check, period_seconds=5)).wait()
     assert late.deadline_at < heart.clock.now
     heart.clock.advance(2 * HOUR)
     assert beat(heart, heart.new_sweep()) == 1

@@ -191,7 +191,7 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
         raise OSError(errno.ENOLCK, "No locks available")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cardbeat.database_file.try_lock", refuse)
+        patch.setattr("cardbeat.database.try_lock", refuse)
         with pytest.raises(Unavailable):
             database.write(count_up)
         with pytest.raises(StartupError, match=r"can't lock writer\.lock: No locks available"):

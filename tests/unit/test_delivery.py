@@ -81,13 +81,13 @@ def test_for_a_day_alerts_are_signed_by_the_new_secret_and_by_the_one_before(mai
     with mail.database.read() as connection:
         (first,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     mail.delivery.start()
-    second = secrets.renew(mail.heart.key)
+    second = secrets.renew(mail.heart.key).wait()
     assert signers(mail, check, first, second) == [second, first]
     mail.pass_time(OLD_SECRET_SECONDS - 1)
     assert signers(mail, check, first, second) == [second, first]
     mail.pass_time(1)
     assert signers(mail, check, first, second) == [second]
-    third, fourth = (secrets.renew(mail.heart.key) for _ in range(2))
+    third, fourth = (secrets.renew(mail.heart.key).wait() for _ in range(2))
     assert signers(mail, check, first, second, third, fourth) == [fourth, third]
 
 
@@ -235,7 +235,7 @@ def test_a_change_that_gives_no_other_url_hurries_nothing(mail, check, changes):
     mail.record(check)
     mail.settled(1)
     checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
-    checks.update(check, mail.heart.settings(check, **changes))
+    checks.update(check, mail.heart.settings(check, **changes)).wait()
     mail.record(mail.heart.create())
     mail.settled(2)
     assert mail.states(check) == ["pending"]
@@ -269,7 +269,7 @@ def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
     mail.delivery.start()
     mail.record(check, "check.overdue", "check.recovered")
     mail.settled(1)
-    mail.heart.checks.delete(mail.heart.key.id, check.id)
+    mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
     mail.pass_time(6)
     mail.record(mail.heart.create())
     mail.settled(2)
@@ -523,7 +523,7 @@ def end_while_stopping(mail):
 
 def patch_url(mail, check, webhook_url):
     checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
-    return checks.update(check, mail.heart.settings(check, webhook_url=webhook_url))
+    return checks.update(check, mail.heart.settings(check, webhook_url=webhook_url)).wait()
 
 
 def set_url(mail, check, webhook_url):

@@ -18,7 +18,7 @@ def test_no_thread_waits_until_a_changed_key_is_known_everywhere(
 ) -> None:
     known_everywhere: Later[None] = Later()
     monkeypatch.setattr("cardbeat.keys.store.after", lambda _: known_everywhere)
-    key = app.service.keys.issue("a@b")
+    key = app.service.keys.issue("a@b").wait()
     route = app.service.server.router.find(Request("GET", "/key", "/key"))
     asked = Request("POST", "/key/rotate", "/key/rotate", key=key.key)
     answer = change(route.handler.__self__, asked)

@@ -12,7 +12,8 @@ from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
-from cardbeat.keys.store import CACHE_SECONDS, Key, Keys, hash_of
+from cardbeat.keys.key import Key
+from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from tests.support import FakeClock
@@ -44,7 +45,7 @@ def keys(database: Database, clock: FakeClock) -> Keys:
 def test_a_key_revoked_while_it_is_read_is_not_kept(
     keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issued, read = keys.issue(), database.read
+    issued, read = keys.issue().wait(), database.read
 
     @contextlib.contextmanager
     def read_before_the_revocation() -> Iterator[Connection]:
@@ -60,7 +61,7 @@ def test_a_key_revoked_while_it_is_read_is_not_kept(
 
 
 def test_the_cache_is_looked_at_anew_in_time_by_one_and_for_all_keys(keys: Keys, monotonic: FakeClock) -> None:
-    asked_often, asked_once = keys.issue().value, keys.issue().value
+    asked_often, asked_once = keys.issue().wait().value, keys.issue().wait().value
     renewals = []
 
     def ask(value: str = asked_often, count: int = 3) -> list[bool]:
@@ -83,7 +84,7 @@ def test_the_cache_is_looked_at_anew_in_time_by_one_and_for_all_keys(keys: Keys,
 def test_a_change_elsewhere_empties_the_cache_when_it_is_renewed(
     keys: Keys, database: Database, clock: FakeClock
 ) -> None:
-    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    issued, elsewhere = keys.issue().wait(), Keys(database, clock, TIERS)
     assert elsewhere.find(issued.value)
     keys.set_tier(issued.key.id, "unlimited")
     elsewhere.renew()
@@ -94,7 +95,7 @@ def test_a_change_elsewhere_empties_the_cache_when_it_is_renewed(
 def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
     keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    issued, read = keys.issue(), database.read
+    issued, read = keys.issue().wait(), database.read
     assert keys.find(issued.value)
 
     @contextlib.contextmanager
@@ -113,19 +114,19 @@ def test_a_renewal_that_read_before_a_change_makes_nothing_good_for_longer(
 def test_a_revoked_key_is_none_whatever_is_asked_of_it_while_its_row_is_there(
     keys: Keys, database: Database, clock: FakeClock
 ) -> None:
-    issued = keys.issue("ops@example.com")
+    issued = keys.issue("ops@example.com").wait()
     assert keys.revoke(issued.key.id)
     assert not keys.revoke(issued.key.id)
     assert not keys.set_tier(issued.key.id, "unlimited")
     assert keys.all() == []
-    for change in (lambda key: keys.rotate_later(key).wait(), WebhookSecrets(database, clock).renew):
+    for change in (keys.rotate_later, WebhookSecrets(database, clock).renew):
         with pytest.raises(Refusal) as refused:
-            change(issued.key)
+            change(issued.key).wait()
         assert refused.value.status == 401
 
 
 def test_another_tier_counts_at_once(keys: Keys) -> None:
-    issued = keys.issue()
+    issued = keys.issue().wait()
     assert keys.find(issued.value).limits == FREE
     keys.set_tier(issued.key.id, "unlimited")
     assert keys.find(issued.value).limits == UNLIMITED
@@ -137,7 +138,7 @@ def test_another_tier_counts_at_once(keys: Keys) -> None:
 def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
     keys: Keys, database: Database, clock: FakeClock, change: Callable[[Keys, Key], object]
 ) -> None:
-    issued, elsewhere = keys.issue(), Keys(database, clock, TIERS)
+    issued, elsewhere = keys.issue().wait(), Keys(database, clock, TIERS)
     assert elsewhere.find(issued.value)
     change(keys, issued.key)
     assert elsewhere.find_cached(hash_of(issued.value), lambda: None) is None
@@ -148,7 +149,7 @@ def test_only_so_many_keys_are_kept(
     keys: Keys, database: Database, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cardbeat.keys.store._MAX_CACHED", 2)
-    issued = [keys.issue() for _ in range(3)]
+    issued = [keys.issue().wait() for _ in range(3)]
     assert all(keys.find(each.value) for each in issued)
     another_process = Keys(database, clock, TIERS)
     assert all(another_process.revoke(each.key.id) for each in issued)
@@ -159,7 +160,7 @@ def test_only_so_many_keys_are_kept(
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
     keys: Keys, tmp_path: Path, change: list[str]
 ) -> None:
-    issued = keys.issue()
+    issued = keys.issue().wait()
     before = keys.find(issued.value)
     action, *name = change
     assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from cardbeat.later import Later, after, tell_of_waits
-from tests.support import wait_until
+from cardbeat.later import Later, after
 
 
 def at_the_same_moment(*deeds):
@@ -131,26 +130,6 @@ def test_a_change_runs_in_the_thread_that_takes_the_result():
     at_the_same_moment(lambda: later.settle(lambda: None))
     changed.result()
     assert threads == [threading.current_thread()]
-
-
-def test_a_thread_tells_of_its_own_waits_and_of_no_others():
-    told, later = [], Later()
-
-    def run():
-        tell_of_waits(lambda: told.append("begins"), lambda: told.append("ends"))
-        settled(1).wait()
-        assert told == []
-        later.wait()
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    other = threading.Thread(target=later.wait)
-    other.start()
-    wait_until(lambda: told == ["begins"])
-    later.succeed(None)
-    thread.join(10)
-    other.join(10)
-    assert told == ["begins", "ends"]
 
 
 def test_alarms_are_settled_at_their_times_whatever_the_order_they_were_set_in():

@@ -15,7 +15,7 @@ def heart(database, clock):
 
 
 def take(heart, check):
-    return heart.checks.test_alert(check.api_key_id, check.id)
+    return heart.checks.test_alert(check.api_key_id, check.id).wait()
 
 
 def take_all(heart):
@@ -88,13 +88,13 @@ def test_a_refused_one_is_not_counted(heart):
 
 def test_another_key_has_its_own(heart):
     take_all(heart)
-    heart.key = heart.keys.issue("other@example.com").key
+    heart.key = heart.keys.issue("other@example.com").wait().key
     take_all(heart)
 
 
 def test_deleting_the_checks_gives_no_more(heart):
     for check in take_all(heart):
-        heart.checks.delete(heart.key.id, check.id)
+        heart.checks.delete(heart.key.id, check.id).wait()
     refused(heart, heart.create())
 
 

@@ -70,7 +70,7 @@ def test_60_000_checks_go_in_small_writes_with_anothers_pings_between_them(heart
     # The test is of the writes, not of the time between them.
     monkeypatch.setattr("cardbeat.heartbeat.removal.PAUSES", 0)
     monkeypatch.setattr("cardbeat.heartbeat.removal.SHORTEST_PAUSE_SECONDS", 0)
-    mine, dead = heart.create(), heart.keys.issue("stranger@example.com").key
+    mine, dead = heart.create(), heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 60_000, alerts_each=1)
     heart.keys.revoke(dead.id)
     watched = Watched(heart.database, between=lambda: heart.checks.ping(mine.id))
@@ -82,7 +82,7 @@ def test_60_000_checks_go_in_small_writes_with_anothers_pings_between_them(heart
 
 
 def test_a_check_with_many_alerts_goes_in_small_writes_too(heart):
-    dead = heart.keys.issue("stranger@example.com").key
+    dead = heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 3, alerts_each=7 * STEP_ALERTS)
     heart.keys.revoke(dead.id)
     watched = Watched(heart.database)
@@ -92,7 +92,7 @@ def test_a_check_with_many_alerts_goes_in_small_writes_too(heart):
 
 
 def test_between_two_writes_there_is_time_for_others(heart, monkeypatch):
-    dead = heart.keys.issue("stranger@example.com").key
+    dead = heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 5 * STEP_CHECKS)
     heart.keys.revoke(dead.id)
     seconds = iter(range(0, 10_000, 2))
@@ -104,7 +104,7 @@ def test_between_two_writes_there_is_time_for_others(heart, monkeypatch):
 
 
 def test_all_revoked_keys_go_and_no_other(heart):
-    keys = [heart.keys.issue("stranger@example.com").key for _ in range(3)] + [heart.keys.issue().key]
+    keys = [heart.keys.issue("stranger@example.com").wait().key for _ in range(3)] + [heart.keys.issue().wait().key]
     for key in keys[:3]:
         add_checks(heart, key, 70, alerts_each=2)
     for key in keys[1:]:
@@ -115,7 +115,7 @@ def test_all_revoked_keys_go_and_no_other(heart):
 
 
 def test_two_processes_remove_the_same_without_harm(heart, tmp_path):
-    dead = heart.keys.issue("stranger@example.com").key
+    dead = heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 10 * STEP_CHECKS, alerts_each=2)
     mine = heart.create()
     heart.keys.revoke(dead.id)
@@ -144,7 +144,7 @@ def test_a_revoked_keys_checks_are_never_pinged_added_to_or_alerted_for(heart, c
     assert refused.value.status == 401
     heart.pass_time(3600)
     heart.sweep.sweep_once()
-    heart.checks.test_alert(key.id, on_time.id)
+    heart.checks.test_alert(key.id, on_time.id).wait()
     assert count(heart.database) == [1, 2, 1]
 
 
@@ -153,7 +153,7 @@ def test_what_waits_for_a_revoked_key_is_not_sent(database, clock):
     mail.record(mail.heart.create())
     mail.heart.keys.revoke(mail.heart.key.id)
     living = Checks(database, clock, mail.alerts, mail.delivery)
-    mail.heart.key = mail.heart.keys.issue("ops@example.com").key
+    mail.heart.key = mail.heart.keys.issue("ops@example.com").wait().key
     check = mail.heart.create(webhook_url="https://hooks.example/living")
     mail.delivery.start()
     living.test_alert(mail.heart.key.id, check.id)
@@ -163,7 +163,7 @@ def test_what_waits_for_a_revoked_key_is_not_sent(database, clock):
 
 
 def test_the_thread_takes_up_what_is_left_at_its_start_and_what_it_is_woken_for(heart):
-    first, second = (heart.keys.issue("stranger@example.com").key for _ in range(2))
+    first, second = (heart.keys.issue("stranger@example.com").wait().key for _ in range(2))
     add_checks(heart, first, 70)
     heart.keys.revoke(first.id)
     removal = Removal(heart.database)
@@ -177,7 +177,7 @@ def test_the_thread_takes_up_what_is_left_at_its_start_and_what_it_is_woken_for(
 
 
 def test_a_stop_comes_between_two_steps_and_the_next_start_goes_on(heart):
-    dead = heart.keys.issue("stranger@example.com").key
+    dead = heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 6 * STEP_CHECKS)
     heart.keys.revoke(dead.id)
     stopped = []
@@ -190,7 +190,7 @@ def test_a_stop_comes_between_two_steps_and_the_next_start_goes_on(heart):
 
 def test_a_database_that_fails_is_asked_again_later(heart, monkeypatch, caplog):
     monkeypatch.setattr("cardbeat.heartbeat.removal.POLL_SECONDS", 0.01)
-    dead = heart.keys.issue("stranger@example.com").key
+    dead = heart.keys.issue("stranger@example.com").wait().key
     heart.keys.revoke(dead.id)
     healed = threading.Event()
 

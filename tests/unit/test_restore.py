@@ -22,7 +22,7 @@ KEPT = "cardbeat.db.before-restore-20270115-120000"
 
 def issue(folder: Path, email: str) -> None:
     database = Database(folder)
-    Keys(database, lambda: NOON, {"free": FREE}).issue(email)
+    Keys(database, lambda: NOON, {"free": FREE}).issue(email).wait()
     database.close()
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from cardbeat.later import Workers
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Exchange, Router, header_lines
-from cardbeat.workers import Workers
 
 
 def head_of(response: Response) -> bytes:

@@ -66,7 +66,7 @@ def test_a_recovery_is_told_though_the_webhook_was_set_during_the_outage(heart):
     heart.pass_time(61)
     heart.sweep.sweep_once()
     read = heart.read(check)
-    heart.checks.update(read, heart.settings(read, webhook_url=HOOK))
+    heart.checks.update(read, heart.settings(read, webhook_url=HOOK)).wait()
     assert heart.ping(check).recovered
     assert heart.alert_types(check) == ["check.recovered"]
     assert not heart.ping(check).recovered
@@ -78,7 +78,7 @@ def test_only_a_ping_turns_a_check_back(heart):
     heart.pass_time(61)
     heart.sweep.sweep_once()
     read = heart.read(check)
-    longer = heart.checks.update(read, heart.settings(read, period_seconds=10_000))
+    longer = heart.checks.update(read, heart.settings(read, period_seconds=10_000)).wait()
     heart.sweep.sweep_once()
     assert (longer.status, heart.status(check)) == ("overdue", "overdue")
     assert longer.deadline_at == check.created_at + 10_000
@@ -87,7 +87,7 @@ def test_only_a_ping_turns_a_check_back(heart):
 def test_a_patch_that_moves_the_deadline_into_the_past_is_swept(heart):
     check = heart.create(period_seconds=1000)
     heart.pass_time(100)
-    heart.checks.update(check, heart.settings(check, period_seconds=50))
+    heart.checks.update(check, heart.settings(check, period_seconds=50)).wait()
     assert heart.sweep.sweep_once() == 1
 
 

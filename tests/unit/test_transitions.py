@@ -85,7 +85,7 @@ def test_a_check_that_turns_overdue_and_back_has_a_line_for_each(database, clock
 def test_a_name_is_in_no_line(database, clock):
     heart = Heart(database, clock)
     check = heart.create()
-    heart.checks.update(check, heart.settings(check, name="evil"))
+    heart.checks.update(check, heart.settings(check, name="evil")).wait()
     heart.pass_time(61)
     heart.sweep.sweep_once()
     heart.alerts.transitions.stop()

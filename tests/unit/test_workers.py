@@ -8,15 +8,14 @@ from functools import partial
 import pytest
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later
-from cardbeat.workers import RUNNING_EACH, WAITING_EACH, Workers
+from cardbeat.later import WAITING_EACH, Later, Workers
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
 
 
 def test_no_more_threads_are_started_than_jobs_wait_nor_than_the_limit() -> None:
-    workers, release, running = Workers(limit=3, computing=3), threading.Event(), threading.Semaphore(0)
+    workers, release, running = Workers(limit=3, running_each=3), threading.Event(), threading.Semaphore(0)
     before = threading.active_count()
 
     def job() -> None:
@@ -36,7 +35,7 @@ def test_no_more_threads_are_started_than_jobs_wait_nor_than_the_limit() -> None
 
 
 def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers, done = Workers(limit=3, computing=3), threading.Semaphore(0)
+    workers, done = Workers(limit=3, running_each=3), threading.Semaphore(0)
     held = threading.Event()
     workers.submit("a", lambda: held.wait(PATIENCE_SECONDS))
 
@@ -51,7 +50,7 @@ def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: 
 
 
 def test_a_job_is_done_where_it_is_submitted_if_there_is_no_thread_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers, done = Workers(limit=3, computing=3), threading.Semaphore(0)
+    workers, done = Workers(limit=3, running_each=3), threading.Semaphore(0)
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
@@ -92,29 +91,21 @@ def held() -> Iterator[Held]:
     held.let_go.set()
 
 
-def test_one_computes_while_any_number_wait_for_a_result(held: Held) -> None:
-    workers, result, waiting = Workers(limit=5, computing=1), Later[str](), threading.Semaphore(0)
-
-    def wait() -> str:
-        waiting.release()
-        return result.wait()
-
-    jobs = [workers.submit("a", wait) for _ in range(3)]
-    for _ in jobs:
-        assert waiting.acquire(timeout=PATIENCE_SECONDS)
-    workers.submit("b", held)
-    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
-    queued = workers.submit("b", lambda: "done")
-    result.succeed("there")
-    assert [job.wait() for job in jobs] == ["there"] * 3
-    assert not queued.is_settled
-    held.let_go.set()
-    assert queued.wait() == "done"
+def test_a_job_that_returns_a_later_holds_no_thread_until_that_is_settled() -> None:
+    workers, good, bad = Workers(limit=1), Later[str](), Later[str]()
+    jobs = [workers.submit("a", lambda: good), workers.submit("a", lambda: bad)]
+    assert workers.submit("a", lambda: "done").wait() == "done"
+    assert not any(job.is_settled or job.cancel() for job in jobs)
+    good.succeed("there")
+    bad.fail(KeyError("gone"))
+    assert jobs[0].wait() == "there"
+    with pytest.raises(KeyError):
+        jobs[1].wait()
     workers.stop()
 
 
 def test_the_names_have_their_turns(held: Held) -> None:
-    workers, done = Workers(limit=3, computing=1), []
+    workers, done = Workers(limit=1), []
     workers.submit("a", held)
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     jobs = [workers.submit(name, partial(done.append, name)) for name in "aaabb"]
@@ -126,25 +117,19 @@ def test_the_names_have_their_turns(held: Held) -> None:
     workers.stop()
 
 
-def test_so_many_wait_for_a_name_and_run_at_once_for_it() -> None:
-    workers, result, running = Workers(limit=64), Later[None](), threading.Semaphore(0)
-
-    def wait() -> None:
-        running.release()
-        result.wait()
-
-    for _ in range(RUNNING_EACH):
-        workers.submit("a", wait)
-    for _ in range(RUNNING_EACH):
-        assert running.acquire(timeout=PATIENCE_SECONDS)
-    waiting = [workers.submit("a", wait) for _ in range(WAITING_EACH)]
+def test_so_many_wait_for_a_name_and_one_of_them_runs(held: Held) -> None:
+    workers = Workers(limit=2)
+    jobs = [workers.submit("a", held)]
+    assert held.begun.acquire(timeout=PATIENCE_SECONDS)
+    jobs += [workers.submit("a", held) for _ in range(WAITING_EACH)]
+    assert workers.is_full("a")
     with pytest.raises(Unavailable) as refused:
-        workers.submit("a", wait)
+        workers.submit("a", held)
     assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
     assert workers.submit("b", lambda: "done").wait() == "done"
-    assert not running.acquire(blocking=False)
-    result.succeed(None)
-    for job in waiting:
+    assert not held.begun.acquire(blocking=False)
+    held.let_go.set()
+    for job in jobs:
         job.wait()
     workers.stop()
 
