@@ -18,7 +18,7 @@ _SERIF = "source-serif"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FontSubset:
-    """A part of a font in one or more weights, each a WOFF2 file, which cover the same characters."""
+    """A part of a font in one or more weights, each a gzip file of TrueType, which cover the same characters."""
 
     name: str
     weights: tuple[int, ...]
@@ -76,7 +76,7 @@ class FontSubset:
 
     def file(self, weight: int) -> str:
         """The file of the nearest weight there is."""
-        return f"{self.name}-{self.nearest(weight)}.woff2"
+        return f"{self.name}-{self.nearest(weight)}.ttf.gz"
 
     def nearest(self, weight: int) -> int:
         return min(self.weights, key=lambda w: abs(w - weight))

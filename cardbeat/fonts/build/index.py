@@ -10,7 +10,7 @@ from fontTools.ttLib import TTFont
 from PIL import ImageFont
 
 from cardbeat.fonts.build.packages import Packages
-from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset
+from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset, read
 from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 
 
@@ -47,7 +47,7 @@ def write_advances() -> None:
 
 
 def _advances(subset: FontSubset, weight: int) -> list[int]:
-    font = ImageFont.truetype(FOLDER / subset.file(weight), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
+    font = ImageFont.truetype(read(f"{subset.name}-{weight}"), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
     return [round(font.getlength(character)) for character in subset.characters()]
 
 
@@ -64,7 +64,7 @@ def _boundaries(codepoints: Iterable[int]) -> list[int]:
 
 def _uniform_advance(name: str, weight: int) -> float:
     """The advance in em of each of its characters, so that no font is opened to plan lines; 0 where they differ."""
-    font = TTFont(FOLDER / f"{name}-{weight}.woff2")
+    font = TTFont(read(f"{name}-{weight}"))
     advances = {font["hmtx"][glyph][0] for glyph in font.getBestCmap().values()}
     return advances.pop() / font["head"].unitsPerEm if len(advances) == 1 else 0
 
@@ -74,7 +74,7 @@ def write_record(packages: Packages) -> None:
     made = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(FOLDER.iterdir())
-        if file.name != "sources.json" and file.suffix in (".woff2", ".bin", ".txt", ".json")
+        if file.name != "sources.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
     }
     record = {"sources": packages.record(), "made": made}
     (FOLDER / "sources.json").write_text(json.dumps(record, indent=1) + "\n", "ascii")
