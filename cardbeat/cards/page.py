@@ -29,12 +29,12 @@ class Style:
 
 
 TEXT_FONT_BYTES = 1_100_000
-"""Of the font files opened for a title or a description: inflating one takes about as long for its length, of Han 27 KB,
-as a twentieth of an ordinary card. A full one in which no Han character comes twice needs 1 MB, and one in 25 scripts;
-prose needs half as much."""
+"""Of the font files opened for a title or a description: inflating one takes time in proportion to its length, that of
+27 KB of Han about a twentieth of an ordinary card. A full one in which no Han character comes twice needs 1 MB, and one
+in 25 scripts; prose needs half as much."""
 LABEL_FONT_BYTES = 650_000
 """Likewise for a line of 38 different Han characters."""
-LABELS_FONT_BYTES = 1_000_000
+LABELS_FONT_BYTES = 800_000
 """For all labels of a card together."""
 
 SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)

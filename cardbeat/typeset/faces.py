@@ -70,8 +70,6 @@ class Faces:
         self._lock = threading.Lock()
         self._anchors: dict[str, Anchors] = {}
         """By the subset's name. Any thread writes without a lock: all write the same."""
-        self._file_bytes: dict[str, int] = {}
-        """Likewise, by file."""
 
     def face(self, subset: FontSubset, weight: int, size_px: int) -> Face:
         """The face that draws a subset's part of a text of this size. Han and emoji need no shaping, which is slow."""
@@ -89,12 +87,6 @@ class Faces:
                 return self._kept[key][0]
             font = self._alive.get(key)
             return self._open(key) if font is None else font
-
-    def file_bytes(self, file: str) -> int:
-        """The length of a font file as it lies there, to which the time for inflating it is about proportional."""
-        if file not in self._file_bytes:
-            self._file_bytes[file] = len(read_bytes(f"fonts/{file}"))
-        return self._file_bytes[file]
 
     def _open(self, key: FaceKey) -> ImageFont.FreeTypeFont:
         """The caller holds the lock."""

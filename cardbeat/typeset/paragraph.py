@@ -106,7 +106,7 @@ class Paragraph:
         file = subset.file(self._weight)
         if file not in self._files:
             self._files.add(file)
-            self.font_bytes += self._fonts.faces.file_bytes(file)
+            self.font_bytes += subset.bytes(self._weight)
 
     def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
         """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
@@ -115,7 +115,7 @@ class Paragraph:
         for choice in choices:
             new = {piece.subset for piece in choice.pieces} - fonts
             if new and left > 0:
-                left -= sum(self._fonts.faces.file_bytes(subset.file(self._weight)) for subset in new)
+                left -= sum(subset.bytes(self._weight) for subset in new)
             affordable = not new or left >= 0 or len(fonts | new) <= _ALWAYS
             if affordable:
                 fonts |= new

@@ -17,13 +17,14 @@ from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
     """`index.json` has a row for each subset, in the order in which a character is looked for in them.
 
-    `[name, weights, shaped, regions, advance in em, count]`: the next `count` numbers of `index.bin` (32 bits,
-    little-endian) are its codepoints' boundaries.
+    `[name, weights, shaped, regions, advance in em, lengths of the files, count]`: the next `count` numbers of
+    `index.bin` (32 bits, little-endian) are its codepoints' boundaries.
     """
     rows, numbers = [], array.array("I")
     for name, weights, codepoints, shaped, regions in subsets:
         boundaries = _boundaries(codepoints)
-        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), len(boundaries)])
+        lengths = [(FOLDER / f"{name}-{weight}.ttf.gz").stat().st_size for weight in weights]
+        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), lengths, len(boundaries)])
         numbers.extend(boundaries)
     if sys.byteorder == "big":
         numbers.byteswap()

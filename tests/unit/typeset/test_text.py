@@ -2,7 +2,6 @@
 
 import random
 import unicodedata
-from collections.abc import Iterator
 
 import pytest
 from PIL import Image, features
