@@ -24,7 +24,7 @@ COLOURS = 256
 MAX_BYTES = 99_000
 """Of the PNG: with what the store adds it stays under 100 KB, as the README's section "Cards" promises."""
 REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
-"""Shades of an ink and colours of the emoji, from all of them to the least, with which every picture is short enough."""
+"""Shades of an ink and colours of the emoji, from all of them to the least, with which any picture is short enough."""
 
 _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
