@@ -14,7 +14,7 @@ class Fonts:
     """What setting a text asks of the fonts. Any number of threads may use one."""
 
     def __init__(self, max_bytes: int = 1_600_000, shaping: bool | None = None) -> None:
-        """Keeps at most `max_bytes` of inflated font files open; `shaping` False never uses Raqm even if it is there."""
+        """Keeps at most `max_bytes` of inflated font files open; `shaping` False leaves Raqm unused."""
         self._catalogue = read_catalogue()
         self.emoji = EmojiSequences()
         self.faces = Faces(max_bytes, shaping)

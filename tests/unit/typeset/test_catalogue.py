@@ -28,6 +28,11 @@ def test_every_subset_has_a_file_in_each_weight() -> None:
         assert len({subset.file(weight) for weight in subset.weights}) == len(subset.weights)
 
 
+def test_the_index_tells_how_long_each_file_is() -> None:
+    for subset in SUBSETS.values():
+        assert subset.lengths == tuple(len((FOLDER / subset.file(weight)).read_bytes()) for weight in subset.weights)
+
+
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
     hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
     assert (hebrew.file(500), hebrew.file(600)) == ("sans-hebrew-400.ttf.gz", "sans-hebrew-700.ttf.gz")
