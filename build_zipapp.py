@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
-SUFFIXES = {".py", ".sql", ".json", ".txt", ".html", ".css", ".js", ".svg", ".png", ".ttf", ".woff2", ".bin"}
+SUFFIXES = {".py", ".sql", ".json", ".txt", ".html", ".css", ".js", ".svg", ".png", ".gz", ".woff2", ".bin"}
 LEFT_OUT = "cardbeat/fonts/build/"
 """A tool for developers, which needs more than the standard library and Pillow."""
 

@@ -5,6 +5,7 @@ ever quantised, except emoji, which get the indices that are left.
 """
 
 import zlib
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -22,14 +23,14 @@ TONES = 3
 COLOURS = 256
 MAX_BYTES = 99_000
 """Of the PNG: with what the store adds it stays under 100 KB, as the README's section "Cards" promises."""
-COARSER = ((4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
-"""Shades of an ink and colours of the emoji, for a picture that is too long with all of them. The last always fits."""
+REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
+"""Shades of an ink and colours of the emoji, from all of them to the least, with which any picture is short enough."""
 
 _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
 _SUPERSAMPLING = 4
-_DENSER = 1.06
-"""How many times too long a picture may be for the denser compression, four times as slow, to be worth a try."""
+_DENSER = 1.14
+"""How many times too long a picture is at most that the denser compression, twice as slow, makes short enough."""
 
 
 class Canvas:
@@ -74,19 +75,26 @@ class Canvas:
             self._paint_emoji()
         rows = self._rows.tobytes()
         picture = png_file(WIDTH, HEIGHT, _flat(self._colours), self._packed(rows))
-        return picture if len(picture) <= MAX_BYTES else self._coarser(rows)
+        return picture if len(picture) <= MAX_BYTES else self._denser(rows, len(picture))
 
-    def _coarser(self, rows: bytes) -> bytes:
-        """The picture in fewer colours: needed only for cards full of dense script or of emoji."""
-        for shades, emoji_colours in COARSER:
+    def _denser(self, rows: bytes, length: int) -> bytes:
+        """A picture that was too long, in fewer colours if need be: of a card full of dense script or of emoji."""
+        first = 0 if length <= MAX_BYTES * _DENSER else self._first_short(rows)
+        for shades, emoji_colours in REDUCED[first:]:
             table, colours = self._merged(SHADES // shades, emoji_colours)
-            merged, palette = rows.translate(table), _flat(colours)
-            picture = png_file(WIDTH, HEIGHT, palette, self._packed(merged))
-            if MAX_BYTES < len(picture) <= MAX_BYTES * _DENSER:
-                picture = png_file(WIDTH, HEIGHT, palette, zlib.compress(merged, 6))
+            picture = png_file(WIDTH, HEIGHT, _flat(colours), zlib.compress(rows.translate(table), 6))
             if len(picture) <= MAX_BYTES:
                 break
         return picture
+
+    def _first_short(self, rows: bytes) -> int:
+        """The place in `REDUCED` of the most colours with which the denser compression will be enough."""
+
+        def is_short(place: int) -> bool:
+            table, _ = self._merged(SHADES // REDUCED[place][0], REDUCED[place][1])
+            return len(self._packed(rows.translate(table))) <= MAX_BYTES * _DENSER
+
+        return bisect_left(range(len(REDUCED) - 1), True, lo=1, key=is_short)
 
     def _packed(self, rows: bytes) -> bytes:
         return zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed)

@@ -28,13 +28,14 @@ class Style:
     max_lines: int = 1
 
 
-CARD_FONT_BYTES = 1_500_000
-"""Of the font files opened for one card: opening one takes about as long for its length, of Han 30 KB, as a tenth of
-an ordinary card. Prose in one language needs 700 KB in a full title or description, and 300 in a long label."""
-LABEL_FONT_BYTES = 300_000
-DESCRIPTION_FONT_BYTES = 700_000
-TITLE_FONT_BYTES = 400_000
-"""Left for the title, whatever the other texts need."""
+TEXT_FONT_BYTES = 1_100_000
+"""Of the font files opened for a title or a description: inflating one takes time in proportion to its length, that of
+27 KB of Han about a twentieth of an ordinary card. A full one in which no Han character comes twice needs 1 MB, and one
+in 25 scripts; prose needs half as much."""
+LABEL_FONT_BYTES = 650_000
+"""Likewise for a line of 38 different Han characters."""
+LABELS_FONT_BYTES = 800_000
+"""For all labels of a card together."""
 
 SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)
 TITLE = Style(700, 96, 40, leading=1.15, max_lines=5)
@@ -50,8 +51,8 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = False
-        self._font_bytes = CARD_FONT_BYTES
-        """What the texts that are not yet set may have."""
+        self._label_font_bytes = LABELS_FONT_BYTES
+        """What the labels that are not yet set may have together."""
         self._fonts = fonts
         self._title_fonts = title_fonts
         self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
@@ -64,8 +65,9 @@ class Page:
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
         style = Style(weight, size, size, leading=1.3)
-        block = _label(self._fonts, text, style, width, language=self._language, max_font_bytes=LABEL_FONT_BYTES)
-        self._font_bytes -= block.font_bytes
+        most = min(LABEL_FONT_BYTES, self._label_font_bytes)
+        block = _label(self._fonts, text, style, width, language=self._language, max_font_bytes=most)
+        self._label_font_bytes -= block.font_bytes
         return block
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
@@ -110,14 +112,11 @@ class Page:
         return large if large and not large.cut else self._set(title, TITLE, height, self._title_fonts)
 
     def _description(self, height: int) -> Block:
-        left = min(DESCRIPTION_FONT_BYTES, self._font_bytes - TITLE_FONT_BYTES)
-        return self._set(self.card.description, DESCRIPTION, height, self._fonts, max_font_bytes=left)
+        return self._set(self.card.description, DESCRIPTION, height, self._fonts)
 
-    def _set(self, text: str, style: Style, height: int, fonts: Fonts, max_font_bytes: int | None = None) -> Block:
-        left = max(self._font_bytes, TITLE_FONT_BYTES // 2) if max_font_bytes is None else max_font_bytes
-        block = _set(fonts, text, style, INNER, language=self._language, height=height, max_font_bytes=left)
-        self._font_bytes -= block.font_bytes
-        return block
+    def _set(self, text: str, style: Style, height: int, fonts: Fonts) -> Block:
+        most = TEXT_FONT_BYTES
+        return _set(fonts, text, style, INNER, language=self._language, height=height, max_font_bytes=most)
 
 
 def _set(

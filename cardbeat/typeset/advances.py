@@ -32,10 +32,6 @@ class Advances:
         font = self._faces.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
         return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / ADVANCE_UNITS / plain
 
-    def bytes_to_open(self, subset: FontSubset, weight: int) -> int:
-        """Of the file that is opened before the widths of shaped text are known; else 0."""
-        return self._faces.file_bytes(subset.file(weight)) if self._faces.shaping and subset.shaped else 0
-
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         characters = unshaped.characters_to_draw(graphemes, rtl)
         return sum(self._advance(subset, weight, character) / ADVANCE_UNITS for character in characters)

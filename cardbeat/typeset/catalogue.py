@@ -18,7 +18,7 @@ _SERIF = "source-serif"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FontSubset:
-    """A part of a font in one or more weights, each a WOFF2 file, which cover the same characters."""
+    """A part of a font in one or more weights, each a gzip file of TrueType, which cover the same characters."""
 
     name: str
     weights: tuple[int, ...]
@@ -28,6 +28,8 @@ class FontSubset:
     """Of Han: whose shapes these are, one or more of the letters in `han.REGIONS`; else empty."""
     advance_em: float
     """The advance of every character, where it is one for all; else 0."""
+    lengths: tuple[int, ...]
+    """Bytes of the file of each weight, to which the time for inflating it is about proportional."""
     boundaries: "array[int]"
     """Sorted codepoints: at even indices a covered range begins, at odd ones it has ended."""
     scale: float = 1.0
@@ -76,7 +78,11 @@ class FontSubset:
 
     def file(self, weight: int) -> str:
         """The file of the nearest weight there is."""
-        return f"{self.name}-{self.nearest(weight)}.woff2"
+        return f"{self.name}-{self.nearest(weight)}.ttf.gz"
+
+    def bytes(self, weight: int) -> int:
+        """The length of that file."""
+        return self.lengths[self.weights.index(self.nearest(weight))]
 
     def nearest(self, weight: int) -> int:
         return min(self.weights, key=lambda w: abs(w - weight))
@@ -113,6 +119,8 @@ class SubsetTable:
         """The first subset that has all characters of a text."""
         if not all(map(self.covers, text)):
             return None
+        if len(text) == 1:
+            return self._subsets[-self._places[ord(text)]]
         start = len(self._subsets) - min(self._places[ord(character)] for character in text)
         return next((s for s in self._subsets[start:] if all(map(s.covers, text))), None)
 
@@ -137,9 +145,9 @@ def read_subsets() -> list[FontSubset]:
     """The same without the advances, which are measured with it."""
     numbers = _numbers("I", "fonts/index.bin")
     subsets, start = [], 0
-    for name, weights, shaped, regions, advance_em, count in json.loads(read_text("fonts/index.json")):
+    for name, weights, shaped, regions, advance_em, lengths, count in json.loads(read_text("fonts/index.json")):
         boundaries = numbers[start : start + count]
-        subsets.append(FontSubset(name, tuple(weights), shaped, regions, advance_em, boundaries))
+        subsets.append(FontSubset(name, tuple(weights), shaped, regions, advance_em, tuple(lengths), boundaries))
         start += count
     return subsets
 

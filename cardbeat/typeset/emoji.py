@@ -53,9 +53,8 @@ class EmojiSequences:
         return frozenset(chain.from_iterable(self._drawn or self._read()))
 
     def _read(self) -> dict[str, str]:
-        lines = read_text("fonts/emoji.txt").split()
-        sequences = ("".join(chr(int(part, 16)) for part in line.split("-")) for line in lines)
-        self._drawn = {sequence: chr(_FIRST_DRAWN + n) for n, sequence in enumerate(sequences)}
+        sequences = read_text("fonts/emoji.txt").splitlines()
+        self._drawn = {sequence: chr(drawn) for drawn, sequence in enumerate(sequences, _FIRST_DRAWN)}
         return self._drawn
 
 

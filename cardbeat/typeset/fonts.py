@@ -13,8 +13,8 @@ from cardbeat.typeset.repertoire import Repertoire
 class Fonts:
     """What setting a text asks of the fonts. Any number of threads may use one."""
 
-    def __init__(self, max_bytes: int = 700_000, shaping: bool | None = None) -> None:
-        """Keeps at most `max_bytes` of font files open; `shaping` False does without Raqm even where it is there."""
+    def __init__(self, max_bytes: int = 1_600_000, shaping: bool | None = None) -> None:
+        """Keeps at most `max_bytes` of inflated font files open; `shaping` False leaves Raqm unused."""
         self._catalogue = read_catalogue()
         self.emoji = EmojiSequences()
         self.faces = Faces(max_bytes, shaping)

@@ -1,6 +1,5 @@
 """A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
@@ -21,9 +20,7 @@ _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
 _LEFT_OUT = FontChoice()
 _ALWAYS = 3
-"""Fonts that a text may have however long their files are: that of Tibetan has 150 KB."""
-_MOST_BYTES_OF_FEW = 2_000_000
-"""Of a text in no more fonts than that: it shrinks as any other."""
+"""Fonts that a text may have however long their files are: that of Tibetan has 236 KB."""
 
 
 class Room(NamedTuple):
@@ -47,8 +44,8 @@ class Paragraph:
         graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
         self._fonts, self._weight, self._max_font_bytes = fonts, weight, max_font_bytes
         self.font_bytes = 0
-        """Of the font files opened for this text, a file counted again for each size."""
-        self._bytes_of_size: Counter[int] = Counter()
+        """Of the font files opened for this text, each counted once: it takes little to open it in another size."""
+        self._files: set[str] = set()
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int], Face] = {}
         self._drawn: DrawnRuns = {}
@@ -62,7 +59,10 @@ class Paragraph:
         self._levels = _levels(graphemes, whole, self.rtl)
         choices = fonts.fallback.choose(graphemes, language_of(whole, language))
         self._choices = self._affordable(choices)
-        self._left_out = [len(g) * (a is not b) for g, a, b in zip(graphemes, choices, self._choices, strict=True)]
+        self._left_out = [
+            0 if g.isspace() else len(g) * (a is not b)
+            for g, a, b in zip(graphemes, choices, self._choices, strict=True)
+        ]
         self._space = [g in (" ", ZWSP) for g in graphemes]
         self._samples = self._shaped_samples()
         self._end = len(graphemes)
@@ -71,14 +71,6 @@ class Paragraph:
     def __len__(self) -> int:
         """Graphemes, of which `words` and `line` count places."""
         return self._end
-
-    @property
-    def affords_another_size(self) -> bool:
-        """Whether the fonts of any size it was drawn in may be opened in one more."""
-        most = self._max_font_bytes
-        if len({subset for subset, _ in self._opened}) <= _ALWAYS:
-            most = max(most, _MOST_BYTES_OF_FEW)
-        return self.font_bytes + max(self._bytes_of_size.values(), default=0) <= most
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
@@ -105,30 +97,30 @@ class Paragraph:
     def _face(self, subset: FontSubset, size_px: int) -> Face:
         key = subset, size_px
         if key not in self._opened:
-            length = self._fonts.faces.file_bytes(subset.file(self._weight))
-            self.font_bytes += length
-            self._bytes_of_size[size_px] += length
+            self._count(subset)
             self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
         return self._opened[key]
+
+    def _count(self, subset: FontSubset) -> None:
+        """Adds a font that is about to be opened to `font_bytes`."""
+        file = subset.file(self._weight)
+        if file not in self._files:
+            self._files.add(file)
+            self.font_bytes += subset.bytes(self._weight)
 
     def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
         """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
         fonts: set[FontSubset] = set()
-        used, found = 0, []
+        left, found = self._max_font_bytes, []
         for choice in choices:
             new = {piece.subset for piece in choice.pieces} - fonts
-            cost = sum(map(self._bytes_to_open, new))
-            affordable = used + cost <= self._max_font_bytes or len(fonts | new) <= _ALWAYS
+            if new and left > 0:
+                left -= sum(subset.bytes(self._weight) for subset in new)
+            affordable = not new or left >= 0 or len(fonts | new) <= _ALWAYS
             if affordable:
                 fonts |= new
-                used += cost
-            found.append(choice if affordable or not new else _LEFT_OUT)
+            found.append(choice if affordable else _LEFT_OUT)
         return found
-
-    def _bytes_to_open(self, subset: FontSubset) -> int:
-        """What it takes to measure a font's part of the text and to draw it in one size."""
-        file = subset.file(self._weight)
-        return self._fonts.faces.file_bytes(file) + self._fonts.advances.bytes_to_open(subset, self._weight)
 
     def _end_within(self, width_em: float) -> int:
         """Where the text has become wider than that: what comes after is not even measured."""
@@ -180,7 +172,7 @@ class Paragraph:
     def _factor(self, subset: FontSubset) -> float:
         """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
         if subset not in self._factors:
-            self.font_bytes += self._fonts.advances.bytes_to_open(subset, self._weight)
+            self._count(subset)
             level, texts = self._samples.get(subset, (0, []))
             factor = self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
             self._factors[subset] = factor

@@ -33,7 +33,7 @@ class Block:
 
     All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
     `missing` counts the characters that are drawn as nothing: no font has them, or the text has too many fonts.
-    `font_bytes` is the length of the font files that the text needs opened, each counted again for each size.
+    `font_bytes` is the length of the font files that the text needs opened.
     """
 
     lines: tuple[TextLine, ...]
@@ -73,14 +73,13 @@ def fit(
     weight: int = 400,
     leading: float = 1.15,
     language: str | None = None,
-    max_font_bytes: int = 2_000_000,
+    max_font_bytes: int = 10_000_000,
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
     The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
     "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
-    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing, and it is
-    cut at the size in which they are open.
+    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing.
     """
     room_em = max_lines * width_px / min_size_px
     room = Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
@@ -92,9 +91,6 @@ def fit(
         for size in sizes:
             if block := setting.whole(words, size):
                 return block
-            if not paragraph.affords_another_size:
-                sizes, min_size_px = range(size, size + 1), size
-                break
         if all(word.ink_em * min_size_px <= width_px for word in words):
             break
     return setting.cut(words, min_size_px)

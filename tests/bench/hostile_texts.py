@@ -23,7 +23,7 @@ _SUBSETS = [
 _HAN = [
     [c for c in characters if c >= "\u2e80"] for characters in _SUBSETS if characters and characters[-1] >= "\u3400"
 ]
-_EMOJI = ["".join(chr(int(part, 16)) for part in line.split("-")) for line in read_text("fonts/emoji.txt").split()]
+_EMOJI = read_text("fonts/emoji.txt").splitlines()
 _MARKS = [chr(c) for c in range(0x300, 0x1E900) if unicodedata.category(chr(c))[0] == "M"]
 _DIGITS = [chr(c) for c in range(0x30, 0x1FBFA) if unicodedata.category(chr(c)) == "Nd"]
 _SMALL = [chr(c) for c in range(0xAA, 0x1E070) if unicodedata.decomposition(chr(c)).startswith(("<su", "<fr", "<no"))]

@@ -9,7 +9,7 @@ from cardbeat.fonts.build.subsets import FOLDER
 
 
 def main() -> None:
-    for old in [*FOLDER.glob("*.woff2"), *FOLDER.glob("*.json"), *FOLDER.glob("licences/*")]:
+    for old in [*FOLDER.glob("*.ttf.gz"), *FOLDER.glob("*.woff2"), *FOLDER.glob("*.json"), *FOLDER.glob("licences/*")]:
         old.unlink()
     names = sorted({*letters.PACKAGES, *han.PACKAGES, emoji.PACKAGE})
     with tempfile.TemporaryDirectory() as folder:

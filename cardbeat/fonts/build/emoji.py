@@ -20,9 +20,9 @@ _VARIATION_SELECTOR_16 = 0xFE0F
 
 
 def subsets(packages: Packages) -> Iterator[BuiltSubset]:
-    """`emoji.txt` gets the sequences in hexadecimal, each on a line; line `n`, from 0, is drawn by U+F0000 + n."""
+    """`emoji.txt` gets the sequences, each on a line; line `n`, from 0, is drawn by U+F0000 + n."""
     sequences = dict(sorted(_sequences(packages.font(PACKAGE, FILE))))
-    (FOLDER / "emoji.txt").write_text("".join(f"{sequence}\n" for sequence in sequences), "ascii")
+    (FOLDER / "emoji.txt").write_text("".join(f"{_text(sequence)}\n" for sequence in sequences), "utf-8", newline="\n")
     glyphs = list(enumerate(sequences.values(), FIRST_CODEPOINT))
     for number, start in enumerate(range(0, len(glyphs), CHUNK)):
         name, chunk = f"emoji-{number:02}", dict(glyphs[start : start + CHUNK])
@@ -40,6 +40,10 @@ def _sequences(font: Any) -> Iterator[tuple[str, str]]:
     for components, glyph in _ligatures(font):
         parts = [codepoints.get(name) for name in components]
         yield "-".join(f"{part:x}" for part in parts if part and part != _VARIATION_SELECTOR_16), glyph
+
+
+def _text(sequence: str) -> str:
+    return "".join(chr(int(part, 16)) for part in sequence.split("-"))
 
 
 def _ligatures(font: Any) -> Iterator[tuple[list[str], str]]:

@@ -10,20 +10,21 @@ from fontTools.ttLib import TTFont
 from PIL import ImageFont
 
 from cardbeat.fonts.build.packages import Packages
-from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset
+from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset, read
 from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 
 
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
     """`index.json` has a row for each subset, in the order in which a character is looked for in them.
 
-    `[name, weights, shaped, regions, advance in em, count]`: the next `count` numbers of `index.bin` (32 bits,
-    little-endian) are its codepoints' boundaries.
+    `[name, weights, shaped, regions, advance in em, lengths of the files, count]`: the next `count` numbers of
+    `index.bin` (32 bits, little-endian) are its codepoints' boundaries.
     """
     rows, numbers = [], array.array("I")
     for name, weights, codepoints, shaped, regions in subsets:
         boundaries = _boundaries(codepoints)
-        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), len(boundaries)])
+        lengths = [(FOLDER / f"{name}-{weight}.ttf.gz").stat().st_size for weight in weights]
+        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), lengths, len(boundaries)])
         numbers.extend(boundaries)
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -47,7 +48,7 @@ def write_advances() -> None:
 
 
 def _advances(subset: FontSubset, weight: int) -> list[int]:
-    font = ImageFont.truetype(FOLDER / subset.file(weight), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
+    font = ImageFont.truetype(read(f"{subset.name}-{weight}"), ADVANCE_UNITS, layout_engine=ImageFont.Layout.BASIC)
     return [round(font.getlength(character)) for character in subset.characters()]
 
 
@@ -64,7 +65,7 @@ def _boundaries(codepoints: Iterable[int]) -> list[int]:
 
 def _uniform_advance(name: str, weight: int) -> float:
     """The advance in em of each of its characters, so that no font is opened to plan lines; 0 where they differ."""
-    font = TTFont(FOLDER / f"{name}-{weight}.woff2")
+    font = TTFont(read(f"{name}-{weight}"))
     advances = {font["hmtx"][glyph][0] for glyph in font.getBestCmap().values()}
     return advances.pop() / font["head"].unitsPerEm if len(advances) == 1 else 0
 
@@ -74,7 +75,7 @@ def write_record(packages: Packages) -> None:
     made = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(FOLDER.iterdir())
-        if file.name != "sources.json" and file.suffix in (".woff2", ".bin", ".txt", ".json")
+        if file.name != "sources.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
     }
     record = {"sources": packages.record(), "made": made}
     (FOLDER / "sources.json").write_text(json.dumps(record, indent=1) + "\n", "ascii")

@@ -1,6 +1,13 @@
-"""Writes a font, or the part of it that draws some characters, as a file of `cardbeat/fonts`."""
+"""Writes a font, or the part of it that draws some characters, as a file of `cardbeat/fonts`.
 
+TrueType compressed with gzip (RFC 1952) is a quarter longer than WOFF2, but opens in a third of the time, and once
+inflated in a thirtieth for each other size.
+"""
+
+import struct
+import zlib
 from collections.abc import Iterable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +17,10 @@ from fontTools.ttLib.tables._g_l_y_f import OVERLAP_COMPOUND, flagOverlapSimple
 from fontTools.ttLib.tables.ttProgram import Program
 
 FOLDER = Path(__file__).parents[1]
+FOR_BROWSERS = {"inter-latin-400", "inter-latin-600", "inter-latin-800"}
+"""What the pages load, which are written as WOFF2 besides."""
+
+_GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"
 
 _UNWANTED_TABLES = ["STAT", "DSIG", "meta", "FFTM", "vhea", "vmtx", "gasp", "MVAR", "HVAR"]
 _NO_HINTS = Program()
@@ -46,9 +57,25 @@ def save(font: Any, name: str) -> list[int]:
     _unflag_overlaps(font["glyf"])
     font["prep"] = newTable("prep")
     font["prep"].program = _NO_HINTS
-    font.flavor = "woff2"
-    font.save(FOLDER / f"{name}.woff2")
+    if name in FOR_BROWSERS:
+        font.flavor = "woff2"
+        font.save(FOLDER / f"{name}.woff2")
+    font.flavor = None
+    plain = BytesIO()
+    font.save(plain)
+    (FOLDER / f"{name}.ttf.gz").write_bytes(_gzip(plain.getvalue()))
     return sorted(font.getBestCmap())
+
+
+def read(name: str) -> BytesIO:
+    """A file that `save` wrote, inflated."""
+    return BytesIO(zlib.decompress((FOLDER / f"{name}.ttf.gz").read_bytes(), wbits=31))
+
+
+def _gzip(data: bytes) -> bytes:
+    """A gzip file whose header tells no time and no system."""
+    end = struct.pack("<II", zlib.crc32(data), len(data))
+    return _GZIP_HEADER + zlib.compress(data, 9, wbits=-15) + end
 
 
 def _unflag_overlaps(glyphs: Any) -> None:

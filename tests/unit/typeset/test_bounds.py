@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from PIL import ImageFont, features
 
-from cardbeat.cards.page import CARD_FONT_BYTES
+from cardbeat.cards.page import TEXT_FONT_BYTES
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import card_from
 from cardbeat.typeset.clusters import clusters
@@ -69,7 +69,7 @@ def test_a_hostile_card_opens_and_draws_a_bounded_number_of_times(
 
 
 def test_no_text_opens_more_of_the_font_files_than_it_may() -> None:
-    assert fit(Fonts(), MIXED, **BOX, max_font_bytes=CARD_FONT_BYTES).font_bytes <= CARD_FONT_BYTES + 50_000
+    assert fit(Fonts(), MIXED, **BOX, max_font_bytes=TEXT_FONT_BYTES).font_bytes <= TEXT_FONT_BYTES + 50_000
 
 
 def test_what_is_left_out_for_its_many_fonts_counts_as_missing_and_the_rest_is_drawn() -> None:

@@ -13,7 +13,7 @@ SUBSETS = {subset.name: subset for subset in read_catalogue()}
 def test_every_file_is_the_one_in_the_record() -> None:
     made = json.loads((FOLDER / "sources.json").read_text())["made"]
     assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in made} == made
-    assert {file.name for file in FOLDER.iterdir() if file.name.endswith(".woff2")} <= set(made)
+    assert {file.name for file in FOLDER.iterdir() if file.name.endswith((".gz", ".woff2"))} <= set(made)
 
 
 def test_every_package_brings_its_licence() -> None:
@@ -28,10 +28,15 @@ def test_every_subset_has_a_file_in_each_weight() -> None:
         assert len({subset.file(weight) for weight in subset.weights}) == len(subset.weights)
 
 
+def test_the_index_tells_how_long_each_file_is() -> None:
+    for subset in SUBSETS.values():
+        assert subset.lengths == tuple(len((FOLDER / subset.file(weight)).read_bytes()) for weight in subset.weights)
+
+
 def test_a_weight_that_is_not_there_is_drawn_in_the_nearest() -> None:
     hebrew, lisu = SUBSETS["sans-hebrew"], SUBSETS["sans-lisu"]
-    assert (hebrew.file(500), hebrew.file(600)) == ("sans-hebrew-400.woff2", "sans-hebrew-700.woff2")
-    assert lisu.file(800) == "sans-lisu-400.woff2"
+    assert (hebrew.file(500), hebrew.file(600)) == ("sans-hebrew-400.ttf.gz", "sans-hebrew-700.ttf.gz")
+    assert lisu.file(800) == "sans-lisu-400.ttf.gz"
 
 
 def test_a_subset_covers_the_ranges_of_the_index() -> None:

@@ -10,8 +10,7 @@ EMOJI = EmojiSequences()
 
 
 def test_every_sequence_is_drawn_by_one_character_of_its_own() -> None:
-    lines = read_text("fonts/emoji.txt").split()
-    sequences = ["".join(chr(int(part, 16)) for part in line.split("-")) for line in lines]
+    sequences = read_text("fonts/emoji.txt").splitlines()
     drawn = [list(EMOJI.parts(sequence + EMOJI_STYLE)) for sequence in sequences]
     assert [part for [(_, part)] in drawn] == sequences
     assert len({character for [(character, _)] in drawn}) == len(sequences)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cardbeat.resources import read_bytes
 from cardbeat.typeset.faces import Faces
 from cardbeat.typeset.fonts import Fonts
 
@@ -14,7 +15,7 @@ def faces() -> Faces:
 
 
 def files() -> list[str]:
-    return [f"inter-latin-{weight}.woff2" for weight in (400, 500, 600, 700, 800)]
+    return [f"inter-latin-{weight}.ttf.gz" for weight in (400, 500, 600, 700, 800)]
 
 
 def test_opened_faces_are_bounded(faces: Faces) -> None:
@@ -27,6 +28,14 @@ def test_opened_faces_are_bounded(faces: Faces) -> None:
 def test_a_face_that_a_text_holds_is_not_opened_again(faces: Faces) -> None:
     held = [faces.font(file, 30, raqm=False) for file in files() * 2]
     assert len(set(map(id, held))) == len(files())
+
+
+def test_a_file_that_is_open_is_not_read_again_for_another_size(monkeypatch: pytest.MonkeyPatch, faces: Faces) -> None:
+    read: list[str] = []
+    monkeypatch.setattr("cardbeat.typeset.faces.read_bytes", lambda file: read.append(file) or read_bytes(file))
+    held = [faces.font(file, size, raqm=False) for size in (20, 40, 60) for file in files()]
+    assert [font.size for font in held] == [20] * 5 + [40] * 5 + [60] * 5
+    assert len(read) == len(files())
 
 
 @pytest.mark.parametrize(("grapheme", "anchored"), [("ب", True), ("a", False), ("漢", False)])
