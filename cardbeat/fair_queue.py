@@ -68,6 +68,8 @@ class FairQueue(Generic[T]):
 
         Names of which `running_each` run already are passed over.
         """
+        if not self._turns:
+            return None
         passed_over: list[tuple[str, _Name[T]]] = []
         taken = self._first(running_each, passed_over)
         for name, queue in passed_over:

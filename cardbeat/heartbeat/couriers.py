@@ -17,8 +17,8 @@ log = logging.getLogger(__name__)
 
 TROUBLE_SECONDS = 5.0
 """Until the next try after the database could not be used, or no thread started."""
-STARTED_TOGETHER = 64
-"""Threads that are started before the dispatcher looks for what is new: hundreds take a second."""
+STARTING_SECONDS = 0.02
+"""How long threads are started for before the dispatcher looks for what is new: hundreds may take a second."""
 STACK_BYTES = 512 * 1024
 """Hundreds of couriers may wait at once, and a default stack can cost megabytes where huge pages are on."""
 
@@ -42,21 +42,21 @@ class Couriers:
                 self._lanes.add(queue)
 
     def send_out(self) -> None:
-        """Start threads for posts that may begin now; if they are more than a few, there is news at once."""
+        """Start threads for posts that may begin now, for a moment; if that was too short for all, there is news."""
+        until = time.monotonic() + STARTING_SECONDS
         with self._changed:
             self._may_send = False
-        for _ in range(STARTED_TOGETHER):
-            if (queue := self._take()) is None:
-                break
+        while (queue := self._take()) is not None:
             try:
                 _start_small(functools.partial(self._post_while_due, queue))
             except RuntimeError:
                 log.warning("no more threads for alerts; going on with those that run")
                 self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
-                break
-        else:
-            with self._changed:
-                self._may_send = True
+                return
+            if time.monotonic() >= until:
+                with self._changed:
+                    self._may_send = True
+                return
 
     def stop(self) -> None:
         """Begin no more posts."""
@@ -91,30 +91,35 @@ class Couriers:
 
     def _take(self) -> CheckQueue | None:
         with self._changed:
-            queue = None if self._stopping else self._lanes.take()
-            if queue is not None:
-                # The URL is read after this, so a move before it needs nothing more.
-                queue.moved_to = None
-            return queue
+            return self._next()
+
+    def _next(self) -> CheckQueue | None:
+        """The queue to post for now; the caller holds the lock."""
+        queue = None if self._stopping else self._lanes.take()
+        if queue is not None:
+            # The URL is read after this, so a move before it needs nothing more.
+            queue.moved_to = None
+        return queue
 
     def _post_while_due(self, first: CheckQueue) -> None:
         queue: CheckQueue | None = first
         while queue is not None:
             began = time.monotonic()
-            try:
-                result = self._attempt(queue)
-            except Postponed:
-                self._postpone(queue, time.monotonic() - began)
-            else:
-                self._bring_back(result, time.monotonic() - began)
-            queue = self._take()
+            result = self._attempt(queue)
+            seconds = time.monotonic() - began
+            with self._changed:
+                if result is None:
+                    self._postpone(queue, seconds)
+                else:
+                    self._bring_back(result, seconds)
+                queue = self._next()
 
-    def _attempt(self, queue: CheckQueue) -> Result:
-        """Raises `Postponed`."""
+    def _attempt(self, queue: CheckQueue) -> Result | None:
+        """None for one that is postponed."""
         try:
             return self._courier.attempt(queue, _Permit(queue, self._enter))
         except Postponed:
-            raise
+            return None
         except Exception as error:
             log_trouble(error)
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
@@ -131,10 +136,10 @@ class Couriers:
             self._changed.notify()
 
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
-        with self._changed:
-            self._lanes.postpone(queue, seconds)
-            self._may_send = True
-            self._changed.notify()
+        """The caller holds the lock."""
+        self._lanes.postpone(queue, seconds)
+        self._may_send = True
+        self._changed.notify()
 
 
 class _Permit:
@@ -159,7 +164,7 @@ class _Permit:
         return address[0].name if address else None
 
     def enter(self, address: str) -> bool:
-        return self._enter(self._queue, address)
+        return address == self.address or self._enter(self._queue, address)
 
 
 def log_trouble(error: Exception) -> None:

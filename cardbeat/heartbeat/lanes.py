@@ -7,10 +7,9 @@ may post for a receiver, and for how long, follows from how long its earlier pos
 import sys
 from collections import deque
 from dataclasses import dataclass, field
-from itertools import islice
-from typing import TypeVar
 
 from cardbeat.fair_queue import FairQueue
+from cardbeat.heartbeat.places import Place, Places, remember
 
 COURIERS = 512
 """Posts that run at once."""
@@ -22,21 +21,9 @@ LONG_SECONDS = 10.0
 """How long a post may take in all."""
 BRIEF_SECONDS = 2.0
 """From here on a post counts as slow; one that may not be long ends here, and is made anew as a long one."""
-POSTS_EACH = 4
-"""Posts to one host, and to one address, at once; before it has answered the first, one."""
-LONG_POSTS_EACH = 2
-"""How many of these may be long."""
-WOKEN = 32
-"""Of those that wait for a host or an address, how many are tried when there is room again: one for each key."""
-REMEMBERED = 10_000
-"""Receivers whose pace is remembered at the most; as many hosts and addresses that have answered, and hosts' addresses.
-"""
 
 QUICK, NEW, SLOW = range(3)
 """The pace of a receiver, which is a key's host, at its last post; one that gave no answer at all is new again."""
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 @dataclass(slots=True, eq=False)
@@ -55,79 +42,12 @@ class CheckQueue:
     """Of the check's receiver, as known when the queue was put among those that wait for a courier."""
     is_long: bool = False
     """Whether its post may take `LONG_SECONDS`."""
-    places: "list[_Place]" = field(default_factory=list)
+    places: "list[Place[CheckQueue]]" = field(default_factory=list)
     """Its host and then, once known, the address that is posted to; empty while no post runs."""
-    woken_by: "tuple[_Place, bool] | None" = None
-    """The place that it waited for, and whether among the slow ones there."""
+    woken_by: "tuple[Place[CheckQueue], bool] | None" = None
+    """The place that it waited for and is tried at, and whether among the slow ones there."""
     crowded: str | None = None
     """An address that its post found no room at."""
-
-
-class _Place:
-    """A host or an address: the posts that run there, and the queues that wait for room."""
-
-    __slots__ = ("brief", "has_answered", "long", "name", "waiting")
-
-    def __init__(self, name: str, has_answered: bool) -> None:
-        self.name = name
-        self.has_answered = has_answered
-        self.brief = 0
-        self.long = 0
-        self.waiting: dict[bool, FairQueue[CheckQueue]] = {}
-        """By whether they must be long. A key has one that is tried, at the most."""
-
-    def has_room(self, is_long: bool) -> bool:
-        posts = POSTS_EACH if self.has_answered else 1
-        return self.brief + self.long < posts and not (is_long and self.long >= LONG_POSTS_EACH)
-
-    def enter(self, is_long: bool) -> None:
-        self.long += is_long
-        self.brief += not is_long
-
-    def leave(self, is_long: bool) -> None:
-        self.long -= is_long
-        self.brief -= not is_long
-
-    def wait(self, queue: CheckQueue, is_slow: bool) -> None:
-        if is_slow not in self.waiting:
-            self.waiting[is_slow] = FairQueue(sys.maxsize, running_each=1)
-        self.waiting[is_slow].put(queue.key, queue)
-
-    def woken(self) -> list[CheckQueue]:
-        """Those that are to be tried, as there may be room."""
-        found = []
-        for is_slow, waiting in self.waiting.items():
-            if waiting.waiting and self.has_room(is_slow):
-                for _, queue in islice(iter(waiting.take, None), WOKEN):
-                    queue.woken_by = (self, is_slow)
-                    found.append(queue)
-        return found
-
-    def is_idle(self) -> bool:
-        return not (self.brief or self.long or any(waiting.waiting for waiting in self.waiting.values()))
-
-
-class _Places:
-    """The hosts, or the addresses, that are in use, and which of those before have answered."""
-
-    def __init__(self) -> None:
-        self._used: dict[str, _Place] = {}
-        self._answered: dict[str, bool] = {}
-
-    def at(self, name: str) -> _Place:
-        place = self._used.get(name)
-        if place is None:
-            place = self._used[name] = _Place(name, name in self._answered)
-        return place
-
-    def answered(self, place: _Place) -> None:
-        if not place.has_answered:
-            place.has_answered = True
-            _remember(self._answered, place.name, True)
-
-    def forget_idle(self, place: _Place) -> None:
-        if place.is_idle():
-            self._used.pop(place.name, None)
 
 
 class Lanes:
@@ -149,8 +69,8 @@ class Lanes:
         self._running_long = 0
         self._lanes = tuple(FairQueue[CheckQueue](sys.maxsize) for _ in (QUICK, NEW, SLOW))
         self._turns = deque((QUICK, NEW, SLOW))
-        self._hosts = _Places()
-        self._addresses = _Places()
+        self._hosts = Places[CheckQueue]()
+        self._addresses = Places[CheckQueue]()
         self._paces: dict[tuple[str, str], int] = {}
         """By key and host."""
         self._address_of: dict[str, str] = {}
@@ -158,8 +78,12 @@ class Lanes:
 
     def add(self, queue: CheckQueue) -> None:
         """The first alert of a queue is due."""
-        queue.pace = self._pace_of(queue)
-        self._lanes[queue.pace].put(queue.key, queue)
+        is_slow = self._pace_of(queue) == SLOW
+        host = self._hosts.used(queue.host)
+        if host is None or host.has_room(is_slow):
+            self._put_in_lane(queue)
+        else:
+            host.wait(queue.key, queue, is_slow)
 
     def take(self) -> CheckQueue | None:
         """The next queue to post for, None if there is none now; `done` or `postpone` must follow."""
@@ -167,7 +91,7 @@ class Lanes:
             lane = self._lanes[queue.pace]
             if queue.pace != self._pace_of(queue):
                 lane.done(queue.key, 0)
-                self.add(queue)
+                self._put_in_lane(queue)
                 continue
             begins = self._begin(queue)
             if not begins:
@@ -195,7 +119,7 @@ class Lanes:
             self._shorten(queue)
         place.enter(queue.is_long)
         queue.places.append(place)
-        _remember(self._address_of, queue.host, address)
+        remember(self._address_of, queue.host, address)
         return True
 
     def done(self, queue: CheckQueue, seconds: float, answered: bool | None) -> None:
@@ -213,11 +137,15 @@ class Lanes:
         It is due again, for that address or as a long one.
         """
         if queue.crowded is not None:
-            _remember(self._address_of, queue.host, queue.crowded)
+            remember(self._address_of, queue.host, queue.crowded)
         else:
             self._remember_pace(queue, SLOW)
         self._end(queue, seconds)
         self.add(queue)
+
+    def _put_in_lane(self, queue: CheckQueue) -> None:
+        queue.pace = self._pace_of(queue)
+        self._lanes[queue.pace].put(queue.key, queue)
 
     def _next(self) -> CheckQueue | None:
         """The queue whose turn it is, from the lane whose turn it is."""
@@ -241,7 +169,7 @@ class Lanes:
         is_slow = queue.pace == SLOW
         for place in places:
             if not place.has_room(is_slow):
-                place.wait(queue, is_slow)
+                place.wait(queue.key, queue, is_slow)
                 return False
         queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
         for place in places:
@@ -269,21 +197,22 @@ class Lanes:
         self._leave(self._hosts, [host], queue)
         self._leave(self._addresses, address, queue)
 
-    def _leave(self, kind: _Places, places: list[_Place], queue: CheckQueue) -> None:
+    def _leave(self, kind: Places[CheckQueue], places: list[Place[CheckQueue]], queue: CheckQueue) -> None:
         for place in places:
             place.leave(queue.is_long)
             self._wake(place)
             kind.forget_idle(place)
 
-    def _wake(self, place: _Place) -> None:
-        for queue in place.woken():
-            self.add(queue)
+    def _wake(self, place: Place[CheckQueue]) -> None:
+        for queue, is_slow in place.woken():
+            queue.woken_by = (place, is_slow)
+            self._put_in_lane(queue)
 
     def _settle(self, queue: CheckQueue) -> None:
         """If it waited for a place, it has got that or waits again: while there is room, others are tried."""
         if queue.woken_by is not None:
             (place, is_slow), queue.woken_by = queue.woken_by, None
-            place.waiting[is_slow].done(queue.key)
+            place.tried(queue.key, is_slow)
             self._wake(place)
 
     def _pace_of(self, queue: CheckQueue) -> int:
@@ -293,13 +222,4 @@ class Lanes:
         if pace == NEW:
             self._paces.pop((queue.key, queue.host), None)
         else:
-            _remember(self._paces, (queue.key, queue.host), pace)
-
-
-def _remember(memory: dict[K, V], name: K, value: V) -> None:
-    """Keep what is new as the newest, and no more than `REMEMBERED`."""
-    if memory.get(name) != value:
-        memory.pop(name, None)
-        memory[name] = value
-        if len(memory) > REMEMBERED:
-            del memory[next(iter(memory))]
+            remember(self._paces, (queue.key, queue.host), pace)

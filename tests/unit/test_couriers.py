@@ -7,7 +7,7 @@ import pytest
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat import couriers as module
 from cardbeat.heartbeat.courier import Result
-from cardbeat.heartbeat.couriers import STARTED_TOGETHER, TROUBLE_SECONDS, Couriers
+from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.lanes import CheckQueue
 from cardbeat.heartbeat.permit import Postponed
 from tests.support import wait_until
@@ -191,15 +191,30 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
     couriers.stop()
 
 
-def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed):
+def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed, monkeypatch):
+    monkeypatch.setattr(module, "STARTING_SECONDS", 0)
     couriers = Couriers(courier, changed, limit=512)
     couriers.add(queue(number) for number in range(300))
     couriers.send_out()
     assert couriers.has_news()
     couriers.add([CheckQueue(1000, "another key", "new.example", [1])])
+    # One thread each: the keys take turns.
+    couriers.send_out()
     couriers.send_out()
     couriers.stop()
-    wait_until(lambda: len(courier.begun) == 2 * STARTED_TOGETHER)
+    wait_until(lambda: len(courier.begun) == 3)
     assert 1000 in courier.begun
-    courier.let_go.release(1000)
+    courier.let_go.release(3)
+    wait_until(lambda: not couriers.posting())
+
+
+def test_once_all_threads_are_started_there_is_no_more_news(courier, changed, monkeypatch):
+    monkeypatch.setattr(module, "STARTING_SECONDS", 60)
+    couriers = Couriers(courier, changed, limit=512)
+    couriers.add(map(queue, range(100)))
+    couriers.send_out()
+    assert not couriers.has_news()
+    wait_until(lambda: len(courier.begun) == 100)
+    couriers.stop()
+    courier.let_go.release(100)
     wait_until(lambda: not couriers.posting())

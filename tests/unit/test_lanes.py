@@ -12,10 +12,10 @@ from cardbeat.heartbeat.lanes import (
     KEPT_SHARE,
     LONG_SECONDS,
     LONG_SHARE,
-    REMEMBERED,
     CheckQueue,
     Lanes,
 )
+from cardbeat.heartbeat.places import REMEMBERED
 
 ATTACKERS = 28
 CHECKS_EACH = 100
@@ -79,6 +79,16 @@ def test_slow_receivers_get_two_and_leave_room_for_the_others_of_their_host():
     assert [(taken.key, taken.is_long) for taken in quick] == [("q1", False), ("q2", False)]
     lanes.done(quick[0], 0.1, answered=True)
     assert [taken.key for taken in take_all(lanes)] == ["q3"]
+
+
+def test_what_is_due_for_a_host_without_room_waits_there_and_holds_up_no_turn():
+    lanes = lanes_with("a")
+    first = lanes.take()
+    for number in range(1000):
+        lanes.add(queue("a", number))
+    assert not any(lane.waiting for lane in lanes._lanes)
+    lanes.done(first, 0.1, answered=True)
+    assert hosts_of(take_all(lanes)) == ["a"] * 4
 
 
 def test_the_keys_of_one_host_take_turns():
