@@ -3,13 +3,14 @@
 No redirect is followed and no proxy of the environment asked: either could lead to an address that was never vetted.
 """
 
-import contextlib
 import functools
 import http.client
 import ipaddress
 import socket
 import ssl
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -17,22 +18,11 @@ from cardbeat.heartbeat.alert import Outcome
 from cardbeat.heartbeat.lanes import LONG_SECONDS
 from cardbeat.heartbeat.permit import Permit, Postponed
 from cardbeat.heartbeat.resolver import Resolver, family_of, is_own
-from cardbeat.heartbeat.target import (
-    PRIVATE,
-    BadTarget,
-    IpAddress,
-    Target,
-    address_name,
-    allowed,
-    parse,
-    refusal_of,
-)
+from cardbeat.heartbeat.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
 
 ANSWER_BYTES = 64 * 1024
 ADDRESSES = 8
 """Addresses of one name tried at the most."""
-LATE_SECONDS = 0.05
-"""How long after its deadline a read or write may end: a socket's timeout is not set anew for less."""
 
 # One sentence for a name that does not exist and for one that leads inside: else anyone could list the internal names.
 _NOT_PUBLIC = "The host's name leads to no public address."
@@ -56,6 +46,9 @@ class Sender:
         self._allow_private = allow_private
         self._resolver = resolver or Resolver()
         self._trust = tls
+        # Bare: the default opener would follow redirects, read files and ask the environment for proxies.
+        self._opener = urllib.request.OpenerDirector()
+        self._opener.add_handler(_Handler(self))
 
     @functools.cached_property
     def tls(self) -> ssl.SSLContext:
@@ -83,16 +76,13 @@ class Sender:
             refusal = refusal_of(target, self._allow_private)
             if refusal is not None:
                 raise BadTarget(refusal)
-            return self._answer(target, headers, body, permit)
+            request = _Request(target.url, headers, body, permit)
+            with self._opener.open(request, timeout=permit.seconds) as response:
+                return _outcome(response)
+        except urllib.error.URLError as error:
+            return Outcome(error=_sentence(error.reason))
         except (OSError, http.client.HTTPException, BadTarget) as error:
             return Outcome(error=_sentence(error))
-
-    def _answer(self, target: Target, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
-        kind = _TlsConnection if target.scheme == "https" else _Connection
-        with contextlib.closing(kind(self, target, permit)) as connection:
-            connection.request("POST", target.path, body, {**headers, "Connection": "close"})
-            with connection.getresponse() as response:
-                return _outcome(response)
 
     def connect(self, host: str, port: int, permit: Permit) -> "_Socket":
         """A connection to the first vetted address of a host that takes one and that the permit lets it enter."""
@@ -135,6 +125,29 @@ class Sender:
             raise BadTarget(_NO_ADDRESS if self._allow_private else _NOT_PUBLIC) from None
 
 
+class _Handler(urllib.request.AbstractHTTPHandler):
+    def __init__(self, sender: Sender) -> None:
+        super().__init__()
+        self._sender = sender
+
+    def http_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_Connection, request)
+
+    def https_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_TlsConnection, request)
+
+    def _opened(self, kind: "type[_Connection]", request: "_Request") -> http.client.HTTPResponse:
+        return self.do_open(kind, request, sender=self._sender, permit=request.permit)  # type: ignore[arg-type]
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+
+class _Request(urllib.request.Request):
+    def __init__(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> None:
+        super().__init__(url, body, dict(headers), method="POST")
+        self.permit = permit
+
+
 class _Response(http.client.HTTPResponse):
     """The final answer: informational ones (102, 103) before it are skipped; http.client itself skips only 100."""
 
@@ -147,31 +160,20 @@ class _Response(http.client.HTTPResponse):
 
 
 class _Connection(http.client.HTTPConnection):
-    """For one request. Its permit's seconds are for all that happens from `connect` on, taken together."""
+    """Its permit's seconds are for all that happens from `connect` on, taken together."""
 
     response_class = _Response
 
-    def __init__(self, sender: Sender, target: Target, permit: Permit) -> None:
-        super().__init__(target.host, target.port)
+    def __init__(self, host: str, *, timeout: float, sender: Sender, permit: Permit) -> None:
+        super().__init__(host, timeout=timeout)
         self._sender = sender
         self._permit = permit
-        self._written: list[bytes] = []
 
     def connect(self) -> None:
         self.sock = self._connected()
 
     def _connected(self) -> "_Socket":
         return self._sender.connect(self.host, self.port, self._permit)
-
-    def send(self, data: Any) -> None:
-        self._written.append(data)
-
-    def endheaders(self, message_body: Any = None, *, encode_chunked: bool = False) -> None:
-        """Head and body go out in one write: a second one would cost another call, and perhaps wait for the first's
-        acknowledgement.
-        """
-        super().endheaders(message_body, encode_chunked=encode_chunked)
-        super().send(b"".join(self._written))
 
 
 class _TlsConnection(_Connection):
@@ -188,22 +190,16 @@ class _Socket(socket.socket):
     room = ANSWER_BYTES
 
     def sendall(self, *arguments: Any) -> None:
-        self._keep_deadline()
+        self.settimeout(_left(self.deadline))
         super().sendall(*arguments)
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        self._keep_deadline()
+        self.settimeout(_left(self.deadline))
         if self.room == 0:
             raise http.client.HTTPException("the answer is too long")
         count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
         self.room -= count
         return count
-
-    def _keep_deadline(self) -> None:
-        left = _left(self.deadline)
-        # To set it takes a system call, and what is quick needs only the one from before it was connected.
-        if not left <= (self.gettimeout() or 0) <= left + LATE_SECONDS:
-            self.settimeout(left)
 
 
 class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
@@ -216,6 +212,8 @@ def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -
         connection.deadline = deadline
         connection.settimeout(seconds)
         connection.connect((str(address), port))
+        # Head and body are two writes: without this the second waits for the first's acknowledgement.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except BaseException:
         connection.close()
         raise
