@@ -47,8 +47,8 @@ class Route:
 
     The handler answers in a worker thread, unless the route is `in_loop`: then the thread that owns all connections
     calls it. Such a handler must not wait, as the module `loop` has it, and returns a `Later` where its answer takes
-    waiting or work of any length. A worker may read the disk, but a handler returns a `Later` for a write there too: the
-    threads are few. With a `guard` it gets requests whose `key` that has found, and no others.
+    waiting or work of any length. In a worker it may read the disk, but a write is a `Later` there too, as the threads
+    are few. With a `guard` it gets requests whose `key` that has found, and no others.
     """
 
     method: str
