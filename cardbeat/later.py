@@ -197,17 +197,26 @@ class Workers:
                 self._started -= 1
                 taken = None if self._started else self._queue.take()
             if taken is not None:
-                self._do(*taken)
+                name, job = taken
+                job.do()
+                with self._changed:
+                    self._queue.done(name, 0.0)
 
     def _work(self) -> None:
-        while (taken := self._next()) is not None:
-            self._do(*taken)
+        taken = self._next()
+        while taken is not None:
+            name, job = taken
+            began = time.monotonic()
+            job.do()
             # Not kept until the next has come: it may hold a large answer.
-            del taken
+            del taken, job
+            taken = self._next(name, self._cost(time.monotonic() - began))
 
-    def _next(self) -> tuple[str, Job[Any]] | None:
-        """The job whose turn it is, once there is one; None at the end."""
+    def _next(self, done: str | None = None, cost: float = 0.0) -> tuple[str, Job[Any]] | None:
+        """The job whose turn it is, once there is one; None at the end. One for `done` is finished and cost so much."""
         with self._changed:
+            if done is not None:
+                self._queue.done(done, cost)
             while (taken := self._queue.take()) is None:
                 if self._is_stopping and not self._queue.waiting:
                     self._wake_all()
@@ -215,13 +224,6 @@ class Workers:
                 self._idle += 1
                 self._changed.wait()
             return taken
-
-    def _do(self, name: str, job: Job[Any]) -> None:
-        began = time.monotonic()
-        job.do()
-        cost = self._cost(time.monotonic() - began)
-        with self._changed:
-            self._queue.done(name, cost)
 
     def _wake_all(self) -> None:
         self._idle = 0

@@ -178,13 +178,8 @@ class Connection:
             return self._await()
         exchange = self._exchange
         exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
-        found: Found | Later[Found] | Later[Route] | Later[Answer] = exchange.admit(request)
-        # Most requests are whole by now and need no more than this.
-        if isinstance(found, Route) and self._reader.request is None:
-            found = exchange.begin(request, found)
-        if isinstance(found, Response):
-            return self._answer(request, found)
-        return self._take(request, found)
+        found = exchange.admit(request, is_whole=self._reader.request is None)
+        return self._answer(request, found) if isinstance(found, Response) else self._take(request, found)
 
     def _await(self) -> None:
         """Wait for the rest of a request: its time runs from its first byte, whatever trickles in."""

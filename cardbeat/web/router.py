@@ -47,7 +47,8 @@ class Route:
 
     The handler answers in a worker thread, unless the route is `in_loop`: then the thread that owns all connections
     calls it. Such a handler must not wait, as the module `loop` has it, and returns a `Later` where its answer takes
-    waiting or work of any length. With a `guard` it gets requests whose `key` that has found, and no others.
+    waiting or work of any length. In a worker it may read the disk, but a write is a `Later` there too, as the threads
+    are few. With a `guard` it gets requests whose `key` that has found, and no others.
     """
 
     method: str
@@ -143,17 +144,24 @@ class Exchange:
         request.id = next(self._ids)
         request.client = client_address(peer, request.headers, self.trusted_proxies) if is_trusted else peer
 
-    def admit(self, request: Request) -> Route | Response | Later[Route]:
-        """What the head of a request leads to: its route, once the key is known, or the answer that refuses it."""
+    def admit(self, request: Request, *, is_whole: bool) -> Route | Answer | Later[Route] | Later[Answer]:
+        """What a request leads to: its route, once the key is known, or the answer that refuses it by its head.
+
+        One that is whole, and whose key is known, leads to its answer at once.
+        """
         try:
             route = self.router.find(request)
-            if route.guard is None:
+            if route.guard is not None:
+                request.key = route.guard.find(request, self._soon.append)
+                if request.key is None:
+                    name = route.guard.name_of(request) or network_of(request.client)
+                    return self._workers.submit(name, partial(_look_up, route, route.guard, request))
+            if not is_whole:
                 return route
-            request.key = route.guard.find(request, self._soon.append)
-            if request.key is not None:
-                return route
-            name = route.guard.name_of(request) or network_of(request.client)
-            return self._workers.submit(name, partial(_look_up, route, route.guard, request))
+            if route.in_loop:
+                return route.handler(request)
+            name = network_of(request.client) if request.key is None else request.key.id
+            return self._workers.submit(name, partial(route.handler, request))
         except Exception as error:
             return self.router.refuse(request, error)
 

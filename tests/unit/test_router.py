@@ -1,10 +1,14 @@
-"""A response's head as bytes."""
+"""A response's head as bytes, and what is done behind an answer."""
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
 from cardbeat.later import Workers
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Exchange, Router, header_lines
+from cardbeat.web.message import Holder, Request, Response
+from cardbeat.web.router import Exchange, Route, Router, header_lines
 
 
 def head_of(response: Response) -> bytes:
@@ -46,3 +50,37 @@ def test_an_answer_that_can_not_be_written_is_replaced_by_a_500() -> None:
     request = Request("GET", "/", "/")
     head, given = exchange.head_of(request, Response(200, b"", {"Location": "\n"}), "-", keep_alive=True)
     assert (given.status, head.split(b"\r\n")[0]) == (500, b"HTTP/1.1 500 Internal Server Error")
+
+
+@dataclass(frozen=True)
+class Somebody:
+    id: str = "key_1"
+
+
+class RenewingGuard:
+    """Lets everybody in, and has a look taken soon."""
+
+    def __init__(self) -> None:
+        self.looked = threading.Event()
+
+    def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Holder | None:
+        work_soon(self.looked.set)
+        return Somebody()
+
+    def look_up(self, request: Request) -> Holder:
+        return Somebody()
+
+    def name_of(self, request: Request) -> str | None:
+        return None
+
+
+def test_what_a_guard_wants_done_soon_is_done_behind_the_answer() -> None:
+    guard, workers, answer = RenewingGuard(), Workers(1), Response(204)
+    router = Router([Route("GET", "/", lambda _: answer, in_loop=True, guard=guard)])
+    exchange, request = Exchange(router, workers, ()), Request("GET", "/", "/")
+    assert exchange.admit(request, is_whole=True) is answer
+    assert not guard.looked.is_set()
+    exchange.answered.append((request, answer, 0.0))
+    exchange.tell()
+    assert guard.looked.wait(10)
+    workers.stop()
