@@ -34,7 +34,7 @@ TEXT_FONT_BYTES = 1_100_000
 in 25 scripts; prose needs half as much."""
 LABEL_FONT_BYTES = 650_000
 """Likewise for a line of 38 different Han characters."""
-LABELS_FONT_BYTES = 800_000
+LABELS_FONT_BYTES = 900_000
 """For all labels of a card together."""
 
 SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)

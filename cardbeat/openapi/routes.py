@@ -48,7 +48,10 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "WWW-Authenticate": ("How to send a key.", {"const": "Bearer"}),
     "X-Cache": ("Whether the card was stored already.", {"type": "string", "enum": ["HIT", "MISS"]}),
     "X-Content-Type-Options": ("Always the same.", {"const": "nosniff"}),
-    "X-Missing-Glyphs": ("Characters of the texts that no font has.", {"type": "integer", "minimum": 0}),
+    "X-Missing-Glyphs": (
+        "Characters that no font has, or whose font is one too many for the card.",
+        {"type": "integer", "minimum": 0},
+    ),
     "X-Request-Id": ("Names this request in the operator's log.", {"type": "string"}),
 }
 

@@ -1,8 +1,10 @@
 """A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, groupby, pairwise
 from typing import NamedTuple
+from unicodedata import east_asian_width
 
 from cardbeat.typeset import bidi
 from cardbeat.typeset.breaks import Break, breaks
@@ -18,6 +20,8 @@ from cardbeat.typeset.wrap import Word
 ELLIPSIS = "…"
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
+_WIDE = 3.8
+"""The least width of a Han character or an emoji, in narrowest letters."""
 _LEFT_OUT = FontChoice()
 _ALWAYS = 3
 """Fonts that a text may have however long their files are: that of Tibetan has 236 KB."""
@@ -27,6 +31,7 @@ class Room(NamedTuple):
     """How much of a text is looked at: more than could stand in its box."""
 
     graphemes: int
+    """Of the narrowest; a wide one counts as `_WIDE` of them."""
     width_em: float
 
 
@@ -51,8 +56,9 @@ class Paragraph:
         self._drawn: DrawnRuns = {}
         self._factors: dict[FontSubset, float] = {}
         self._widths_em: dict[int, float] = {}
-        self.truncated = len(graphemes) > room.graphemes
-        graphemes = graphemes[: room.graphemes]
+        most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
+        self.truncated = len(graphemes) > most
+        graphemes = graphemes[:most]
         whole = "".join(graphemes)
         self.rtl = bidi.is_rtl(whole)
         self._breaks = breaks(graphemes)
@@ -184,6 +190,10 @@ def _runs(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[Fo
     pairs = zip(choices, levels, strict=True)
     drawn = [(subset, level, text) for choice, level in pairs for subset, text in choice.pieces]
     return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
+
+
+def _least_width(grapheme: str) -> float:
+    return _WIDE if east_asian_width(grapheme[0]) in "WF" else 1
 
 
 def _levels(graphemes: Sequence[str], whole: str, rtl: bool) -> list[int]:

@@ -19,7 +19,7 @@ _SIZE_STEP_PX = 2
 _UNBOUNDED_PX = 1e9
 _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
-_MEASURED = 3
+_MEASURED = 2
 """Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
