@@ -14,7 +14,7 @@ from pathlib import Path
 from tests.bench.attacks import resolving
 from tests.bench.attacks.attackers import Assault, Attackers, attack
 from tests.bench.attacks.callers import Caller, Times
-from tests.bench.attacks.demands import Verdict, common
+from tests.bench.attacks.demands import Verdict, at_most, common
 from tests.bench.attacks.receiver import Receivers, receiving
 from tests.bench.attacks.victim import Growth, Victim, register
 from tests.bench.running import Figures, Server, serving
@@ -100,6 +100,13 @@ class Scene:
         times |= self.victim.measure(wait)
         share = (self.server.cpu_seconds() - used) / (time.monotonic() - started)
         self.trial.figures[f"server's CPU {when}, %"] = 100 * share
+
+    def judge_refusals(self, attackers: Attackers) -> None:
+        """What a refusal costs, however busy the machine is with other things."""
+        figures, answers = self.trial.figures, max(attackers.statuses.total(), 1)
+        share = (figures["server's CPU beside, %"] - figures["server's CPU alone, %"]) / 100
+        milliseconds = 1000 * share * self.trial.seconds / answers
+        self.trial.verdicts.append(at_most("CPU for a refusal at most {} ms", milliseconds, 2))
 
     def only_attack(self, assault: Assault, seconds: float) -> Attackers:
         """Without measuring anybody, such as to prepare something."""

@@ -30,13 +30,13 @@ def scripts_of_many(trial: Trial) -> None:
 def percent(trial: Trial) -> None:
     """/og with 8,100 percent signs and no key, 54 times a second."""
     with trial.scene() as scene:
-        scene.attack(partial(send_signs, signs=["%"], per_second=54))
+        scene.judge_refusals(scene.attack(partial(send_signs, signs=["%"], per_second=54)))
 
 
 def percent_flood(trial: Trial) -> None:
     """The same as fast as 4 clients can, in turns with as many other signs of a query."""
     with trial.scene() as scene:
-        scene.attack(partial(send_signs, signs=["%", "%41", "&", "+", "=", "a=&"], per_second=0))
+        scene.judge_refusals(scene.attack(partial(send_signs, signs=["%", "%41", "&", "+", "=", "a=&"], per_second=0)))
 
 
 def store(trial: Trial) -> None:

@@ -18,7 +18,7 @@ def idna(trial: Trial) -> None:
     with trial.scene() as scene:
         (key,) = scene.checks_keys(1)
         check_id = create(scene.attacker(key))
-        scene.attack(partial(send_hosts, key=key, check_id=check_id, clients=64))
+        scene.judge_refusals(scene.attack(partial(send_hosts, key=key, check_id=check_id, clients=64)))
 
 
 def idna_queue(trial: Trial) -> None:
@@ -26,7 +26,7 @@ def idna_queue(trial: Trial) -> None:
     with trial.scene(descriptors=1024) as scene:
         (key,) = scene.checks_keys(1)
         check_id = create(scene.attacker(key))
-        scene.attack(partial(send_hosts, key=key, check_id=check_id, clients=900))
+        scene.judge_refusals(scene.attack(partial(send_hosts, key=key, check_id=check_id, clients=900)))
 
 
 def pages(trial: Trial) -> None:

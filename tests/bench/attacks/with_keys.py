@@ -66,7 +66,7 @@ def register_flood(trial: Trial) -> None:
 def unknown_keys(trial: Trial) -> None:
     """8 clients send keys that nobody has, to /og and to /checks, as fast as they can."""
     with trial.scene() as scene:
-        scene.attack(guess_keys)
+        scene.judge_refusals(scene.attack(guess_keys))
 
 
 async def revoke_soon(attackers: Attackers, key: str) -> None:
