@@ -59,7 +59,7 @@ with database.read() as connection:
 if not known:
     key = keys.issue("ops@example.com").wait().key
     long_ago = Checks(database, lambda: time.time() - 3600, alerts, delivery)
-    known = [long_ago.create(key, Settings(f"job {number}", 60, 0, url)).id for number in range(3)]
+    known = [long_ago.create(key, Settings(f"job {number}", 60, 0, url)).wait().id for number in range(3)]
 delivery.start()
 Sweep(database, time.time, alerts, delivery.wake, 60).sweep_once()
 for check_id in known:
