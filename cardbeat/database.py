@@ -140,7 +140,7 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                job.tell()
+                _tell(job)
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
@@ -216,6 +216,14 @@ class _Job(Generic[T]):
             self.committed.succeed(self.result)
         else:
             self.committed.fail(self.error)
+
+
+def _tell(job: _Job[Any]) -> None:
+    try:
+        job.tell()
+    except Exception:
+        # A defect of whoever is called back; it must not keep everybody from writing.
+        log.exception("what was written could not be told")
 
 
 @contextlib.contextmanager

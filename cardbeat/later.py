@@ -1,5 +1,6 @@
 """Results that come later, and the threads that bring them about, in fair turns."""
 
+import contextlib
 import heapq
 import threading
 import time
@@ -243,17 +244,25 @@ class _Alarms:
         self._changed = threading.Condition()
         self._alarms: list[tuple[float, int, Later[None]]] = []
         self._numbers = count()
-        self._thread: threading.Thread | None = None
+        self._is_started = False
 
     def set(self, at: float) -> Later[None]:
         alarm: Later[None] = Later()
         with self._changed:
-            heapq.heappush(self._alarms, (at, next(self._numbers), alarm))
-            self._changed.notify()
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="alarms", daemon=True)
-                self._thread.start()
+            is_kept = self._is_started or self._start()
+            if is_kept:
+                heapq.heappush(self._alarms, (at, next(self._numbers), alarm))
+                self._changed.notify()
+        if not is_kept:
+            # The system grants no more threads: too early is better than never.
+            alarm.succeed(None)
         return alarm
+
+    def _start(self) -> bool:
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=self._run, name="alarms", daemon=True).start()
+            self._is_started = True
+        return self._is_started
 
     def _run(self) -> None:
         while True:

@@ -1,5 +1,6 @@
 """`GET /og`: a card's image, and `GET /robots.txt`."""
 
+import contextlib
 import os
 import re
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import Card, card_of
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.errors import Refusal, TooMany
+from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
@@ -126,7 +127,9 @@ class CardRoutes:
             os.close(descriptor)
 
     def _renew(self) -> None:
-        self._readers.submit("", self._keys.renew)
+        # Where so many wait already, one more would do nothing more.
+        with contextlib.suppress(Unavailable):
+            self._readers.submit("", self._keys.renew)
 
     def _respond(self, request: Request, name: str, key_hash: bytes, found: Found) -> Response:
         card = found.card

@@ -170,6 +170,9 @@ class Lanes:
         for place in places:
             if not place.has_room(is_slow):
                 place.wait(queue.key, queue, is_slow)
+                self._hosts.forget_idle(places[0])
+                for other in places[1:]:
+                    self._addresses.forget_idle(other)
                 return False
         queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
         for place in places:

@@ -68,12 +68,13 @@ class Removal:
 
     def _run(self) -> None:
         while not self._stopping.is_set():
-            self._woken.clear()
             try:
                 self.finish()
             except Exception as error:
                 log.warning("a revoked key's checks are not all removed: %s; trying again in %g s", error, POLL_SECONDS)
             self._woken.wait(POLL_SECONDS)
+            # After the wait: what is set between two of them, by a stop too, ends the next at once.
+            self._woken.clear()
 
 
 def _step(connection: sqlite3.Connection) -> None:

@@ -247,7 +247,8 @@ class Connection:
                 os.close(body.descriptor)
         self._then = Connection._go_on if keep_alive else Connection._end
         if self._unsent:
-            self._hold(self._reader.held_bytes + self._unsent.nbytes)
+            # All of it stays until the last byte is sent.
+            self._hold(self._reader.held_bytes + memoryview(self._unsent.obj).nbytes)
             self._enter(self._phases.writing)
         else:
             self._then(self)

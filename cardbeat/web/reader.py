@@ -36,6 +36,7 @@ HEADERS: Final = (
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + r"((?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+)\r\n")
+_LINE_ENDS = re.compile(r"\A(?:\r\n)++")
 _NAMES = "|".join(HEADERS)
 _INITIALS = "".join(sorted({initial for name in HEADERS for initial in (name[0], name[0].upper())}))
 # Most headers of most clients are not read: the look at their first letter spares them the list of names.
@@ -164,9 +165,8 @@ class Reader:
     def _find_head(self, text: str) -> re.Match[str] | None:
         """A head that has come in parts, once its end is there. Each part is looked at once."""
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        while text.startswith("\r\n"):
-            text = text[2:]
-            self._buffer = self._buffer[2:]
+        if begin := len(text) - len(_LINE_ENDS.sub("", text, count=1)):
+            text, self._buffer = text[begin:], self._buffer[begin:]
         end = text.find("\r\n\r\n", max(0, self._checked - 3)) + 4
         if end < 4:
             _check_part(text, self._checked, self._limits)

@@ -1,17 +1,20 @@
 """From a request to its answer, without a socket: routes, and what becomes of a handler's refusal or failure."""
 
+import contextlib
 import logging
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
-from typing import Protocol
+from math import inf
+from typing import Final, Protocol
 
 from cardbeat.config import Network
-from cardbeat.errors import NotFound, Refusal
+from cardbeat.errors import NotFound, Refusal, Unavailable
 from cardbeat.later import Later, Workers
 from cardbeat.web.access import AccessLog
 from cardbeat.web.forwarded import client_address, network_of
@@ -19,6 +22,9 @@ from cardbeat.web.message import NO_STORE, Answered, Holder, Request, Response
 from cardbeat.web.reader import IgnoresBody
 
 log = logging.getLogger(__name__)
+
+JUDGED_SECONDS: Final = 0.05
+"""For how long a request may go on with its key as it was found."""
 
 _NO_LENGTH = (204, 304)
 """Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
@@ -160,20 +166,20 @@ class Exchange:
                 return route
             if route.in_loop:
                 return route.handler(request)
-            name = network_of(request.client) if request.key is None else request.key.id
-            return self._workers.submit(name, partial(route.handler, request))
+            return self._submit(request, route, request.received_at)
         except Exception as error:
             return self.router.refuse(request, error)
 
     def begin(self, request: Request, route: Route) -> Answer | Later[Answer]:
-        """The answer to a whole request, at once or later."""
+        """The answer to a request that was let in by its head and is whole now, at once or later."""
         try:
-            if route.in_loop:
-                return route.handler(request)
-            name = network_of(request.client) if request.key is None else request.key.id
-            return self._workers.submit(name, partial(route.handler, request))
+            return route.handler(request) if route.in_loop else self._submit(request, route, -inf)
         except Exception as error:
             return self.router.refuse(request, error)
+
+    def _submit(self, request: Request, route: Route, judged_at: float) -> Later[Answer]:
+        name = network_of(request.client) if request.key is None else request.key.id
+        return self._workers.submit(name, partial(_handled, route, request, judged_at))
 
     def head_of(self, request: Request, response: Response, date: str, *, keep_alive: bool) -> tuple[bytes, Response]:
         """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
@@ -200,7 +206,9 @@ class Exchange:
             self.observe(self.answered)
         self.answered.clear()
         while self._soon:
-            self._workers.submit("", self._soon.pop())
+            # So many wait already that one more would do nothing more.
+            with contextlib.suppress(Unavailable):
+                self._workers.submit("", self._soon.pop())
 
 
 def header_lines(response: Response) -> bytes:
@@ -217,6 +225,13 @@ def header_lines(response: Response) -> bytes:
     if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
         raise ValueError("a header of the response holds a line end")
     return lines.encode("latin-1", "replace") + b"\r\n\r\n"
+
+
+def _handled(route: Route, request: Request, judged_at: float) -> Answer:
+    """The handler's answer. A key may have been revoked while the request waited for its body or its turn."""
+    if route.guard is not None and time.monotonic() - judged_at > JUDGED_SECONDS:
+        request.key = route.guard.look_up(request)
+    return route.handler(request)
 
 
 def _look_up(route: Route, guard: Guard, request: Request) -> Route:

@@ -32,6 +32,7 @@ class Guard:
     def __init__(self) -> None:
         self.let_go = threading.Event()
         self.looked_up = threading.Semaphore(0)
+        self.revoked: set[str] = set()
 
     def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Holder | None:
         kind, _, name = request.headers.get("authorization", "").partition(" ")
@@ -40,10 +41,11 @@ class Guard:
         return Holder(name) if kind == "known" else None
 
     def look_up(self, request: Request) -> Holder:
-        self.looked_up.release()
-        assert self.let_go.wait(PATIENCE_SECONDS)
-        name = request.headers["authorization"].partition(" ")[2]
-        if name == "nobody":
+        kind, _, name = request.headers["authorization"].partition(" ")
+        if kind == "slow":
+            self.looked_up.release()
+            assert self.let_go.wait(PATIENCE_SECONDS)
+        if name == "nobody" or name in self.revoked:
             raise Refusal(401, "key_unknown", "Nobody has this key.")
         return Holder(name)
 
@@ -180,6 +182,35 @@ def test_a_key_is_looked_up_before_the_body_is_read(start: Start, site: Site, co
     assert site.served == ["a"]
 
 
+def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(start: Start, site: Site) -> None:
+    with Client(start(), post("/mine", "Expect: 100-continue", key="known a")) as client:
+        assert client.answer()[0] == 100
+        site.guard.revoked.add("a")
+        client.send(BODY + get())
+        status, _, body = client.answer()
+        assert (status, code_of(body)) == (401, "key_unknown")
+        assert client.answer()[0] == 200
+    assert site.served == []
+
+
+def test_a_key_that_is_revoked_while_its_request_waits_opens_nothing(
+    start: Start, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cardbeat.web.router.JUDGED_SECONDS", -1)
+    server = start()
+    with (
+        Client(server, post("/held", key="known a", length=0)) as first,
+        Client(server, post("/mine", key="known a", length=0)) as second,
+    ):
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
+        wait_until(lambda: len(server._phases.working.deadlines) == 2)
+        site.guard.revoked.add("a")
+        site.let_go.set()
+        assert first.answer()[0] == 200
+        assert second.answer()[0] == 401
+    assert site.served == ["a"]
+
+
 def test_a_stop_lets_an_admitted_body_come_and_ends_a_refused_one(start: Start, site: Site) -> None:
     server = start(HttpLimits(stop_seconds=PATIENCE_SECONDS))
     with (
@@ -256,6 +287,14 @@ def test_past_the_budget_answers_that_nobody_takes_give_way(start: Start) -> Non
         wait_until(lambda: server.connections == 0)
         with contextlib.suppress(ConnectionResetError):
             assert len(slow.rest()) < 16 * 1024 * 1024
+
+
+def test_an_answer_counts_whole_until_its_last_byte_is_taken(start: Start) -> None:
+    server = start()
+    with Client(server, get(line=b"GET /big HTTP/1.1"), receive_bytes=4096) as client:
+        wait_until(lambda: server._phases.held.total >= 16 * 1024 * 1024)
+        assert len(client.answer()[2]) == 16 * 1024 * 1024
+        wait_until(lambda: server._phases.held.total == 0)
 
 
 def test_past_the_budget_requests_that_wait_give_way_and_those_at_work_do_not(start: Start, site: Site) -> None:

@@ -106,6 +106,15 @@ def test_a_write_for_later_raises_to_who_takes_its_result(database):
         failed.wait()
 
 
+def test_whoever_fails_when_told_of_a_write_keeps_nobody_from_writing(database, caplog):
+    def fail(_settled):
+        raise RuntimeError("a defect")
+
+    database.write_later(lambda connection: time.sleep(0.05)).then(fail)
+    assert database.write(lambda connection: 1) == 1
+    assert "could not be told" in caplog.text
+
+
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     def shrink(connection):
         (pages,) = connection.execute("PRAGMA page_count").fetchone()

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cardbeat.later import Later, after
+from cardbeat.later import Later, _Alarms, after
 
 
 def at_the_same_moment(*deeds):
@@ -141,3 +141,14 @@ def test_alarms_are_settled_at_their_times_whatever_the_order_they_were_set_in()
         alarm.wait()
     assert [seconds for seconds, _ in seen] == [0.02, 0.04, 0.06]
     assert all(passed >= seconds for seconds, passed in seen)
+
+
+def test_an_alarm_for_which_the_system_grants_no_thread_is_settled_at_once_and_the_next_is_tried_anew(monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    alarms = _Alarms()
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        alarms.set(time.monotonic() + 1000).wait()
+    alarms.set(time.monotonic()).wait()

@@ -189,3 +189,9 @@ def test_every_header_that_the_package_reads_is_kept() -> None:
 
 def test_http_1_0_may_leave_the_host_out() -> None:
     assert read_one(b"GET /healthz HTTP/1.0\r\n\r\n").path == "/healthz"
+
+
+@pytest.mark.parametrize("size", [1, 3, 100_000])
+def test_line_ends_before_a_request_are_left_out_however_many_they_are(size: int) -> None:
+    requests, refusal = read_all(cut(b"\r\n" * 8000 + get(), size))
+    assert (len(requests), refusal) == (1, None)

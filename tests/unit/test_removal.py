@@ -188,6 +188,19 @@ def test_a_stop_comes_between_two_steps_and_the_next_start_goes_on(heart):
     assert count(heart.database) == [1, 0, 0]
 
 
+def test_a_stop_that_comes_before_the_thread_waits_ends_it(heart, monkeypatch):
+    removal = Removal(heart.database)
+
+    def stop_meanwhile():
+        removal._stopping.set()
+        removal._woken.set()
+
+    monkeypatch.setattr(removal, "finish", stop_meanwhile)
+    removal.start()
+    removal._thread.join(10)
+    assert not removal._thread.is_alive()
+
+
 def test_a_database_that_fails_is_asked_again_later(heart, monkeypatch, caplog):
     monkeypatch.setattr("cardbeat.heartbeat.removal.POLL_SECONDS", 0.01)
     dead = heart.keys.issue("stranger@example.com").wait().key
