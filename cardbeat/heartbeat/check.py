@@ -39,8 +39,8 @@ class Check:
 
     `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from: the last ping, or the creation
     before the first, plus what the monitor itself was down since. `outage` counts how often the check turned overdue.
-    A ping changes neither `version` nor `updated_at`. `delivery` is `ok` when the last alert sent to the webhook URL
-    was taken, `failing` when it was not, None where none was sent; it changes neither of the two either.
+    A ping changes neither `version` nor `updated_at`. `delivery` is `ok` when the last attempt to deliver an alert
+    was taken, `failing` when it was not, None where none was made; it changes neither of the two either.
     """
 
     seq: int
@@ -82,7 +82,7 @@ class Check:
             "updated_at": utc_text(self.updated_at),
             "version": self.version,
             "ping_url": f"{base_url}/ping/{self.id}",
-            "delivery": self.delivery,
+            "delivery": None if self.webhook_url is None else self.delivery,
         }
 
 

@@ -198,7 +198,7 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
 def _update(connection: sqlite3.Connection, check: Check, settings: Settings, now: int) -> Check:
     row = connection.execute(
         "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
-        "delivery = iif(webhook_url IS ?4, delivery, NULL), updated_at = ?5, version = version + 1 "
+        "updated_at = ?5, version = version + 1 "
         "WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING *",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()

@@ -161,7 +161,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "enum": ["ok", "failing", None],
                 "description": (
                     "`ok` when the last attempt to deliver an alert was taken, `failing` when it was not, whether it "
-                    "is tried again or given up; null where none was tried, or there is no webhook."
+                    "is tried again or given up; null where none was ever tried, or there is no webhook."
                 ),
             },
         }

@@ -267,16 +267,16 @@ def test_the_state_of_delivery_follows_each_attempt(mail):
     assert seen == ["failing", "ok", "failing"]
 
 
-@pytest.mark.parametrize("url", ["https://other.example/", None])
-def test_with_another_webhook_url_nothing_was_tried_yet(mail, url):
+@pytest.mark.parametrize(("url", "shown"), [("https://other.example/", "failing"), (None, None)])
+def test_another_webhook_url_changes_nothing_about_the_last_attempt(mail, url, shown):
     check = mail.heart.create()
     mail.record(check)
     mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
     changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url)).wait()
-    assert changed.delivery is None
-    # A post to the URL before may have been on its way.
-    mail.alerts.store([Attempt(1, "failed", 500, "busy", None, HOOK)])
-    assert mail.heart.read(check).delivery is None
+    assert changed.as_json("")["delivery"] == shown
+    # A post to the URL before may have been on its way, and says nothing of this one.
+    mail.alerts.store([Attempt(1, "delivered", 204, None, None, HOOK)])
+    assert mail.heart.read(check).as_json("")["delivery"] == shown
 
 
 def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
