@@ -5,7 +5,7 @@ import os
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 from cardbeat.cards.drawing_queue import DrawingQueue, Waiter
 from cardbeat.cards.render import Renderer
@@ -156,7 +156,8 @@ class CardRoutes:
             work = partial(self._draw, asked.name, key, card_of(pairs_of(asked.query)))
             drawn = self._drawing.submit(Waiter(key.id, asked.client), partial(self._take_render, key), work)
         except Exception as error:
-            return self._land(asked.name, found, partial(_raise, error))
+            del self._flights[asked.name]
+            return found.fail(error)
         return drawn.then(lambda settled: self._land(asked.name, found, settled.result))
 
     def _land(self, name: str, found: Later[Found], outcome: Callable[[], Found]) -> None:
@@ -179,10 +180,6 @@ class CardRoutes:
 def _share(found: Later[Found], flight: Later[Found]) -> None:
     """Settle with what was found for whoever asked first."""
     found.settle(lambda: flight.result()._replace(cache="HIT"))
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error
 
 
 def _written(entry: Entry, body: FileBody) -> bytes:

@@ -218,9 +218,7 @@ def header_lines(response: Response) -> bytes:
     """
     headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
     if response.status not in _NO_LENGTH:
-        headers["Content-Length"] = str(
-            len(response.body) if isinstance(response.body, bytes) else response.body.length
-        )
+        headers["Content-Length"] = str(response.length)
     lines = "\r\n".join(map(": ".join, headers.items()))
     if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
         raise ValueError("a header of the response holds a line end")
