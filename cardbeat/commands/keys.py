@@ -19,7 +19,7 @@ from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import DATA, TIERS, Parser
-from cardbeat.output import printable, say
+from cardbeat.output import printable, say, table
 from cardbeat.progress import tell_if_slow
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
@@ -39,7 +39,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", default=None, help="list or create: print JSON, for programs")
     for option in (DATA, TIERS):
         option.add_to(parser)
-    given = parser.parse_args(list(argv))
+    given = parser.parse_intermixed_args(list(argv))
     _check_arguments(parser, given)
     tiers = tiers_from(TIERS.value(given))
     for name in (given.tier, given.name):
@@ -81,20 +81,12 @@ def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         say([json.dumps([{**_as_json(key), "checks": checks.get(key.id, 0)} for key in found])])
     else:
-        say(_table([_row(key, checks.get(key.id, 0)) for key in found]))
+        say(table(HEADINGS, [_row(key, checks.get(key.id, 0)) for key in found]))
 
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
     created_at = utc_text(key.created_at)
     return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), printable(key.email or "")
-
-
-def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Lines of columns under their headings."""
-    table = [HEADINGS, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _warn(sentences: Iterable[str]) -> None:

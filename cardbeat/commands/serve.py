@@ -32,8 +32,8 @@ EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
   keys list|create|revoke|tier       see, issue and end keys of a data folder
-  backup FILE, restore FILE          copy the database, put a copy back
-  doctor                             check this host, and say what to do
+  checks list|apply|ping             a client: keep your checks in a file
+  backup FILE, restore FILE, doctor  copy and restore the data, check this host
 """
 
 
