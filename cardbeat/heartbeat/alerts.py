@@ -137,7 +137,7 @@ class Alerts:
 
         def store(connection: sqlite3.Connection) -> list[str]:
             tried = [(_store(connection, attempt), attempt) for attempt in attempts]
-            return [_subject(connection, id) for id, attempt in tried if id is not None and attempt.state == "failed"]
+            return _subjects(connection, [id for id, attempt in tried if id is not None and attempt.state == "failed"])
 
         self.transitions.note(GIVEN_UP, self._database.write(store))
 
@@ -225,13 +225,16 @@ def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -
     check_ids = [row["check_id"] for row in given_up]
     for check_id in set(check_ids):
         _drop_oldest(connection, check_id)
-    return [_subject(connection, check_id) for check_id in check_ids]
+    return _subjects(connection, check_ids)
 
 
-def _subject(connection: sqlite3.Connection, check_id: str) -> str:
-    sql = "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ?"
-    (key_prefix,) = connection.execute(sql, (check_id,)).fetchone()
-    return subject_of(check_id, key_prefix)
+def _subjects(connection: sqlite3.Connection, check_ids: Sequence[str]) -> list[str]:
+    """Each of these checks as the log names it, but none of a revoked key."""
+    sql = (
+        "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ? AND revoked_at IS NULL"
+    )
+    found = [(check_id, connection.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
+    return [subject_of(check_id, row["prefix"]) for check_id, row in found if row is not None]
 
 
 def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
