@@ -61,7 +61,8 @@ class Service:
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
-            self.removal = Removal(self.database)
+            webhook_secrets = WebhookSecrets(self.database, clock)
+            self.removal = Removal(self.database, also=webhook_secrets.forget_old)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
@@ -71,7 +72,7 @@ class Service:
             for part in (
                 KeyRoutes(
                     self.keys,
-                    WebhookSecrets(self.database, clock),
+                    webhook_secrets,
                     renders,
                     checks.count,
                     self.removal.wake,

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from cardbeat.keys.store import Keys
-from tests.support import App, service_of
+from tests.support import App, service_of, wait_until
 
 CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
 
@@ -241,6 +241,15 @@ def test_a_new_webhook_secret_is_shown_once_and_is_another_each_time(app):
     assert first["webhook_secret"].startswith("whsec_")
     assert len({issued["webhook_secret"], first["webhook_secret"], second["webhook_secret"]}) == 3
     assert "webhook_secret" not in app.json("GET", "/key", key=issued["key"])
+
+
+def test_a_replaced_webhook_secret_is_not_kept_for_longer_than_it_signs(app):
+    issued = app.json("POST", "/register", {"email": "ops@example.com"})
+    app("POST", "/key/webhook-secret", key=issued["key"])
+    assert issued["webhook_secret"] in repr(bodies(app))
+    app.clock.advance(24 * 3600)
+    app.service.removal.start()
+    wait_until(lambda: issued["webhook_secret"] not in repr(bodies(app)))
 
 
 def test_revocation_takes_the_checks_along(app):
