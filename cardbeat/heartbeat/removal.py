@@ -78,7 +78,9 @@ class Removal:
                 self.finish()
                 self._also()
             except Exception as error:
-                log.warning("what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS)
+                log.warning(
+                    "what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS
+                )
             self._woken.wait(POLL_SECONDS)
             # After the wait: what is set between two of them, by a stop too, ends the next at once.
             self._woken.clear()

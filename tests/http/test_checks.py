@@ -355,3 +355,19 @@ def test_a_test_alert_needs_a_webhook(app, key, check):
 def test_a_revoked_keys_checks_go_with_it(app, key, check):
     assert app("DELETE", "/key", key=key).status == 204
     assert app("GET", f"/ping/{check['id']}").status == 404
+
+
+def test_the_hosts_own_public_address_is_refused_at_once(config, clock, monkeypatch):
+    monkeypatch.setattr("cardbeat.heartbeat.routes.is_own", lambda address: str(address) == "8.8.8.8")
+    with serving(config, clock) as app:
+        key = app.checks_key()
+        check = app.json("POST", "/checks", GOOD, key=key)["check"]
+        own = {"webhook_url": "http://8.8.8.8:8080/x"}
+        for answer in (
+            app("POST", "/checks", GOOD | own, key=key),
+            app("PATCH", f"/checks/{check['id']}", own, key=key),
+        ):
+            refusal = json.loads(answer.body)
+            assert (answer.status, refusal["field"]) == (400, "webhook_url")
+            assert "private or reserved" in refusal["error"]
+        assert read(app, check, key)["webhook_url"] == GOOD["webhook_url"]
