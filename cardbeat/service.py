@@ -83,7 +83,13 @@ class Service:
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(
-                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
+                    answers,
+                    renderer,
+                    store=self.store,
+                    checks=checks,
+                    delivery=self.delivery,
+                    sweep=self.sweep,
+                    connections_shed=lambda: server.connections_shed,
                 ),
                 OpenApiRoutes(base_url),
                 PageRoutes(),

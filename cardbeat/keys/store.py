@@ -4,6 +4,7 @@ import base64
 import hashlib
 import secrets
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -204,37 +205,32 @@ class Keys:
         def change(connection: sqlite3.Connection) -> _Changed:
             before = connection.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
             row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
-            return _Changed(row, before and before["hash"], monitor.increment(connection, CHANGES))
+            return _Changed(row, before["hash"] if before else b"", monitor.increment(connection, CHANGES))
 
         changed: Later[sqlite3.Row | None] = Later()
         self._database.write_later(change).then(partial(self._forget, changed))
         return changed
 
     def _forget(self, changed: Later[sqlite3.Row | None], written: Later["_Changed"]) -> None:
-        """Let go of what is cached here, and settle `changed` when every other process has done so too."""
+        """Let go of the key as it is cached here, and settle `changed` when every other process has done so too.
+
+        The whole cache goes where another process changed a key too, and nobody has looked since.
+        """
         try:
-            self._forget_key(written.result())
+            old_hash, number = written.result().old_hash, written.result().number
         except Exception:
             # Perhaps it was written all the same.
-            self._forget_all()
+            old_hash, number = b"", sys.maxsize
+        with self._lock:
+            if self._changes == number - 1:
+                self._changes = number
+            if self._changes is not None and self._changes >= number:
+                self._cache.pop(old_hash, None)
+            else:
+                self._cache.clear()
+                self._changes = None
+                self._checked_at = -inf
         after(CACHE_SECONDS).then(lambda _: changed.settle(lambda: written.result().row))
-
-    def _forget_key(self, change: "_Changed") -> None:
-        with self._lock:
-            if self._changes == change.number - 1:
-                self._changes = change.number
-            is_known = self._changes is not None and self._changes >= change.number
-            if is_known and change.old_hash is not None:
-                self._cache.pop(change.old_hash, None)
-        if not is_known:
-            # Another process changed a key too, and nobody has looked since.
-            self._forget_all()
-
-    def _forget_all(self) -> None:
-        with self._lock:
-            self._cache.clear()
-            self._changes = None
-            self._checked_at = -inf
 
     def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
         return Key(
@@ -249,11 +245,14 @@ class Keys:
 
 
 class _Changed(NamedTuple):
-    """What a change did: the row so written, if there is one, the hash by which the key was found before it, and how
-    many changes there have been with it."""
+    """What a change did.
+
+    The row so written, if there is one, the hash by which the key was found until then, and how many changes there have
+    been with it.
+    """
 
     row: sqlite3.Row | None
-    old_hash: bytes | None
+    old_hash: bytes
     number: int
 
 
