@@ -8,7 +8,7 @@ from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database
-from cardbeat.heartbeat.alert import OVERDUE, TEST, body_of
+from cardbeat.heartbeat.alert import OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.quota import take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, TransitionLog, subject_of
@@ -57,7 +57,7 @@ class Message:
 class Attempt:
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent to, None for nowhere.
+    `webhook_url` is where it was sent to.
     """
 
     seq: int
@@ -65,7 +65,7 @@ class Attempt:
     status: int | None
     error: str | None
     next_attempt_at: int | None
-    webhook_url: str | None
+    webhook_url: str
 
 
 class Alerts:
@@ -84,11 +84,13 @@ class Alerts:
     def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
-        Nothing is stored for a check without a webhook URL, one that is gone or whose key is revoked, nor a second
-        alert of one outage and type. A new outage of a check that has many waiting gives the oldest of them up: their
-        checks are returned, as the log names them.
+        Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
+        Without a webhook URL nothing is stored either, but for the end of an outage whose begin still waits. A new
+        outage of a check that has many waiting gives the oldest of them up: their checks are returned, as the log
+        names them.
         """
-        alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
+        told = [check for check in checks if check.webhook_url is not None or _waits(connection, alert_type, check)]
+        alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
             _insert(connection, alerts)
         if alert_type != OVERDUE:
@@ -161,6 +163,14 @@ class Alerts:
         outage = None if alert_type == TEST else check.outage
         body = body_of(alert_type, check, self._base_url, now)
         return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
+
+
+def _waits(connection: sqlite3.Connection, alert_type: str, check: Check) -> bool:
+    """Whether this is a recovery from an outage of which the receiver has not heard yet, but will."""
+    if alert_type != RECOVERED:
+        return False
+    sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
+    return connection.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
 def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]) -> None:

@@ -193,7 +193,7 @@ OPERATIONS: Final[dict[str, Json]] = {
             "Absent fields keep their values, and the merged result is validated. The change applies only if no "
             "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost. "
             "Another `webhook_url` gets the alerts that wait at once; the attempts already made count, and `delivery` "
-            "tells of the last one until then."
+            "tells of the last one until then. With null they go on waiting until there is one again."
         ),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),

@@ -187,7 +187,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     **TIME,
                     "description": (
                         "UTC; null when no attempt follows. Behind another alert of the check it is that one's, if "
-                        "later. A time that has passed means at once, in its turn."
+                        "later. A time that has passed means at once, in its turn, or as soon as the check has a "
+                        "webhook URL again."
                     ),
                 }
             ),
