@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from cardbeat.characters import holds_formats, shows_nothing
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
@@ -17,10 +18,6 @@ from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
-_INVISIBLE = "Cf"
-"""Unicode's format characters, those among them that turn the direction of the text around them."""
-_JOINERS = "\u200c\u200d"
-"""Invisible too, but part of how several scripts and emoji are spelt."""
 
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
@@ -119,8 +116,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
-    It needs one @ with something on both sides and at most 254 characters, none of them a space, a control character or
-    an invisible one.
+    It needs one @ with something that is seen on both sides and at most 254 characters, none of them a space, a control
+    character or a format character, such as those that turn the direction of text.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -134,7 +131,10 @@ def valid_email(email: object) -> str:
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
-    if any(unicodedata.category(character) == _INVISIBLE and character not in _JOINERS for character in email):
+    if holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
+        raise Invalid("invalid_field", sentence, field="email")
+    if shows_nothing(name) or shows_nothing(host):
+        sentence = "The e-mail address must show something on both sides of its @."
         raise Invalid("invalid_field", sentence, field="email")
     return email

@@ -62,6 +62,14 @@ def test_an_address_with_a_character_that_is_not_seen_or_turns_the_text_is_refus
     assert bodies(app) == []
 
 
+@pytest.mark.parametrize("email", ["\u3164@b", "a@\u115f", "\u200d@b", "\ufe0f\u180b@\u2800"])
+def test_an_address_that_shows_nothing_on_one_side_is_refused(app, email):
+    answer = app("POST", "/register", {"email": email})
+    assert (answer.status, json.loads(answer.body)["field"]) == (400, "email")
+    assert "on both sides" in json.loads(answer.body)["error"]
+    assert bodies(app) == []
+
+
 @pytest.mark.parametrize("email", ["\U0001f468\u200d\U0001f469@b", "\u0645\u06cc\u200c@b", "a\ue000@b", "a\u0378@b"])
 def test_an_address_may_hold_all_else_and_the_joiners_that_scripts_and_emoji_need(app, email):
     assert app.json("POST", "/register", {"email": email})["email"] == email
