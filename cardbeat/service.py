@@ -17,6 +17,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
@@ -76,6 +77,8 @@ class Service:
                     renders,
                     checks.count,
                     self.removal.wake,
+                    count_tests=checks.count_tests,
+                    tests_an_hour=TESTS_AN_HOUR,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),

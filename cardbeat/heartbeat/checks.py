@@ -17,6 +17,7 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import tests_taken
 from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
@@ -137,6 +138,11 @@ class Checks:
     def count(self, key_id: str) -> int:
         with self._database.read() as connection:
             return _count(connection, key_id)
+
+    def count_tests(self, key_id: str) -> int:
+        """How many test alerts of a key were taken in the last hour."""
+        with self._database.read() as connection:
+            return tests_taken(connection, key_id, int(self._clock()))
 
     def totals(self) -> dict[str, int]:
         """How many checks there are in each status, but for those of revoked keys."""

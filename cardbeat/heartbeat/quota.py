@@ -37,6 +37,13 @@ def take_test(connection: sqlite3.Connection, check: Check, now: int) -> None:
     connection.execute("INSERT INTO tests_taken (api_key_id, taken_at) VALUES (?, ?)", (check.api_key_id, now))
 
 
+def tests_taken(connection: sqlite3.Connection, key_id: str, now: int) -> int:
+    """How many test alerts of a key were taken in the last hour."""
+    sql = "SELECT count(*) FROM tests_taken WHERE api_key_id = ? AND taken_at BETWEEN ? AND ?"
+    (count,) = connection.execute(sql, (key_id, now - HOUR_SECONDS + 1, now)).fetchone()
+    return int(count)
+
+
 def _waiting_tests(connection: sqlite3.Connection, check_id: str) -> tuple[int, int]:
     """How many wait, and when the first of them is or was due, in Unix seconds."""
     # A test is of no outage.

@@ -26,7 +26,8 @@ _PUBLIC = (
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key.
+    """`count_checks` tells how many checks a key has, by its id, and `count_tests` how many test alerts it had in the
+    last hour, of `tests_an_hour`; `renders` counts the drawings of each key.
 
     `after_revocation` is called when a key was revoked.
     """
@@ -39,6 +40,8 @@ class KeyRoutes:
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
         *,
+        count_tests: Callable[[str], int],
+        tests_an_hour: int,
         registration_open: bool,
         register_per_minute: int,
     ) -> None:
@@ -48,6 +51,8 @@ class KeyRoutes:
         self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._count_checks = count_checks
+        self._count_tests = count_tests
+        self._tests_an_hour = tests_an_hour
         self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
@@ -100,10 +105,12 @@ class KeyRoutes:
                 "max_checks": limits.max_checks,
                 "min_period_seconds": limits.min_period_seconds,
                 "renders_per_minute": per_minute,
+                "test_alerts_per_hour": self._tests_an_hour,
             },
             "usage": {
                 "checks": self._count_checks(key.id),
                 "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
+                "test_alerts": self._count_tests(key.id),
             },
         }
 

@@ -125,10 +125,17 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     "max_checks": nullable(COUNT),
                     "min_period_seconds": {"type": "integer", "minimum": 1},
                     "renders_per_minute": nullable({"type": "integer", "minimum": 1}),
+                    "test_alerts_per_hour": {**COUNT, "description": "The same in every tier."},
                 }
             )
             | {"description": "Of the key's tier; null is no limit."},
-            "usage": record({"checks": COUNT, "renders": {**COUNT, "description": "Of the burst of a minute."}}),
+            "usage": record(
+                {
+                    "checks": COUNT,
+                    "renders": {**COUNT, "description": "Of the burst of a minute."},
+                    "test_alerts": {**COUNT, "description": "In the last hour."},
+                }
+            ),
         },
         optional=("email",),
     ),

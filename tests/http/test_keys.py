@@ -196,11 +196,28 @@ def test_a_key_reads_its_own_limits_and_use(app):
     app("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)
     read = app.json("GET", "/key", key=key)
     assert (read["scope"], read["tier"], read["email"]) == ("checks", "free", "ops@example.com")
-    assert read["limits"] == {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120}
-    assert read["usage"] == {"checks": 1, "renders": 0}
+    limits = {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120, "test_alerts_per_hour": 30}
+    assert read["limits"] == limits
+    assert read["usage"] == {"checks": 1, "renders": 0, "test_alerts": 0}
     assert "key" not in read
     assert "webhook_secret" not in read
     assert key.startswith(read["prefix"])
+
+
+def test_a_key_reads_how_many_test_alerts_it_had_in_the_last_hour(app):
+    key = app.checks_key()
+    body = {"name": "a", "period_seconds": 60, "grace_seconds": 0, "webhook_url": "https://hooks.example/x"}
+    check = app.json("POST", "/checks", body, key=key)["check"]
+
+    def used():
+        return app.json("GET", "/key", key=key)["usage"]["test_alerts"]
+
+    for _ in range(2):
+        assert app("POST", f"/checks/{check['id']}/test-alert", key=key).status == 202
+        app.clock.advance(1800)
+    assert used() == 1
+    app.clock.advance(1800)
+    assert used() == 0
 
 
 def test_rotation_gives_the_same_key_a_new_value_and_ends_the_old_one(app):
