@@ -225,7 +225,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         errors=(401, 403, 404, 415, 429, 503),
         description=(
             f"At most {WAITING_TESTS} test alerts of a check wait for its receiver, and {TESTS_AN_HOUR} of a key are "
-            "taken in an hour; past either 429, whose sentence says which."
+            "taken in an hour; past either 429, whose sentence says which. `Retry-After` then tells when the first of "
+            "those that wait is tried again, at most an hour, or when the key may have another one."
         ),
         security=BEARER,
     ),
