@@ -8,7 +8,7 @@ import threading
 import time
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
 
@@ -148,6 +148,7 @@ class MetricsRoutes:
         checks: Checks,
         delivery: Delivery,
         sweep: Sweep,
+        connections_shed: Callable[[], int],
     ) -> None:
         self._answers = answers
         self._renderer = renderer
@@ -155,6 +156,7 @@ class MetricsRoutes:
         self._checks = checks
         self._delivery = delivery
         self._sweep = sweep
+        self._connections_shed = connections_shed
         self._started_at = time.time()
 
     def routes(self) -> list[Route]:
@@ -165,6 +167,12 @@ class MetricsRoutes:
         return Response(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     def _gauges(self) -> Iterable[str]:
+        yield family(
+            "cardbeat_connections_shed_total",
+            "counter",
+            "Connections closed because too much was held for all clients together.",
+            [("", {}, self._connections_shed())],
+        )
         yield gauge("cardbeat_store_bytes", "Stored cards.", self._store.bytes_stored)
         yield family("cardbeat_checks", "gauge", "Checks, by status.", self._checks_by_status())
         yield family(

@@ -21,8 +21,11 @@ def note(connection: sqlite3.Connection, name: str, value: int) -> None:
     )
 
 
-def increment(connection: sqlite3.Connection, name: str) -> None:
-    """Add one to the value of this name, which counts from 0, inside the caller's transaction."""
-    connection.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (name,)
-    )
+def increment(connection: sqlite3.Connection, name: str) -> int:
+    """Add one to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
+    row = connection.execute(
+        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        " RETURNING value",
+        (name,),
+    ).fetchone()
+    return int(row[0])

@@ -17,6 +17,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
@@ -61,7 +62,8 @@ class Service:
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
-            self.removal = Removal(self.database)
+            webhook_secrets = WebhookSecrets(self.database, clock)
+            self.removal = Removal(self.database, also=webhook_secrets.forget_old)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
@@ -71,10 +73,12 @@ class Service:
             for part in (
                 KeyRoutes(
                     self.keys,
-                    WebhookSecrets(self.database, clock),
+                    webhook_secrets,
                     renders,
                     checks.count,
                     self.removal.wake,
+                    count_tests=checks.count_tests,
+                    tests_an_hour=TESTS_AN_HOUR,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
@@ -82,7 +86,13 @@ class Service:
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
                 MetricsRoutes(
-                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
+                    answers,
+                    renderer,
+                    store=self.store,
+                    checks=checks,
+                    delivery=self.delivery,
+                    sweep=self.sweep,
+                    connections_shed=lambda: server.connections_shed,
                 ),
                 OpenApiRoutes(base_url),
                 PageRoutes(),

@@ -15,6 +15,14 @@ from cardbeat.web.server import Server
 if TYPE_CHECKING:
     from cardbeat.service import Service
 
+GOOD_CHECK = {
+    "name": "nightly backup",
+    "period_seconds": 3600,
+    "grace_seconds": 60,
+    "webhook_url": "https://hooks.example/x",
+}
+"""The body that creates a check."""
+
 
 class FakeClock:
     """A clock that only the test moves."""

@@ -1,12 +1,12 @@
 """What a card's URL asks for: from the parameters of its query to a `Card`. The README's section "Cards" lists them."""
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cardbeat.characters import seen, shows_nothing
 from cardbeat.errors import Invalid
-from cardbeat.typeset.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
+from cardbeat.typeset.clusters import is_mark
 from cardbeat.web.query import Pairs, known_among
 
 TEXTS = ("title", "description", "author", "tag", "domain")
@@ -18,9 +18,6 @@ MAX_CHARACTERS = 4_000
 """Of one text. No card has room for more, and what comes after would only cost time."""
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-_BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
-"""What draws nothing by itself, whatever its category; the last is the Braille pattern without dots."""
 
 _DOTTED_CIRCLE = "\u25cc"
 """Stands for the letter of marks that have none, as in the code charts of Unicode."""
@@ -57,17 +54,9 @@ def card_from(values: Mapping[str, str]) -> Card:
 def _clean(text: str) -> str:
     """A text without control characters and surrounding white space; empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
-    if not any(_visible(text)):
+    if shows_nothing(text):
         return ""
-    return _DOTTED_CIRCLE + text if all(map(is_mark, _visible(text))) else text
-
-
-def _visible(text: str) -> Iterator[str]:
-    return (
-        character
-        for character in IGNORED.sub("", text)
-        if unicodedata.category(character) not in _INVISIBLE and character not in _BLANK
-    )
+    return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

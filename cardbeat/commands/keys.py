@@ -36,7 +36,7 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     parser.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
     parser.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
-    parser.add_argument("--json", action="store_true", default=None, help="list or create: print JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     for option in (DATA, TIERS):
         option.add_to(parser)
     given = parser.parse_intermixed_args(list(argv))
@@ -57,6 +57,8 @@ def run(argv: Sequence[str]) -> int:
             _CHANGES[given.action](keys, given)
         if given.action == "revoke":
             _remove_checks(database)
+    if given.json and given.action in _DONE:
+        say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
     return 0
 
 
@@ -67,7 +69,6 @@ def _check_arguments(parser: Parser, given: argparse.Namespace) -> None:
     for option, value, actions in (
         ("--email", given.email, ("create",)),
         ("--tier", given.tier, ("create",)),
-        ("--json", given.json, ("create", "list")),
     ):
         if value is not None and given.action not in actions:
             parser.error(f"keys {given.action} takes no {option}")
@@ -140,6 +141,11 @@ def _move(keys: Keys, given: argparse.Namespace) -> None:
         raise _no_such_key(given.id)
 
 
+_DONE: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "revoke": lambda _given: {"revoked": True},
+    "tier": lambda given: {"tier": given.name},
+}
+"""What JSON says of a change that prints nothing otherwise."""
 _CHANGES: dict[str, Callable[[Keys, argparse.Namespace], None]] = {"create": _create, "revoke": _revoke, "tier": _move}
 
 

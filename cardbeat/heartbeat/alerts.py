@@ -8,7 +8,7 @@ from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database
-from cardbeat.heartbeat.alert import OVERDUE, TEST, body_of
+from cardbeat.heartbeat.alert import OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.quota import take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, TransitionLog, subject_of
@@ -57,7 +57,7 @@ class Message:
 class Attempt:
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent to, None for nowhere.
+    `webhook_url` is where it was sent to.
     """
 
     seq: int
@@ -65,7 +65,7 @@ class Attempt:
     status: int | None
     error: str | None
     next_attempt_at: int | None
-    webhook_url: str | None
+    webhook_url: str
 
 
 class Alerts:
@@ -84,11 +84,13 @@ class Alerts:
     def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
-        Nothing is stored for a check without a webhook URL, one that is gone or whose key is revoked, nor a second
-        alert of one outage and type. A new outage of a check that has many waiting gives the oldest of them up: their
-        checks are returned, as the log names them.
+        Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
+        Without a webhook URL nothing is stored either, but for the end of an outage whose begin still waits. A new
+        outage of a check that has many waiting gives the oldest of them up: their checks are returned, as the log
+        names them.
         """
-        alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
+        told = [check for check in checks if check.webhook_url is not None or _waits(connection, alert_type, check)]
+        alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
             _insert(connection, alerts)
         if alert_type != OVERDUE:
@@ -137,7 +139,7 @@ class Alerts:
 
         def store(connection: sqlite3.Connection) -> list[str]:
             tried = [(_store(connection, attempt), attempt) for attempt in attempts]
-            return [_subject(connection, id) for id, attempt in tried if id is not None and attempt.state == "failed"]
+            return _subjects(connection, [id for id, attempt in tried if id is not None and attempt.state == "failed"])
 
         self.transitions.note(GIVEN_UP, self._database.write(store))
 
@@ -161,6 +163,14 @@ class Alerts:
         outage = None if alert_type == TEST else check.outage
         body = body_of(alert_type, check, self._base_url, now)
         return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
+
+
+def _waits(connection: sqlite3.Connection, alert_type: str, check: Check) -> bool:
+    """Whether this is a recovery from an outage of which the receiver has not heard yet, but will."""
+    if alert_type != RECOVERED:
+        return False
+    sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
+    return connection.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
 def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]) -> None:
@@ -225,13 +235,16 @@ def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -
     check_ids = [row["check_id"] for row in given_up]
     for check_id in set(check_ids):
         _drop_oldest(connection, check_id)
-    return [_subject(connection, check_id) for check_id in check_ids]
+    return _subjects(connection, check_ids)
 
 
-def _subject(connection: sqlite3.Connection, check_id: str) -> str:
-    sql = "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ?"
-    (key_prefix,) = connection.execute(sql, (check_id,)).fetchone()
-    return subject_of(check_id, key_prefix)
+def _subjects(connection: sqlite3.Connection, check_ids: Sequence[str]) -> list[str]:
+    """Each of these checks as the log names it, but none of a revoked key."""
+    sql = (
+        "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ? AND revoked_at IS NULL"
+    )
+    found = [(check_id, connection.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
+    return [subject_of(check_id, row["prefix"]) for check_id, row in found if row is not None]
 
 
 def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:

@@ -2,7 +2,7 @@
 
 Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor, change
 many at a time; `alerts.py` notes in `delivery` what came of an attempt. `removal.py` removes the checks of
-revoked keys, which are never pinged, added to or alerted for.
+revoked keys, which are never pinged, swept, counted, added to or alerted for.
 """
 
 import dataclasses
@@ -17,6 +17,7 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import tests_taken
 from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
@@ -138,12 +139,18 @@ class Checks:
         with self._database.read() as connection:
             return _count(connection, key_id)
 
+    def count_tests(self, key_id: str) -> int:
+        """How many test alerts of a key were taken in the last hour."""
+        with self._database.read() as connection:
+            return tests_taken(connection, key_id, int(self._clock()))
+
     def totals(self) -> dict[str, int]:
-        """How many checks there are in each status."""
+        """How many checks there are in each status, but for those of revoked keys."""
         with self._database.read() as connection:
             (on_time,) = connection.execute("SELECT count(*) FROM checks WHERE status = 'on_time'").fetchone()
             (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
-        return {"on_time": on_time, "overdue": total - on_time}
+            dead = _dead_by_status(connection)
+        return {"on_time": on_time - dead["on_time"], "overdue": total - on_time - dead["overdue"]}
 
     def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
         # The clock is read here, one write after another, so that of two pings the later one's time stays.
@@ -217,6 +224,15 @@ def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version:
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
     (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
     return int(count)
+
+
+def _dead_by_status(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many checks there are in each status whose key is revoked; they are few, or gone soon."""
+    rows = connection.execute(
+        "SELECT status, count(*) FROM checks WHERE api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
+        " GROUP BY status"
+    )
+    return {"on_time": 0, "overdue": 0, **dict(map(tuple, rows))}
 
 
 def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:

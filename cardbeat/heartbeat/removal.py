@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database
@@ -29,12 +30,17 @@ POLL_SECONDS = 60.0
 class Removal:
     """Removes the checks of revoked keys, their alerts and the keys, until none is left: now, and at each `wake`.
 
+    `also` removes what else nobody needs any more. It is called after that, and every `POLL_SECONDS`.
+
     After each step it pauses for some times as long as that took, waiting for the writer included: so most of the
     writer's time is free for other work, and where there is much of that, more is.
     """
 
-    def __init__(self, database: Database, monotonic: Clock = time.monotonic) -> None:
+    def __init__(
+        self, database: Database, monotonic: Clock = time.monotonic, also: Callable[[], object] = lambda: None
+    ) -> None:
         self._database = database
+        self._also = also
         self._monotonic = monotonic
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -70,8 +76,11 @@ class Removal:
         while not self._stopping.is_set():
             try:
                 self.finish()
+                self._also()
             except Exception as error:
-                log.warning("a revoked key's checks are not all removed: %s; trying again in %g s", error, POLL_SECONDS)
+                log.warning(
+                    "what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS
+                )
             self._woken.wait(POLL_SECONDS)
             # After the wait: what is set between two of them, by a stop too, ends the next at once.
             self._woken.clear()

@@ -10,6 +10,7 @@ from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
+from cardbeat.heartbeat.resolver import is_own
 from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, Key
@@ -34,7 +35,7 @@ class CheckRoutes:
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
-        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks)
+        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks, is_own=is_own)
 
     def routes(self) -> list[Route]:
         return [

@@ -120,7 +120,9 @@ class Sweep:
             return None
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
-            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
+            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
+            # Those of a revoked key wait for their removal.
+            " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
             f") RETURNING *, {KEY_PREFIX}",
             (moment.wall, SWEEP_BATCH),
         ).fetchall()

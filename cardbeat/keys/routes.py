@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from cardbeat.characters import holds_formats, shows_nothing
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
@@ -17,10 +18,6 @@ from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
-_INVISIBLE = "Cf"
-"""Unicode's format characters, those among them that turn the direction of the text around them."""
-_JOINERS = "\u200c\u200d"
-"""Invisible too, but part of how several scripts and emoji are spelt."""
 
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
@@ -29,7 +26,8 @@ _PUBLIC = (
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key.
+    """`count_checks` tells how many checks a key has, by its id, and `count_tests` how many test alerts it had in the
+    last hour, of `tests_an_hour`; `renders` counts the drawings of each key.
 
     `after_revocation` is called when a key was revoked.
     """
@@ -42,6 +40,8 @@ class KeyRoutes:
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
         *,
+        count_tests: Callable[[str], int],
+        tests_an_hour: int,
         registration_open: bool,
         register_per_minute: int,
     ) -> None:
@@ -51,6 +51,8 @@ class KeyRoutes:
         self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._count_checks = count_checks
+        self._count_tests = count_tests
+        self._tests_an_hour = tests_an_hour
         self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
@@ -103,10 +105,12 @@ class KeyRoutes:
                 "max_checks": limits.max_checks,
                 "min_period_seconds": limits.min_period_seconds,
                 "renders_per_minute": per_minute,
+                "test_alerts_per_hour": self._tests_an_hour,
             },
             "usage": {
                 "checks": self._count_checks(key.id),
                 "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
+                "test_alerts": self._count_tests(key.id),
             },
         }
 
@@ -119,8 +123,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
-    It needs one @ with something on both sides and at most 254 characters, none of them a space, a control character or
-    an invisible one.
+    It needs one @ with something that is seen on both sides and at most 254 characters, none of them a space, a control
+    character or a format character, such as those that turn the direction of text.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -134,7 +138,10 @@ def valid_email(email: object) -> str:
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
-    if any(unicodedata.category(character) == _INVISIBLE and character not in _JOINERS for character in email):
+    if holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
+        raise Invalid("invalid_field", sentence, field="email")
+    if shows_nothing(name) or shows_nothing(host):
+        sentence = "The e-mail address must show something on both sides of its @."
         raise Invalid("invalid_field", sentence, field="email")
     return email

@@ -4,6 +4,7 @@ from typing import Final
 
 from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
+from cardbeat.characters import SEEN
 from cardbeat.heartbeat.alerts import WAITING_OUTAGES
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
@@ -22,7 +23,7 @@ from cardbeat.openapi.parts import (
     query,
     text_answer,
 )
-from cardbeat.openapi.schemas import CHECK_ID_SCHEMA, VISIBLE_PATTERN
+from cardbeat.openapi.schemas import CHECK_ID_SCHEMA
 
 CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "Accept-Ranges")
 PNG: Final[Json] = {"image/png": {}}
@@ -35,7 +36,7 @@ IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while i
 
 def card_text(name: str, meaning: str, example: str, *, required: bool = False) -> Json:
     """A text on the card. Only the required one, `title`, must hold something visible."""
-    schema = {"type": "string", "pattern": VISIBLE_PATTERN} if required else {"type": "string"}
+    schema = {"type": "string", "pattern": SEEN} if required else {"type": "string"}
     return query(name, meaning, schema, required=required, example=example)
 
 
@@ -193,7 +194,7 @@ OPERATIONS: Final[dict[str, Json]] = {
             "Absent fields keep their values, and the merged result is validated. The change applies only if no "
             "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost. "
             "Another `webhook_url` gets the alerts that wait at once; the attempts already made count, and `delivery` "
-            "tells of the last one until then."
+            "tells of the last one until then. With null they go on waiting until there is one again."
         ),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),
@@ -224,7 +225,8 @@ OPERATIONS: Final[dict[str, Json]] = {
         errors=(401, 403, 404, 415, 429, 503),
         description=(
             f"At most {WAITING_TESTS} test alerts of a check wait for its receiver, and {TESTS_AN_HOUR} of a key are "
-            "taken in an hour; past either 429, whose sentence says which."
+            "taken in an hour; past either 429, whose sentence says which. `Retry-After` then tells when the first of "
+            "those that wait is tried again, at most an hour, or when the key may have another one."
         ),
         security=BEARER,
     ),

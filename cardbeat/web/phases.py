@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat.config import HttpLimits
@@ -10,6 +11,9 @@ from cardbeat.web.loop import Phase
 
 CROWD_PART: Final = 1 / 8
 """Of all connections: whoever has more gives way before anybody else does."""
+
+TELL_SECONDS: Final = 60.0
+"""Between two lines of the log about connections that were closed because too much was held."""
 
 
 class Client(Protocol):
@@ -54,6 +58,10 @@ class Phases(Generic[C]):
         self.lingering = lingering
         self.held: HeldBytes[C] = HeldBytes(limits.held_bytes)
         """Of requests that have come in part or are at work, and of answers that are not sent."""
+        self.shed = 0
+        """Connections closed because too much was held, since the start. Any thread may read it."""
+        self._told_shed = 0
+        self._tell_shed_at = -inf
         self._by_network: Counter[str] = Counter()
         self._largest = ""
         """The network with most connections, as far as one can tell from those that have come."""
@@ -100,10 +108,20 @@ class Phases(Generic[C]):
                 if network is None or connection.network == network:
                     yield connection
 
-    def relieve(self, now: float) -> None:
-        """Close those that hold most for longest, as long as too much is held for all together."""
+    def relieve(self, now: float) -> int:
+        """Close those that hold most for longest, as long as too much is held for all together.
+
+        How many were closed so is to be told once in `TELL_SECONDS`: then it is the number since the last time, else 0.
+        """
+        before = self.count
         for connection in self.held.heaviest(now):
             connection.give_way()
+        self.shed += before - self.count
+        untold = self.shed - self._told_shed
+        if not untold or now < self._tell_shed_at:
+            return 0
+        self._told_shed, self._tell_shed_at = self.shed, now + TELL_SECONDS
+        return untold
 
     def expire(self, now: float) -> None:
         for phase in self._waiting:

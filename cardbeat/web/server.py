@@ -1,5 +1,6 @@
 """The HTTP server: its socket, its start and its stop. `loop` says how it serves, `connection` how one client."""
 
+import contextlib
 import errno
 import logging
 import socket
@@ -7,13 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from socketserver import TCPServer
 from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
-from cardbeat.errors import StartupError
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.later import Workers
 from cardbeat.system import claim_port
 from cardbeat.web.connection import Connection, phases_of
@@ -29,6 +31,8 @@ TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that computes may keep the interpreter from the others."""
+
+SHED: Final = "closed %d connections that held most: more than %d MiB were held for all clients together"
 
 
 class Server(ThreadingHTTPServer):
@@ -84,6 +88,11 @@ class Server(ThreadingHTTPServer):
     def connections(self) -> int:
         return self._phases.count
 
+    @property
+    def connections_shed(self) -> int:
+        """How many were closed since the start because too much was held for all clients together."""
+        return self._phases.shed
+
     def server_bind(self) -> None:
         """Bind the socket, or take the one that systemd has bound and passed."""
         if self._passed is None:
@@ -119,8 +128,10 @@ class Server(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
-        if self._phases.held.is_too_much:
-            self._phases.relieve(now)
+        if self._phases.held.is_too_much and (shed := self._phases.relieve(now)):
+            # Not in this thread, which must not wait for stderr's reader.
+            with contextlib.suppress(Unavailable):
+                self._workers.submit("", partial(log.warning, SHED, shed, self._limits.held_bytes // 2**20))
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)

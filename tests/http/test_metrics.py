@@ -54,7 +54,7 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     answer = app("GET", "/metrics")
     families = list(text_string_to_metric_families(answer.body.decode()))
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert len(families) == 12
+    assert len(families) == 13
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
@@ -113,6 +113,12 @@ def test_a_sweep_tells_its_age_and_duration(app, read):
     found = read()
     assert 0 <= found["cardbeat_sweep_age_seconds"] < 60
     assert 0 < found["cardbeat_sweep_duration_seconds"] < 60
+
+
+def test_connections_that_were_closed_because_too_much_was_held_are_counted(app, read, monkeypatch):
+    assert read()["cardbeat_connections_shed_total"] == 0
+    monkeypatch.setattr(app.service.server._phases, "shed", 3)
+    assert read()["cardbeat_connections_shed_total"] == 3
 
 
 def test_alerts_are_counted_by_outcome(read):

@@ -23,6 +23,18 @@ def test_a_check_without_webhook_has_no_alerts(mail):
     assert mail.alerts.newest(check.id) == []
 
 
+def test_the_end_of_an_outage_is_told_with_its_begin_though_the_check_has_no_url_then(mail):
+    told, untold = mail.heart.create(), mail.heart.create(webhook_url=None)
+    mail.heart.pass_time(61)
+    mail.heart.sweep.sweep_once()
+    read = mail.heart.read(told)
+    mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=None)).wait()
+    for check in (told, untold):
+        assert mail.heart.ping(check).recovered
+    assert mail.heart.alert_types(told) == ["check.overdue", "check.recovered"]
+    assert mail.heart.alert_types(untold) == []
+
+
 def test_an_outage_has_one_alert_of_each_kind_and_tests_are_always_new(mail):
     check = mail.heart.create()
     mail.record(check, *["check.overdue"] * 2, *["check.recovered"] * 2, *["check.test"] * 2)
@@ -284,9 +296,3 @@ def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     mail.record(check)
     mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
     assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"
-
-
-def test_a_removed_webhook_is_no_failure(mail):
-    check = mail.heart.create(webhook_url=None)
-    mail.alerts.store([Attempt(1, "failed", None, "The check has no webhook URL any more.", None, None)])
-    assert mail.heart.read(check).delivery is None

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
     {"disk", "fair_queue", "later", "ownership"},
     {"database_file", "web"},
     {"database", "database_restore", "monitor"},
@@ -71,6 +71,7 @@ SOCKETS_ALLOWED = {
 """The only modules that may import one of `NETWORK`."""
 
 PURE = {
+    "characters.py",
     "fair_queue.py",
     "cards/seal.py",
     "heartbeat/alert.py",

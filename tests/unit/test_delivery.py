@@ -241,27 +241,40 @@ def test_a_change_that_gives_no_other_url_hurries_nothing(mail, check, changes):
     assert mail.states(check) == ["pending"]
 
 
-def test_a_removed_url_fails_what_is_pending(mail, check):
-    mail.record(check)
-    set_url(mail, check, None)
-    mail.delivery.start()
-    mail.settled(1)
-    assert last(mail, check)["state"] == "failed"
-    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
-    assert mail.posted == []
+def give_url(mail, check, webhook_url):
+    """As a PATCH does."""
+    read = mail.heart.read(check)
+    checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
+    checks.update(read, mail.heart.settings(read, webhook_url=webhook_url)).wait()
 
 
-def test_a_url_removed_while_an_alert_waits_fails_it_at_its_next_attempt(mail, check):
+def test_without_a_url_what_is_pending_waits_until_there_is_one_again(mail, check):
     mail.outcomes = [FAILED]
     mail.delivery.start()
     mail.record(check)
     mail.settled(1)
-    set_url(mail, check, None)
-    mail.pass_time(6)
+    give_url(mail, check, None)
+    for _ in range(3):
+        mail.pass_time(24 * 3600)
+        wait_until(lambda: mail.elapsed() < mail.delivery._schedule.next_due_at() < math.inf)
+        assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("pending", 1)
+    give_url(mail, check, "https://new.example/x")
     mail.settled(2)
-    assert last(mail, check)["state"] == "failed"
-    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
-    assert len(mail.posted) == 1
+    assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("delivered", 2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://new.example/x"]
+
+
+def test_without_a_url_at_the_start_what_is_pending_waits_too(mail, check):
+    mail.record(check)
+    set_url(mail, check, None)
+    other = mail.heart.create()
+    mail.record(other)
+    mail.delivery.start()
+    mail.settled(1)
+    assert (mail.states(check), mail.states(other)) == (["pending"], ["delivered"])
+    give_url(mail, check, HOOK)
+    mail.settled(2)
+    assert mail.states(check) == ["delivered"]
 
 
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
