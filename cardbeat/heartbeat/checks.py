@@ -141,9 +141,7 @@ class Checks:
     def totals(self) -> dict[str, int]:
         """How many checks there are in each status."""
         with self._database.read() as connection:
-            (on_time,) = connection.execute("SELECT count(*) FROM checks WHERE status = 'on_time'").fetchone()
-            (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
-        return {"on_time": on_time, "overdue": total - on_time}
+            return dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
 
     def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
         # The clock is read here, one write after another, so that of two pings the later one's time stays.
@@ -215,8 +213,8 @@ def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version:
 
 
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
-    (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
-    return int(count)
+    row = connection.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
+    return int(row["checks"]) if row else 0
 
 
 def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
@@ -237,8 +235,7 @@ def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
 def count_by_key(database: Database) -> dict[str, int]:
     """How many checks each key has that has any, by the key's id."""
     with database.read() as connection:
-        rows = connection.execute("SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id").fetchall()
-    return {row[0]: row[1] for row in rows}
+        return dict(connection.execute("SELECT api_key_id, checks FROM totals_by_key WHERE checks > 0").fetchall())
 
 
 def other_version(check: Check) -> Refusal:
