@@ -11,7 +11,8 @@ import pytest
 from cardbeat import cli, database_restore
 from cardbeat.config import FREE
 from cardbeat.database import Database
-from cardbeat.database_file import back_up, connect, integrity_problems
+from cardbeat.database_backup import back_up
+from cardbeat.database_file import connect, integrity_problems
 from cardbeat.database_restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys

@@ -117,7 +117,8 @@ def test_the_checks_of_an_earlier_schema_are_counted_once(tmp_path, monkeypatch,
     with contextlib.closing(database_file.connect(tmp_path / database_file.FILE_NAME)) as connection:
         for number in range(2):
             connection.execute(
-                "INSERT INTO keys (id, scope, tier, hash, prefix, created_at) VALUES (?, 'checks', 'free', ?, 'sk_', 0)",
+                "INSERT INTO keys (id, scope, tier, hash, prefix, created_at)"
+                " VALUES (?, 'checks', 'free', ?, 'sk_', 0)",
                 (f"key_{number}", bytes([number])),
             )
         add_checks(connection, "key_1", map(str, range(MANY)))
