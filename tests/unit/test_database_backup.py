@@ -166,3 +166,39 @@ def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live,
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside_it(live, tmp_path, monkeypatch, call):
+    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 3)
+    (tmp_path / "copy.db").write_text("yesterday's")
+    calls = iter(range(1, 100))
+
+    def stop():
+        if next(calls) == call:
+            raise StartupError("stopped")
+
+    with pytest.raises(StartupError, match="stopped"):
+        back_up(live, tmp_path / "copy.db", stop)
+    assert (tmp_path / "copy.db").read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.db", "live"}
+
+
+def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(live, tmp_path, monkeypatch):
+    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 1)
+    steps = []
+    database = Database(live)
+    before = counted(database)
+
+    def write_between():
+        database.write(count_up)
+        steps.append(1)
+
+    back_up(live, tmp_path / "copy.db", write_between)
+    database.close()
+    assert len(steps) > 10
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy.db").rename(tmp_path / "copy" / FILE_NAME)
+    copy = Database(tmp_path / "copy")
+    assert counted(copy) == before
+    copy.close()
