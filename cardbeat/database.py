@@ -198,9 +198,11 @@ class Database:
         size = self._files.wal_bytes()
         if size <= WAL_BYTES:
             self._wal_may_reach_bytes = WAL_BYTES
-        elif size > self._wal_may_reach_bytes:
+        elif size > self._wal_may_reach_bytes and not self._files.misplaced():
             self._wal_may_reach_bytes = size + WAL_GROWTH_BYTES
-            with contextlib.suppress(Unavailable), _unavailable("checkpoint"), self._only_writer(time.monotonic()):
+            # Where another process writes just now, as where readers stay, it is tried again after some more writes.
+            at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)
+            with contextlib.suppress(Unavailable, sqlite3.Error), _unavailable("checkpoint"), at_once:
                 self._checkpoint()
 
     def _checkpoint(self) -> bool:

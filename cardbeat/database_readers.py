@@ -24,6 +24,7 @@ class Readers:
         self._idle: deque[sqlite3.Connection] = deque()
         self._in_use = 0
         self._is_paused = False
+        self._is_closed = False
 
     @contextlib.contextmanager
     def one(self) -> Iterator[sqlite3.Connection]:
@@ -53,9 +54,10 @@ class Readers:
                 self._may_read.notify_all()
 
     def close(self) -> None:
-        """Close every connection that is not in use."""
-        while self._idle:
-            self._idle.pop().close()
+        """Close every connection that nobody reads from. One in use now is closed by its thread, after that."""
+        with self._may_read:
+            self._is_closed = True
+            self._close_idle()
 
     def _enter(self) -> sqlite3.Connection | None:
         with self._may_read:
@@ -69,6 +71,12 @@ class Readers:
             self._in_use -= 1
             if connection is not None:
                 self._idle.append(connection)
+            if self._is_closed:
+                self._close_idle()
             if not self._in_use:
                 self._unused.notify()
             self._may_read.notify()
+
+    def _close_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
