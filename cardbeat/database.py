@@ -84,6 +84,7 @@ class Database:
         self._closing = False
         # From here on `self._writer` and what follows are used by this thread alone.
         self._wal_is_saved = False
+        self._wal_bytes: int | None = 0
         self._wal_may_reach_bytes = WAL_BYTES
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         self._thread.start()
@@ -156,8 +157,10 @@ class Database:
                 finally:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
-                # Before anything of it is told: a file may have been removed meanwhile.
-                self._require_files_in_place()
+                self._wal_bytes = self._files.wal_bytes()
+                if self._wal_bytes is None:
+                    # It was removed meanwhile, and nothing of this has been told yet.
+                    self._require_files_in_place()
         except BaseException as error:
             for job in jobs:
                 job.error = error
@@ -195,10 +198,10 @@ class Database:
 
     def _keep_wal_small(self) -> None:
         """Empty the -wal once it is large: SQLite does so only at a moment without readers, who may always overlap."""
-        size = self._files.wal_bytes()
-        if size <= WAL_BYTES:
+        size = self._wal_bytes
+        if size is None or size <= WAL_BYTES:
             self._wal_may_reach_bytes = WAL_BYTES
-        elif size > self._wal_may_reach_bytes and not self._files.misplaced():
+        elif size > self._wal_may_reach_bytes:
             self._wal_may_reach_bytes = size + WAL_GROWTH_BYTES
             # Where another process writes just now, as where readers stay, it is tried again after some more writes.
             at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)

@@ -1,5 +1,6 @@
 """Whether the files of an open database still stand in their folder, and how large its -wal is."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -18,31 +19,44 @@ class OpenFiles:
         self._wal = f"{real}-wal"
         self._shm = f"{real}-shm"
         # Where the file system is not made for WAL mode, the last two are never there.
-        found = {name: _status(name) for name in (self._database, self._wal, self._shm)}
-        self._opened = {name: status for name, status in found.items() if status is not None}
+        found = {name: _identity(name) for name in (self._database, self._wal, self._shm)}
+        self._opened = {name: identity for name, identity in found.items() if identity is not None}
 
     def misplaced(self) -> str | None:
         """The path of a file that is not in its place any more; None while all are."""
-        return next((name for name in self._opened if not self._is_in_place(name)), None)
+        for name, opened in self._opened.items():
+            if _identity(name) != opened:
+                return name
+        return None
 
     def only_wal_is_gone(self) -> bool:
         """Whether the -wal is gone, nobody has written another one, and the other two are in place."""
-        others = all(self._is_in_place(name) for name in self._opened if name != self._wal)
+        others = all(_identity(name) == opened for name, opened in self._opened.items() if name != self._wal)
         # A connection that is opened afterwards makes a new one, which stays empty until it writes.
-        return others and not self._is_in_place(self._wal) and not self.wal_bytes()
+        return others and self.wal_bytes() is None and not _size(self._wal)
 
-    def wal_bytes(self) -> int:
-        """How large the -wal that stands there is; 0 where none does."""
-        status = _status(self._wal)
-        return status.st_size if status else 0
+    def wal_bytes(self) -> int | None:
+        """How large the -wal is; None where it is not in its place any more."""
+        opened = self._opened.get(self._wal)
+        if opened is None:
+            return 0
+        try:
+            found = os.stat(self._wal)
+        except OSError:
+            return None
+        return found.st_size if (found.st_ino, found.st_dev) == opened else None
 
-    def _is_in_place(self, name: str) -> bool:
-        opened, found = self._opened.get(name), _status(name)
-        return opened is not None and found is not None and os.path.samestat(opened, found)
 
-
-def _status(name: str) -> os.stat_result | None:
+def _identity(name: str) -> tuple[int, int] | None:
+    """What tells a file from any other; None where there is none."""
     try:
-        return os.stat(name)
+        found = os.stat(name)
     except OSError:
         return None
+    return found.st_ino, found.st_dev
+
+
+def _size(name: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.stat(name).st_size
+    return 0
