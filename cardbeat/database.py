@@ -148,7 +148,7 @@ class Database:
         """One transaction for all jobs; each has its own savepoint."""
         try:
             with _unavailable("write"), self._only_writer(jobs[0].came_at):
-                self._require_files_in_place()
+                self._require_in_place(self._misplaced_before())
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -159,8 +159,8 @@ class Database:
                         self._writer.execute("ROLLBACK")
                 self._wal_bytes = self._files.wal_bytes()
                 if self._wal_bytes is None:
-                    # It was removed meanwhile, and nothing of this has been told yet.
-                    self._require_files_in_place()
+                    # Nothing of this has been told yet.
+                    self._require_in_place(self._files.misplaced())
         except BaseException as error:
             for job in jobs:
                 job.error = error
@@ -177,9 +177,14 @@ class Database:
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
 
-    def _require_files_in_place(self) -> None:
+    def _misplaced_before(self) -> str | None:
+        """The path of a file that was found to be gone from its place before a commit, with few calls while all are."""
+        if self._wal_bytes is None:
+            return self._files.misplaced()
+        return self._files.misplaced_at_a_glance()
+
+    def _require_in_place(self, misplaced: str | None) -> None:
         """Raise SQLite's error unless the files are in their places: writes to a removed one end with the process."""
-        misplaced = self._files.misplaced()
         if misplaced is not None and self._files.only_wal_is_gone():
             self._save_wal()
         if self._wal_is_saved:

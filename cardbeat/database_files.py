@@ -2,7 +2,12 @@
 
 import contextlib
 import os
+import time
+from math import inf
 from pathlib import Path
+
+LOOK_SECONDS = 1.0
+"""How seldom the -shm is looked at while there are many commits: its loss does harm once another process makes one."""
 
 
 class OpenFiles:
@@ -21,17 +26,25 @@ class OpenFiles:
         # Where the file system is not made for WAL mode, the last two are never there.
         found = {name: _identity(name) for name in (self._database, self._wal, self._shm)}
         self._opened = {name: identity for name, identity in found.items() if identity is not None}
+        self._look_at = -inf
 
     def misplaced(self) -> str | None:
         """The path of a file that is not in its place any more; None while all are."""
-        for name, opened in self._opened.items():
-            if _identity(name) != opened:
-                return name
-        return None
+        return next((name for name in self._opened if not self._is_in_place(name)), None)
+
+    def misplaced_at_a_glance(self) -> str | None:
+        """As `misplaced`, for each commit: without the -wal, which `wal_bytes` looks at, and seldom the -shm."""
+        if not self._is_in_place(self._database):
+            return self._database
+        now = time.monotonic()
+        if now < self._look_at:
+            return None
+        self._look_at = now + LOOK_SECONDS
+        return self.misplaced()
 
     def only_wal_is_gone(self) -> bool:
         """Whether the -wal is gone, nobody has written another one, and the other two are in place."""
-        others = all(_identity(name) == opened for name, opened in self._opened.items() if name != self._wal)
+        others = all(self._is_in_place(name) for name in self._opened if name != self._wal)
         # A connection that is opened afterwards makes a new one, which stays empty until it writes.
         return others and self.wal_bytes() is None and not _size(self._wal)
 
@@ -45,6 +58,9 @@ class OpenFiles:
         except OSError:
             return None
         return found.st_size if (found.st_ino, found.st_dev) == opened else None
+
+    def _is_in_place(self, name: str) -> bool:
+        return _identity(name) == self._opened[name]
 
 
 def _identity(name: str) -> tuple[int, int] | None:

@@ -20,5 +20,5 @@ def test_it_is_told_and_what_was_acknowledged_is_found_after_a_crash(start, tmp_
     server.process.kill()
     server.process.wait()
     again = start()
-    assert ask(again, "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] == pings
+    assert ask(again, "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] >= pings
     assert ask(again, "GET", "/healthz").status == 200

@@ -257,7 +257,8 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
 
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
-def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, end):
+def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
+    monkeypatch.setattr("cardbeat.database_files.LOOK_SECONDS", 0)
     database.write(count_up)
     beside(database.path, end).unlink()
     for _ in range(2):
@@ -278,13 +279,15 @@ def test_what_a_removed_wal_held_is_in_the_database_before_anything_is_refused(d
     beside(database.path, "-wal").unlink()
     # As a connection that is opened afterwards does, before it finds that it can't read.
     beside(database.path, "-wal").touch()
-    with pytest.raises(Unavailable):
-        database.write(count_up)
-    assert counted(database) == 3
+    # The first is stored too, as it may be with any error of the disk; no other is.
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+    assert counted(database) in (3, 4)
     (tmp_path / "crashed").mkdir()
     shutil.copy(database.path, tmp_path / "crashed")
     with contextlib.closing(Database(tmp_path / "crashed")) as after_a_crash:
-        assert counted(after_a_crash) == 3
+        assert counted(after_a_crash) in (3, 4)
 
 
 def test_a_wal_that_another_process_has_written_anew_is_not_written_over(database, caplog):
