@@ -147,10 +147,9 @@ class Checks:
     def totals(self) -> dict[str, int]:
         """How many checks there are in each status, but for those of revoked keys."""
         with self._database.read() as connection:
-            (on_time,) = connection.execute("SELECT count(*) FROM checks WHERE status = 'on_time'").fetchone()
-            (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
+            kept = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
             dead = _dead_by_status(connection)
-        return {"on_time": on_time - dead["on_time"], "overdue": total - on_time - dead["overdue"]}
+        return {status: checks - dead[status] for status, checks in kept.items()}
 
     def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
         # The clock is read here, one write after another, so that of two pings the later one's time stays.
@@ -222,8 +221,8 @@ def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version:
 
 
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
-    (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
-    return int(count)
+    row = connection.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
+    return int(row["checks"]) if row else 0
 
 
 def _dead_by_status(connection: sqlite3.Connection) -> dict[str, int]:
@@ -253,8 +252,7 @@ def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
 def count_by_key(database: Database) -> dict[str, int]:
     """How many checks each key has that has any, by the key's id."""
     with database.read() as connection:
-        rows = connection.execute("SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id").fetchall()
-    return {row[0]: row[1] for row in rows}
+        return dict(connection.execute("SELECT api_key_id, checks FROM totals_by_key WHERE checks > 0").fetchall())
 
 
 def other_version(check: Check) -> Refusal:

@@ -14,8 +14,9 @@ PACKAGE = ROOT / "cardbeat"
 LAYERS = [
     {"cardbeat"},
     {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
-    {"disk", "fair_queue", "later", "ownership"},
+    {"disk", "fair_queue", "later", "ownership", "staging", "stopping"},
     {"database_file", "web"},
+    {"database_backup", "database_readers", "database_files"},
     {"database", "database_restore", "monitor"},
     {"keys"},
     {"typeset"},
