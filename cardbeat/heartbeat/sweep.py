@@ -86,13 +86,14 @@ class Sweep:
     def sweep_once(self, moment: Moment | None = None) -> int:
         """Mark every check that is due at `moment`, by default now, as overdue; the number of them.
 
-        If the wall clock is set meanwhile, the sweep ends there and the next one goes on, after the credit for that.
+        If nobody listens for a time or the wall clock is set meanwhile, the sweep ends there and the next one goes on,
+        after the credit for that.
         """
         started = self._monotonic()
         moment = moment or self.credit.moment()
         marked = 0
         while not self._stopping.is_set():
-            step = self._database.write(lambda connection: self._mark_overdue(connection, moment))
+            step = self.credit.write(lambda connection: self._mark_overdue(connection, moment))
             if step is None:
                 break
             marked += len(step.overdue)
@@ -106,17 +107,16 @@ class Sweep:
         return marked
 
     def _finish(self, started: float) -> None:
-        self.credit.monotonic_is_known = True
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
     def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> Step | None:
-        """Mark one batch; the change of status and its alert are one transaction. None if the clock was set meanwhile.
+        """Mark one batch; the change of status and its alert are one transaction. None while a credit is to be given.
 
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
-        every ping that is stored by now.
+        every ping that is stored by now. The credit may have been given already, by another process.
         """
-        if self.credit.jumped_since(moment):
+        if not self.credit.note(connection) or self.credit.jumped_since(moment):
             return None
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
@@ -125,8 +125,6 @@ class Sweep:
             (moment.wall, SWEEP_BATCH),
         ).fetchall()
         given_up = self._alerts.record(connection, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        if len(rows) < SWEEP_BATCH:
-            self.credit.note_sweep(connection, moment)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
 
     def _run(self) -> None:
