@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
@@ -62,18 +63,19 @@ class Sweep:
         self.last_duration_seconds: float | None = None
 
     def start(self) -> None:
+        """Raises `StartupError` without a thread."""
         self._finished_monotonic = self._monotonic()
-        self._thread.start()
+        threads.start(self._thread)
 
-    def stop(self) -> None:
-        """End the thread, at the latest after the step that it is in."""
-        self._stopping.set()
-        # Without waiting: a database that can't be written must not hold up the stop of the service.
-        moment = self.credit.moment()
-        with contextlib.suppress(Unavailable):
-            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
-        if self._thread.is_alive():
-            self._thread.join()
+    def stop(self, seconds: float | None = None) -> bool:
+        """End the thread after the step that it is in; False where that takes longer than `seconds`."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            # Without waiting: a database that can't be written must not hold up the stop of the service.
+            moment = self.credit.moment()
+            with contextlib.suppress(Unavailable):
+                self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
+        return threads.has_ended(self._thread, seconds)
 
     def age_seconds(self) -> float:
         """How long ago a sweep finished; before the first, how long ago sweeping began."""

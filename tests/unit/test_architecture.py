@@ -13,7 +13,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
+    {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system", "threads", "watchdog"},
     {"disk", "fair_queue", "later", "ownership"},
     {"database_file", "web"},
     {"database", "database_restore", "monitor"},
@@ -66,6 +66,7 @@ SOCKETS_ALLOWED = {
     "web/sending.py",
     "web/server.py",
     "system.py",
+    "watchdog.py",
 }
 """The only modules that may import one of `NETWORK`."""
 
