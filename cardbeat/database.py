@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from cardbeat import threads
 from cardbeat.database_file import (
     BUSY_SECONDS,
     FILE_NAME,
@@ -87,7 +88,7 @@ class Database:
         self._wal_bytes: int | None = 0
         self._wal_may_reach_bytes = WAL_BYTES
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -121,15 +122,17 @@ class Database:
         self.reserve.require()
         return self.write_later(work)
 
-    def close(self) -> None:
-        """Finish what is queued, then close every connection."""
+    def close(self, seconds: float | None = None) -> bool:
+        """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
         with self._queued:
             self._closing = True
             self._queued.notify()
-        self._thread.join()
+        if not threads.has_ended(self._thread, seconds):
+            return False
         self._readers.close()
         self._writer.close()
         os.close(self._lock_file)
+        return True
 
     def _write_queued(self) -> None:
         while True:

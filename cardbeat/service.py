@@ -31,11 +31,14 @@ from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.system import on_stop_signals, wake_on_signals
+from cardbeat.system import on_stop_signals
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
+
+LEAST_SECONDS = 0.1
+"""What a part has to end in where nothing is left of the time of a stop."""
 
 
 class Service:
@@ -100,37 +103,51 @@ class Service:
                 server.router.add(part.routes())
             undo.pop_all()
 
-    def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, finish what runs, and return.
+    def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, finish what runs, and return whether all of it has ended.
 
-        Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
+        Signals must wake the server's loop. Raises `StartupError`, before it serves, if the lock file of the alerts
+        can't be used or the system grants too few threads.
         """
         on_stop_signals(lambda _number, _frame: self._stop())
-        wake_on_signals(self.server.loop.waker)
         try:
             self.delivery.start()
-            log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.transitions.start()
             self.sweep.start()
             self.removal.start()
+            self.server.exchange.access_log.start()
+            log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.server.serve_forever()
         finally:
-            wake_on_signals(None)
-            self.close()
+            has_ended = self.close()
         log.info("stopped")
+        return has_ended
 
     def _stop(self) -> None:
         self._stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.server.stop()
 
-    def close(self) -> None:
-        """Stop what works in the background, and let go of the port and the database."""
+    def close(self) -> bool:
+        """Stop what works in the background, and let go of the port and the database.
+
+        False where something has not ended in time: it holds what it works with until the process ends.
+        """
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
+
+        def left() -> float:
+            return max(LEAST_SECONDS, stop_by - time.monotonic())
+
+        # Nobody's end is waited for before all were told.
         self.cards.stop()
-        self.sweep.stop()
-        self.removal.stop()
-        self.delivery.stop(max(0, stop_by - time.monotonic()))
-        self.transitions.stop()
-        self.store.close()
+        self.sweep.stop(0)
+        self.removal.stop(0)
         self.server.server_close()
-        self.database.close()
+        have_ended = [
+            self.delivery.stop(max(0, stop_by - time.monotonic())),
+            self.sweep.stop(left()),
+            self.removal.stop(left()),
+            self.transitions.stop(left()),
+            self.store.close(left()),
+            self.database.close(left()),
+        ]
+        return all(have_ended)

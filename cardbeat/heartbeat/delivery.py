@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database_file import open_lock_file
 from cardbeat.heartbeat.alerts import Alerts, Pending
@@ -29,6 +30,8 @@ POLL_SECONDS = 1.0
 """How soon another process's alerts are seen, or that it has let go of the lock."""
 GROUP_COMMIT_SECONDS = 0.01
 """Results that come within it of each other share a commit."""
+ABANDONED_SECONDS = 0.25
+"""What the thread has to end in after a stop has waited for posts in vain."""
 GROUP_COMMIT_RESULTS = 500
 """Results in one commit at the most."""
 
@@ -60,7 +63,7 @@ class Delivery:
     def start(self) -> None:
         """Begin to deliver, first of all what an earlier process left. Raises `StartupError` without the lock file."""
         self._lock_file = open_lock_file(self._lock_path)
-        self._thread.start()
+        threads.start(self._thread)
 
     def wake(self) -> None:
         """New alerts are stored and committed."""
@@ -76,13 +79,13 @@ class Delivery:
             self._woken = True
             self._changed.notify()
 
-    def stop(self, seconds: float) -> None:
+    def stop(self, seconds: float) -> bool:
         """Begin no more posts, and wait at most `seconds` for those that run to end and be recorded.
 
-        What is left is sent after the next start.
+        What is left is sent after the next start. False where the database keeps the thread even a little longer.
         """
         if not self._thread.is_alive():
-            return
+            return True
         with self._changed:
             self._couriers.stop()
             self._changed.notify()
@@ -90,7 +93,7 @@ class Delivery:
         with self._changed:
             self._abandoned = True
             self._changed.notify()
-        self._thread.join()
+        return threads.has_ended(self._thread, ABANDONED_SECONDS)
 
     def totals(self) -> dict[str, int]:
         """Attempts since the start by what came of them: delivered, retried, failed."""

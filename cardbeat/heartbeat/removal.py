@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 
@@ -47,19 +48,21 @@ class Removal:
         self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
 
     def start(self) -> None:
-        """Begin, first of all with what an earlier process left, in a thread."""
-        self._thread.start()
+        """Begin, first of all with what an earlier process left, in a thread. Raises `StartupError` without one."""
+        threads.start(self._thread)
 
     def wake(self) -> None:
         """A key was revoked, and that is committed."""
         self._woken.set()
 
-    def stop(self) -> None:
-        """End the thread, at the latest after the step that it is in. What is left goes after the next start."""
+    def stop(self, seconds: float | None = None) -> bool:
+        """End the thread after the step that it is in. What is left goes after the next start.
+
+        False where that step takes longer than `seconds`.
+        """
         self._stopping.set()
         self._woken.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        return threads.has_ended(self._thread, seconds)
 
     def finish(self) -> None:
         """Take steps until nothing is left or a stop. Raises `Unavailable` when the database can't be used."""

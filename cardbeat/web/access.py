@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from cardbeat import threads
 from cardbeat.clock import utc_text
 from cardbeat.log import cut
 from cardbeat.web.message import Answered, Request, Response
@@ -37,13 +38,15 @@ class AccessLog:
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin, unless that is done. Raises `StartupError` without a thread."""
+        if self._thread.ident is None:
+            threads.start(self._thread)
 
     def stop(self, seconds: float = 0.5) -> None:
         """Write what is waiting, if stderr takes it in this time."""
         self._stopped.set()
         self._has_lines.set()
-        self._thread.join(seconds)
+        threads.has_ended(self._thread, seconds)
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""

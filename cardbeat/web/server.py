@@ -185,6 +185,11 @@ class Server(ThreadingHTTPServer):
         phases = self._phases
         phases.are_ending = True
         self._set_accepting(False)
+        if self._passed is None:
+            # The kernel would reset those who are connected and not taken in; systemd keeps them for the next start.
+            for _ in range(BACKLOG // ACCEPT_AT_ONCE):
+                self._accept()
+            self._set_accepting(False)
         self.socket.close()
         # Requests that have come are answered; the poller tells of about 1,000 sockets at once.
         for _ in range(1 + phases.count // 1000):

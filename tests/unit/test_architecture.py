@@ -14,6 +14,7 @@ PACKAGE = ROOT / "cardbeat"
 LAYERS = [
     {"cardbeat"},
     {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
+    {"threads", "watchdog"},
     {"disk", "fair_queue", "later", "ownership", "staging", "stopping"},
     {"database_file", "web"},
     {"database_backup", "database_readers", "database_files"},
@@ -68,6 +69,7 @@ SOCKETS_ALLOWED = {
     "web/sending.py",
     "web/server.py",
     "system.py",
+    "watchdog.py",
 }
 """The only modules that may import one of `NETWORK`."""
 
