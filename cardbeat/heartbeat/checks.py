@@ -93,11 +93,7 @@ class Checks:
             self._alerts.make_due(connection, check.id, now)
             return moved
 
-        return self._database.write_later(move).map(self._tell_of_move)
-
-    def _tell_of_move(self, moved: Check) -> Check:
-        self._delivery.move(moved.seq, moved.webhook_url)
-        return moved
+        return self._database.write_later(move).map(self._wake_delivery)
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
         """Remove a check and, with it, its alerts; settled when that is on disk.
@@ -127,10 +123,10 @@ class Checks:
         The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
         """
         return self._database.create_later(lambda connection: self._test(connection, key_id, check_id)).map(
-            self._tell_of_test
+            self._wake_delivery
         )
 
-    def _tell_of_test(self, check: Check) -> Check:
+    def _wake_delivery(self, check: Check) -> Check:
         self._delivery.wake()
         return check
 

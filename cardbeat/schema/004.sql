@@ -1,0 +1,1 @@
+-- Empty: its number is taken.
