@@ -5,7 +5,7 @@ SET next_attempt_at = max(
     next_attempt_at,
     (
         SELECT next_attempt_at
-        FROM alerts AS first
+        FROM alerts AS first INDEXED BY alerts_waiting
         WHERE first.check_id = alerts.check_id
             AND first.state = 'pending'
             AND (first.outage IS NULL) = (alerts.outage IS NULL)
