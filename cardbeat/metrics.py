@@ -181,6 +181,17 @@ class MetricsRoutes:
             "Attempts to deliver an alert, by what came of them.",
             [("", {"outcome": outcome}, n) for outcome, n in self._delivery.totals().items()],
         )
+        yield family(
+            "cardbeat_alert_oldest_due_seconds",
+            "gauge",
+            "For how long the oldest alert whose time has come waits for its post to end; 0 where none does.",
+            self._oldest_due(),
+        )
+        yield gauge(
+            "cardbeat_delivery_age_seconds",
+            "Since alerts were worked on, whether there were any or not.",
+            self._delivery.liveness.age_seconds(),
+        )
         yield gauge("cardbeat_sweep_age_seconds", "Since a sweep finished.", self._sweep.age_seconds())
         yield gauge("cardbeat_sweep_duration_seconds", "Of the last sweep.", self._sweep.last_duration_seconds or 0)
         yield gauge("process_start_time_seconds", "In Unix time.", self._started_at)
@@ -192,6 +203,12 @@ class MetricsRoutes:
             return [("", {"status": status}, n) for status, n in self._checks.totals().items()]
         except Unavailable:
             # All else is needed most when the database is in trouble.
+            return []
+
+    def _oldest_due(self) -> list[Sample]:
+        try:
+            return [("", {}, self._delivery.oldest_due_seconds())]
+        except Unavailable:
             return []
 
 

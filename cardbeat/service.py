@@ -87,7 +87,7 @@ class Service:
                 ),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
-                HealthRoutes(self.database, clock, self.sweep.healthy),
+                HealthRoutes(self.database, clock, self.sweep.healthy, self.delivery.liveness.healthy),
                 MetricsRoutes(
                     answers,
                     renderer,

@@ -82,23 +82,20 @@ class Checks:
     def update(self, check: Check, settings: Settings) -> Later[Check]:
         """Write `settings` if the check still has the version that was read; the row so written, once it is on disk.
 
-        Another webhook URL gets the alerts that wait at once. The result raises `Refusal` 409 when no row changed,
-        because the check was modified or deleted since it was read: nothing of an update that lost is written.
+        Another webhook URL gets the alerts that wait at once; without one they go on waiting. The result raises
+        `Refusal` 409 when no row changed, because the check was modified or deleted since it was read: nothing of an
+        update that lost is written.
         """
         now = int(self._clock())
-        if settings.webhook_url in (None, check.webhook_url):
+        if settings.webhook_url == check.webhook_url:
             return self._database.write_later(lambda connection: _update(connection, check, settings, now))
 
         def move(connection: sqlite3.Connection) -> Check:
             moved = _update(connection, check, settings, now)
-            self._alerts.make_due(connection, check.id, now)
+            self._alerts.move(connection, check.id, None if settings.webhook_url is None else now)
             return moved
 
-        return self._database.write_later(move).map(self._tell_of_move)
-
-    def _tell_of_move(self, moved: Check) -> Check:
-        self._delivery.move(moved.seq, moved.webhook_url)
-        return moved
+        return self._database.write_later(move).map(self._wake_delivery)
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
         """Remove a check and, with it, its alerts; settled when that is on disk.
@@ -128,10 +125,10 @@ class Checks:
         The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
         """
         return self._database.create_later(lambda connection: self._test(connection, key_id, check_id)).map(
-            self._tell_of_test
+            self._wake_delivery
         )
 
-    def _tell_of_test(self, check: Check) -> Check:
+    def _wake_delivery(self, check: Check) -> Check:
         self._delivery.wake()
         return check
 

@@ -54,7 +54,7 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     answer = app("GET", "/metrics")
     families = list(text_string_to_metric_families(answer.body.decode()))
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert len(families) == 13
+    assert len(families) == 14
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
@@ -126,6 +126,19 @@ def test_alerts_are_counted_by_outcome(read):
     assert outcomes == {f"cardbeat_alert_attempts_total{{outcome={it}}}" for it in ("delivered", "retried", "failed")}
 
 
+def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, read):
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+    key = app.checks_key()
+    check = app.json("POST", "/checks", CHECK | {"webhook_url": "https://hooks.example/x"}, key=key)["check"]
+    clock.advance(62)
+    app.service.sweep.sweep_once()
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+    clock.advance(40)
+    app("GET", f"/ping/{check['id']}")
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 40
+    assert 0 <= read()["cardbeat_delivery_age_seconds"] < 60
+
+
 def test_no_key_or_check_id_is_in_them(app, ask):
     key, cards_key = app.checks_key(), app.cards_key()
     check = app.json("POST", "/checks", CHECK, key=key)["check"]
@@ -141,9 +154,13 @@ def test_they_are_there_when_the_database_is_not(app, monkeypatch):
         raise Unavailable("database_unavailable", "The database can't be used now; try again soon.")
 
     monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", lambda self: totals())
+    monkeypatch.setattr("cardbeat.heartbeat.pending.PendingAlerts.first_due_at", lambda self: totals())
     answer = app("GET", "/metrics")
     assert answer.status == 200
-    assert "cardbeat_checks{status=on_time}" not in samples(answer.body.decode())
+    assert (
+        not {"cardbeat_checks{status=on_time}", "cardbeat_alert_oldest_due_seconds"}
+        & samples(answer.body.decode()).keys()
+    )
 
 
 def test_every_answer_counts():

@@ -87,13 +87,17 @@ def test_the_history_shows_the_newest_first(mail, clock):
 
 def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     check = mail.heart.create()
-    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    mail.record(check, "check.overdue", "check.recovered")
+    store_outages(mail, check, [2])
+    mail.record(check, "check.test")
     now = int(clock())
     mail.alerts.store(
         [Attempt(1, "failed", 410, "gone", None, HOOK), Attempt(2, "pending", 503, "busy", now + 3600, HOOK)]
     )
-    times = [alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)]
-    assert times == [mail.in_text(3600), mail.in_text(3600), None]
+    store_outages(mail, check, [3])
+    outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
+    assert outage_3 == outage_2 == recovered == mail.in_text(3600)
+    assert (test, overdue) == (mail.in_text(0), None)
 
 
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
