@@ -54,7 +54,7 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     answer = app("GET", "/metrics")
     families = list(text_string_to_metric_families(answer.body.decode()))
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert len(families) == 14
+    assert len(families) == 15
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
