@@ -32,6 +32,7 @@ from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
+from cardbeat.precedence import Precedence
 from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
@@ -77,6 +78,8 @@ class Database:
         self._queue: deque[_Job[Any]] = deque()
         self._closing = False
         # From here on `self._writer` is used by this thread alone.
+        self.precedence = Precedence()
+        """Of the writer's thread, over those that compute meanwhile."""
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         self._thread.start()
 
@@ -111,6 +114,7 @@ class Database:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
+            self.precedence.begin()
             self._queued.notify()
         return job.committed
 
@@ -134,6 +138,7 @@ class Database:
         while True:
             with self._queued:
                 while not self._queue and not self._closing:
+                    self.precedence.end()
                     self._queued.wait()
                 jobs = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
             if not jobs:

@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from cardbeat.errors import Unavailable
 from cardbeat.fair_queue import FairQueue
+from cardbeat.precedence import Precedence
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,6 +20,9 @@ WAITING_EACH: Final = 100
 """Jobs that may wait for one name."""
 RUNNING_EACH: Final = 1
 """Jobs of one name that run at once: where there are two threads, the other one is left to all others."""
+
+GIVES_WAY_TIMES: Final = 3.0
+"""A thread gives way for at most so many times as long as its last job took: a quarter of the time is its own."""
 
 
 class Later(Generic[T]):
@@ -153,6 +157,8 @@ class Workers:
         """`cost` gives that of a job by the seconds it took."""
         self._limit = limit
         self._cost = cost
+        # Written before the first job.
+        self._first: tuple[Precedence, ...] = ()
         # All below is read and written under this condition's lock only.
         self._changed = threading.Condition(threading.Lock())
         self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each, running_each)
@@ -160,6 +166,10 @@ class Workers:
         self._idle = 0
         """Threads that wait for a job and were not woken for one."""
         self._is_stopping = False
+
+    def give_way_to(self, *first: Precedence) -> None:
+        """From the first job on, let each thread wait before its next job while one of these has work to do."""
+        self._first += first
 
     def submit(self, name: str, work: Callable[[], T | Later[T]]) -> Job[T]:
         """What will have come of `work`, done for `name`. Raises `Unavailable` where too many wait for that name."""
@@ -211,7 +221,15 @@ class Workers:
             job.do()
             # Not kept until the next has come: it may hold a large answer.
             del taken, job
-            taken = self._next(name, self._cost(time.monotonic() - began))
+            took = time.monotonic() - began
+            # Before it counts as done: no other thread is to go on with the next job of this name meanwhile.
+            self._give_way(GIVES_WAY_TIMES * took)
+            taken = self._next(name, self._cost(took))
+
+    def _give_way(self, seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        for first in self._first:
+            first.give_way(ends_at - time.monotonic())
 
     def _next(self, done: str | None = None, cost: float = 0.0) -> tuple[str, Job[Any]] | None:
         """The job whose turn it is, once there is one; None at the end. One for `done` is finished and cost so much."""

@@ -64,9 +64,10 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             raise StartupError(bind_failure(error, host, port)) from None
         self.loop = Loop()
-        self._workers = Workers(workers)
+        self.workers = Workers(workers)
+        self.workers.give_way_to(self.loop.precedence)
         self._phases = phases_of(limits)
-        self.exchange = Exchange(router, self._workers, trusted_proxies)
+        self.exchange = Exchange(router, self.workers, trusted_proxies)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
@@ -147,7 +148,7 @@ class Server(ThreadingHTTPServer):
         finally:
             self._phases.close_all()
             self.service_actions()
-            self._workers.stop()
+            self.workers.stop()
             self.exchange.access_log.stop()
             self.server_close()
             self._has_ended.set()

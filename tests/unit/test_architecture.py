@@ -14,7 +14,8 @@ PACKAGE = ROOT / "cardbeat"
 LAYERS = [
     {"cardbeat"},
     {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
-    {"disk", "fair_queue", "later", "ownership"},
+    {"disk", "fair_queue", "ownership", "precedence"},
+    {"later"},
     {"database_file", "web"},
     {"database", "database_restore", "monitor"},
     {"keys"},

@@ -9,6 +9,7 @@ import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.later import WAITING_EACH, Later, Workers
+from cardbeat.precedence import Precedence
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
@@ -188,3 +189,58 @@ def test_turns_are_weighed_by_what_the_time_of_a_job_costs() -> None:
         job.wait()
     assert "".join(order) == "abbbbbab"
     workers.stop()
+
+
+class Watched(Precedence):
+    """Notes in `order` that somebody gives way, and has them wait for `gone` even if nothing is to be done."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.order = order
+        self.asked_seconds: list[float] = []
+        self.gone = threading.Event()
+
+    def give_way(self, seconds: float) -> None:
+        self.order.append("gives way")
+        self.asked_seconds.append(seconds)
+        assert self.gone.wait(PATIENCE_SECONDS)
+
+
+def test_however_many_jobs_wait_one_who_goes_first_waits_for_no_more_than_the_one_that_runs() -> None:
+    workers, order = Workers(limit=1), list[str]()
+    first = Watched(order)
+    workers.give_way_to(first)
+    release = threading.Event()
+    workers.submit("busy", lambda: release.wait(PATIENCE_SECONDS))
+    jobs = [workers.submit("busy", lambda: order.append("job")) for _ in range(50)]
+    release.set()
+    wait_until(lambda: order)
+    assert order == ["gives way"]
+    first.gone.set()
+    jobs[-1].wait()
+    assert order[:100] == ["gives way", "job"] * 50
+
+
+def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
+    workers, order = Workers(limit=2), list[str]()
+    first = Watched(order)
+    workers.give_way_to(first)
+    workers.submit("busy", lambda: order.append("busy 1")).wait()
+    wait_until(lambda: len(order) == 2)
+    waits = workers.submit("busy", lambda: order.append("busy 2"))
+    workers.submit("other", lambda: order.append("other")).wait()
+    assert not waits.is_settled
+    first.gone.set()
+    waits.wait()
+    assert order.index("other") < order.index("busy 2")
+
+
+def test_a_thread_gives_way_for_three_times_as_long_as_its_job_took_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers, first = Workers(limit=1), Watched([])
+    first.gone.set()
+    workers.give_way_to(first)
+    ticks = iter((100.0, 100.5, 100.5, 100.5))
+    monkeypatch.setattr("cardbeat.later.time.monotonic", lambda: next(ticks, 0.0))
+    workers.submit("a", lambda: None).wait()
+    wait_until(lambda: first.asked_seconds)
+    assert first.asked_seconds == [1.5]
