@@ -21,8 +21,10 @@ WAITING_EACH: Final = 100
 RUNNING_EACH: Final = 1
 """Jobs of one name that run at once: where there are two threads, the other one is left to all others."""
 
+AT_A_STRETCH_SECONDS: Final = 0.0005
+"""A thread begins job after job for so long until it gives way: to do so after each short one would cost more."""
 GIVES_WAY_TIMES: Final = 3.0
-"""A thread gives way for at most so many times as long as its last job took: a quarter of the time is its own."""
+"""It gives way for at most so many times as long as it worked before: a quarter of the time is its own."""
 
 
 class Later(Generic[T]):
@@ -168,7 +170,10 @@ class Workers:
         self._is_stopping = False
 
     def give_way_to(self, *first: Precedence) -> None:
-        """From the first job on, let each thread wait before its next job while one of these has work to do."""
+        """Let each thread wait, before it begins job after job, while one of these has work to do.
+
+        To be called before the first job.
+        """
         self._first += first
 
     def submit(self, name: str, work: Callable[[], T | Later[T]]) -> Job[T]:
@@ -214,6 +219,7 @@ class Workers:
                     self._queue.done(name, 0.0)
 
     def _work(self) -> None:
+        worked = 0.0
         taken = self._next()
         while taken is not None:
             name, job = taken
@@ -222,8 +228,11 @@ class Workers:
             # Not kept until the next has come: it may hold a large answer.
             del taken, job
             took = time.monotonic() - began
-            # Before it counts as done: no other thread is to go on with the next job of this name meanwhile.
-            self._give_way(GIVES_WAY_TIMES * took)
+            worked += took
+            if worked >= AT_A_STRETCH_SECONDS:
+                # Before it counts as done: no other thread is to go on with the next job of this name meanwhile.
+                self._give_way(GIVES_WAY_TIMES * worked)
+                worked = 0.0
             taken = self._next(name, self._cost(took))
 
     def _give_way(self, seconds: float) -> None:

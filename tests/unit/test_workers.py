@@ -4,6 +4,7 @@ import threading
 import weakref
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -206,6 +207,13 @@ class Watched(Precedence):
         assert self.gone.wait(PATIENCE_SECONDS)
 
 
+@pytest.fixture
+def at_every_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short a job is, its thread gives way after it."""
+    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("at_every_job")
 def test_however_many_jobs_wait_one_who_goes_first_waits_for_no_more_than_the_one_that_runs() -> None:
     workers, order = Workers(limit=1), list[str]()
     first = Watched(order)
@@ -221,6 +229,7 @@ def test_however_many_jobs_wait_one_who_goes_first_waits_for_no_more_than_the_on
     assert order[:100] == ["gives way", "job"] * 50
 
 
+@pytest.mark.usefixtures("at_every_job")
 def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
     workers, order = Workers(limit=2), list[str]()
     first = Watched(order)
@@ -235,12 +244,20 @@ def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
     assert order.index("other") < order.index("busy 2")
 
 
-def test_a_thread_gives_way_for_three_times_as_long_as_its_job_took_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers, first = Workers(limit=1), Watched([])
+def test_short_jobs_run_at_a_stretch_and_are_followed_by_three_times_as_long_a_pause_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers, first, now = Workers(limit=1), Watched([]), [100.0]
     first.gone.set()
     workers.give_way_to(first)
-    ticks = iter((100.0, 100.5, 100.5, 100.5))
-    monkeypatch.setattr("cardbeat.later.time.monotonic", lambda: next(ticks, 0.0))
-    workers.submit("a", lambda: None).wait()
-    wait_until(lambda: first.asked_seconds)
-    assert first.asked_seconds == [1.5]
+    monkeypatch.setattr("cardbeat.later.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.5)
+
+    def work() -> None:
+        now[0] += 0.25
+
+    for asked in ([], [1.5], [1.5], [1.5, 1.5]):
+        workers.submit("a", work).wait()
+        # Its thread is done with one job before it begins the next, which nobody else can.
+        workers.submit("a", lambda: None).wait()
+        assert first.asked_seconds == asked
