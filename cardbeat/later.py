@@ -1,4 +1,4 @@
-"""Results that come later, and the threads that bring them about, in fair turns."""
+"""Results that come later."""
 
 import contextlib
 import heapq
@@ -7,24 +7,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Any, Final, Generic, NoReturn, TypeVar
-
-from cardbeat.errors import Unavailable
-from cardbeat.fair_queue import FairQueue
-from cardbeat.precedence import Precedence
+from typing import Generic, NoReturn, TypeVar
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-WAITING_EACH: Final = 100
-"""Jobs that may wait for one name."""
-RUNNING_EACH: Final = 1
-"""Jobs of one name that run at once: where there are two threads, the other one is left to all others."""
-
-AT_A_STRETCH_SECONDS: Final = 0.0005
-"""A thread begins job after job for so long until it gives way: to do so after each short one would cost more."""
-GIVES_WAY_TIMES: Final = 3.0
-"""It gives way for at most so many times as long as it worked before: a quarter of the time is its own."""
 
 
 class Later(Generic[T]):
@@ -137,125 +123,6 @@ class Job(Later[T]):
         with self._lock:
             work, self._work = self._work, None
         return work
-
-
-class Workers:
-    """At most `limit` threads, started as they are needed.
-
-    Each job has the name of whoever it is done for, and the names are served in turns, weighed by the time that their
-    jobs took. A job should wait for nothing but a read from the disk: what it begins and has to wait for, such as a
-    write, it returns as a `Later`.
-
-    The threads are daemons: a job that hangs must not keep the program from ending.
-    """
-
-    def __init__(
-        self,
-        limit: int,
-        waiting_each: int = WAITING_EACH,
-        running_each: int = RUNNING_EACH,
-        cost: Callable[[float], float] = float,
-    ) -> None:
-        """`cost` gives that of a job by the seconds it took."""
-        self._limit = limit
-        self._cost = cost
-        # Written before the first job.
-        self._first: tuple[Precedence, ...] = ()
-        # All below is read and written under this condition's lock only.
-        self._changed = threading.Condition(threading.Lock())
-        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each, running_each)
-        self._started = 0
-        self._idle = 0
-        """Threads that wait for a job and were not woken for one."""
-        self._is_stopping = False
-
-    def give_way_to(self, *first: Precedence) -> None:
-        """Let each thread wait, before it begins job after job, while one of these has work to do.
-
-        To be called before the first job.
-        """
-        self._first += first
-
-    def submit(self, name: str, work: Callable[[], T | Later[T]]) -> Job[T]:
-        """What will have come of `work`, done for `name`. Raises `Unavailable` where too many wait for that name."""
-        job = Job(work)
-        with self._changed:
-            if not self._queue.put(name, job):
-                sentence = "Too many of your requests wait already; try again in a moment."
-                raise Unavailable("busy", sentence, 1)
-            is_one_missing = not self._idle and self._started < self._limit
-            if is_one_missing:
-                self._started += 1
-            elif self._idle:
-                self._idle -= 1
-                self._changed.notify()
-        if is_one_missing:
-            self._start()
-        return job
-
-    def is_full(self, name: str) -> bool:
-        """Whether so many jobs wait for this name that `submit` would raise."""
-        with self._changed:
-            return self._queue.is_full(name)
-
-    def stop(self) -> None:
-        """Let every thread end once all jobs are done."""
-        with self._changed:
-            self._is_stopping = True
-            self._wake_all()
-
-    def _start(self) -> None:
-        try:
-            threading.Thread(target=self._work, name="worker", daemon=True).start()
-        except RuntimeError:
-            # The system grants no more threads: those there are take the job, and if there is none the caller does.
-            with self._changed:
-                self._started -= 1
-                taken = None if self._started else self._queue.take()
-            if taken is not None:
-                name, job = taken
-                job.do()
-                with self._changed:
-                    self._queue.done(name, 0.0)
-
-    def _work(self) -> None:
-        worked = 0.0
-        taken = self._next()
-        while taken is not None:
-            name, job = taken
-            began = time.monotonic()
-            job.do()
-            # Not kept until the next has come: it may hold a large answer.
-            del taken, job
-            took = time.monotonic() - began
-            worked += took
-            if worked >= AT_A_STRETCH_SECONDS:
-                # Before it counts as done: no other thread is to go on with the next job of this name meanwhile.
-                self._give_way(GIVES_WAY_TIMES * worked)
-                worked = 0.0
-            taken = self._next(name, self._cost(took))
-
-    def _give_way(self, seconds: float) -> None:
-        ends_at = time.monotonic() + seconds
-        for first in self._first:
-            first.give_way(ends_at - time.monotonic())
-
-    def _next(self, done: str | None = None, cost: float = 0.0) -> tuple[str, Job[Any]] | None:
-        """The job whose turn it is, once there is one; None at the end. One for `done` is finished and cost so much."""
-        with self._changed:
-            if done is not None:
-                self._queue.done(done, cost)
-            while (taken := self._queue.take()) is None:
-                if self._is_stopping and not self._queue.waiting:
-                    self._wake_all()
-                    return None
-                self._idle += 1
-                self._changed.wait()
-            return taken
-
-    def _wake_all(self) -> None:
-        self._idle = 0
-        self._changed.notify_all()
 
 
 def after(seconds: float) -> Later[None]:

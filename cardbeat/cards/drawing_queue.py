@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later, Workers
+from cardbeat.later import Later
+from cardbeat.workers import Workers
 
 T = TypeVar("T")
 

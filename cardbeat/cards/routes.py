@@ -16,11 +16,12 @@ from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
-from cardbeat.later import Later, Workers
+from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.query import first_value, pairs_of
 from cardbeat.web.router import Route, header_lines
+from cardbeat.workers import Workers
 
 READERS = 4
 """Threads that look up keys and read stored cards."""

@@ -8,7 +8,7 @@ Theory of operation, from the socket to the answer and back:
 - A `Connection` is always in one phase (`Phase`, below): which events of its socket it waits for, what it does when
   one comes, and when its time is up. It gives the bytes it receives to its `reader.Reader`, which cuts requests out.
 - `router.Exchange` gives a whole request to its `router.Route`. The handler of a route that is `in_loop` is called here
-  and now; every other runs in one of the `later.Workers`, a limited number of threads.
+  and now; every other runs in one of the `workers.Workers`, a limited number of threads.
 - A handler returns a `message.Response`, which the connection sends at once, or a `later.Later`, settled by the thread
   that does the work: a worker, the database's writer, a thread that draws cards. That thread brings it back by
   `call_soon`, the one way into the loop from outside. The result is taken, and what `map` adds runs, in the loop.

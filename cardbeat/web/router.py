@@ -15,11 +15,12 @@ from typing import Final, Protocol
 
 from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal, Unavailable
-from cardbeat.later import Later, Workers
+from cardbeat.later import Later
 from cardbeat.web.access import AccessLog
 from cardbeat.web.forwarded import client_address, network_of
 from cardbeat.web.message import NO_STORE, Answered, Holder, Request, Response
 from cardbeat.web.reader import IgnoresBody
+from cardbeat.workers import Workers
 
 log = logging.getLogger(__name__)
 

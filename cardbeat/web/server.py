@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError
-from cardbeat.later import Workers
 from cardbeat.system import claim_port
 from cardbeat.web.connection import Connection, phases_of
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.router import Exchange, Router
+from cardbeat.workers import Workers
 
 log = logging.getLogger(__name__)
 

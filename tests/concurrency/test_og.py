@@ -23,9 +23,10 @@ from cardbeat.errors import Refusal, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
-from cardbeat.later import WAITING_EACH, Later
+from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
+from cardbeat.workers import WAITING_EACH
 from tests.support import answer_of, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"

@@ -11,9 +11,9 @@ import pytest
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.later import WAITING_EACH
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
+from cardbeat.workers import WAITING_EACH
 from tests.http.malformed import get
 from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
 from tests.support import wait_until

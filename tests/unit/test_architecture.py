@@ -16,6 +16,7 @@ LAYERS = [
     {"errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
     {"disk", "fair_queue", "ownership", "precedence"},
     {"later"},
+    {"workers"},
     {"database_file", "web"},
     {"database", "database_restore", "monitor"},
     {"keys"},

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from cardbeat.later import Workers
 from cardbeat.web.message import Holder, Request, Response
 from cardbeat.web.router import Exchange, Route, Router, header_lines
+from cardbeat.workers import Workers
 
 
 def head_of(response: Response) -> bytes:

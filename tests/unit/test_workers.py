@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import WAITING_EACH, Later, Workers
+from cardbeat.later import Later
 from cardbeat.precedence import Precedence
+from cardbeat.workers import WAITING_EACH, Workers
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
@@ -210,7 +211,7 @@ class Watched(Precedence):
 @pytest.fixture
 def at_every_job(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short a job is, its thread gives way after it."""
-    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.0)
+    monkeypatch.setattr("cardbeat.workers.AT_A_STRETCH_SECONDS", 0.0)
 
 
 @pytest.mark.usefixtures("at_every_job")
@@ -250,8 +251,8 @@ def test_short_jobs_run_at_a_stretch_and_are_followed_by_three_times_as_long_a_p
     workers, first, now = Workers(limit=1), Watched([]), [100.0]
     first.gone.set()
     workers.give_way_to(first)
-    monkeypatch.setattr("cardbeat.later.time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.5)
+    monkeypatch.setattr("cardbeat.workers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("cardbeat.workers.AT_A_STRETCH_SECONDS", 0.5)
 
     def work() -> None:
         now[0] += 0.25
