@@ -46,7 +46,8 @@ class Workers:
         self._first: tuple[Precedence, ...] = ()
         # All below is read and written under this condition's lock only.
         self._changed = threading.Condition(threading.Lock())
-        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each, running_each)
+        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each)
+        self._running_each = running_each
         self._started = 0
         self._idle = 0
         """Threads that wait for a job and were not woken for one."""
@@ -94,7 +95,7 @@ class Workers:
             # The system grants no more threads: those there are take the job, and if there is none the caller does.
             with self._changed:
                 self._started -= 1
-                taken = None if self._started else self._queue.take()
+                taken = None if self._started else self._queue.take(self._running_each)
             if taken is not None:
                 name, job = taken
                 job.do()
@@ -128,7 +129,7 @@ class Workers:
         with self._changed:
             if done is not None:
                 self._queue.done(done, cost)
-            while (taken := self._queue.take()) is None:
+            while (taken := self._queue.take(self._running_each)) is None:
                 if self._is_stopping and not self._queue.waiting:
                     self._wake_all()
                     return None
