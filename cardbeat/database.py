@@ -36,6 +36,7 @@ from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
+from cardbeat.precedence import Precedence
 from cardbeat.staging import remove_left_behind
 from cardbeat.system import try_lock, unlock
 
@@ -83,6 +84,8 @@ class Database:
         self._queued = threading.Condition()
         self._queue: deque[_Job[Any]] = deque()
         self._closing = False
+        self.precedence = Precedence()
+        """Of the writer's thread, over those that compute meanwhile."""
         # From here on `self._writer` and what follows are used by this thread alone.
         self._wal_is_saved = False
         self._wal_bytes: int | None = 0
@@ -114,6 +117,7 @@ class Database:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
+            self.precedence.has_work = True
             self._queued.notify()
         return job.committed
 
@@ -138,6 +142,7 @@ class Database:
         while True:
             with self._queued:
                 while not self._queue and not self._closing:
+                    self.precedence.has_work = False
                     self._queued.wait()
                 jobs = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
             if not jobs:

@@ -55,6 +55,7 @@ class Service:
             undo.callback(server.server_close)
             self.database = Database(config.data)
             undo.callback(self.database.close)
+            server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)

@@ -13,12 +13,13 @@ from math import inf
 from typing import Any, NamedTuple, TypeVar
 
 from cardbeat import monitor
+from cardbeat.alarms import after
 from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database
 from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, in_scope, key_missing, key_unknown
 from cardbeat.keys.tiers import tier_of
-from cardbeat.later import Later, after
+from cardbeat.later import Later
 
 T = TypeVar("T")
 

@@ -68,9 +68,10 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             raise StartupError(bind_failure(error, host, port)) from None
         self.loop = Loop()
-        self._workers = Workers(workers)
+        self.workers = Workers(workers)
+        self.workers.give_way_to(self.loop.precedence)
         self._phases = phases_of(limits)
-        self.exchange = Exchange(router, self._workers, trusted_proxies)
+        self.exchange = Exchange(router, self.workers, trusted_proxies)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
@@ -131,7 +132,7 @@ class Server(ThreadingHTTPServer):
         if self._phases.held.is_too_much and (shed := self._phases.relieve(now)):
             # Not in this thread, which must not wait for stderr's reader.
             with contextlib.suppress(Unavailable):
-                self._workers.submit("", partial(log.warning, SHED, shed, self._limits.held_bytes // 2**20))
+                self.workers.submit("", partial(log.warning, SHED, shed, self._limits.held_bytes // 2**20))
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
@@ -158,7 +159,7 @@ class Server(ThreadingHTTPServer):
         finally:
             self._phases.close_all()
             self.service_actions()
-            self._workers.stop()
+            self.workers.stop()
             self.exchange.access_log.stop()
             self.server_close()
             self._has_ended.set()

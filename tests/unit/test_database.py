@@ -15,6 +15,7 @@ from cardbeat.database import Database
 from cardbeat.database_file import FILE_NAME, connect, open_read_only
 from cardbeat.database_readers import READ_CONNECTIONS
 from cardbeat.errors import Refusal, StartupError, Unavailable
+from tests.support import wait_until
 
 
 def count_up(connection):
@@ -446,3 +447,15 @@ def test_only_so_many_read_at_once(database):
         assert reader.is_alive()
     reader.join(10)
     assert not reader.is_alive()
+
+
+def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_told(database):
+    wait_until(lambda: not database.precedence.has_work)
+    entered, release = threading.Event(), threading.Event()
+    database.write_later(lambda _: entered.set())
+    assert entered.wait(10)
+    written = database.write_later(lambda _: release.wait(10))
+    assert database.precedence.has_work
+    release.set()
+    written.wait()
+    wait_until(lambda: not database.precedence.has_work)
