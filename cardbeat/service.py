@@ -65,7 +65,7 @@ class Service:
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(self.keys, self.store, renderer, renders)
+            self.cards = CardRoutes(self.keys, self.store, renderer, renders, server.exchange.work_soon)
             answers = Answers()
             server.exchange.observe = answers.observe
             for part in (
