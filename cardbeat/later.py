@@ -177,11 +177,6 @@ class Workers:
             self._start()
         return job
 
-    def is_full(self, name: str) -> bool:
-        """Whether so many jobs wait for this name that `submit` would raise."""
-        with self._changed:
-            return self._queue.is_full(name)
-
     def stop(self) -> None:
         """Let every thread end once all jobs are done."""
         with self._changed:

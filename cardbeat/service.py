@@ -6,6 +6,7 @@ import time
 from math import inf
 
 from cardbeat import __version__
+from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
@@ -27,7 +28,7 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
-from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
+from cardbeat.metrics import Answers, MetricsRoutes
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.system import on_stop_signals, wake_on_signals
@@ -64,9 +65,15 @@ class Service:
             self.removal = Removal(self.database)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
-            renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(self.keys, self.store, renderer, renders, server.exchange.work_soon)
             answers = Answers()
+            self.cards = CardRoutes(
+                self.keys,
+                self.store,
+                Renderer(Fonts()),
+                renders,
+                work_soon=server.exchange.work_soon,
+                note_drawing_seconds=answers.drawing_seconds.append,
+            )
             server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
@@ -81,9 +88,7 @@ class Service:
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
-                MetricsRoutes(
-                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
-                ),
+                MetricsRoutes(answers, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):

@@ -2,6 +2,8 @@
 
 import os
 import re
+import time
+from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
@@ -52,10 +54,20 @@ class CardRoutes:
     `_flights`, each by one step of a dictionary. The rest of the attributes are set once and safe for any thread.
     """
 
-    def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit, work_soon: WorkSoon) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        store: Store,
+        renderer: Renderer,
+        renders: RateLimit,
+        *,
+        work_soon: WorkSoon,
+        note_drawing_seconds: Callable[[float], object] = lambda _: None,
+    ) -> None:
         self._keys = keys
         self._store = store
         self._renderer = renderer
+        self._note_drawing_seconds = note_drawing_seconds
         self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
         self._readers = Workers(READERS, running_each=READERS_OF_ONE)
@@ -136,7 +148,9 @@ class CardRoutes:
         return found.map(partial(self._respond, request, name, key_hash, None))
 
     def _draw(self, name: str, key: Key, card: Card) -> Found:
+        began = time.perf_counter()
         drawing = self._renderer.render(card)
+        self._note_drawing_seconds(time.perf_counter() - began)
         sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
         return Found(sealed, self._store.put(name, sealed), "MISS")
 

@@ -111,7 +111,8 @@ class Keys:
         """Empty the cache if a key was changed since it was last looked at; it is good for `CACHE_SECONDS` then."""
         checked_at = time.monotonic()
         with self._database.read() as connection:
-            changes = monitor.value(connection, CHANGES)
+            row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
+        changes = row["value"] if row else 0
         with self._lock:
             if changes != self._changes:
                 self._cache.clear()

@@ -73,7 +73,7 @@ class Cards:
         self.renderer = SlowRenderer()
         self.store = Store(folder, 10_000_000, "v1")
         self.renders = CountedRenders()
-        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders, lambda work: work())  # type: ignore
+        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders, work_soon=lambda work: work())  # type: ignore
         self.router = Router(self.routes.routes())
         self.keys = keys
         self.key = self.new_key()

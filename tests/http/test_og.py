@@ -291,7 +291,7 @@ def test_a_card_stored_by_an_earlier_process_is_read_once_and_then_answered_at_o
     drawn = cards.card()
     later = Cards.__new__(Cards)
     later.__dict__ |= cards.__dict__
-    later.routes = CardRoutes(cards.keys, cards.store, RENDERER, RateLimit(), lambda work: work())
+    later.routes = CardRoutes(cards.keys, cards.store, RENDERER, RateLimit(), work_soon=lambda work: work())
     later.router = Router(later.routes.routes())
     assert later.at_once(cards.url()) is None
     assert later.card().headers["X-Cache"] == "HIT"
