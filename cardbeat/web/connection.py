@@ -269,9 +269,10 @@ def _send(client: socket.socket, head: bytes, body: bytes | FileBody) -> memoryv
     """
     if isinstance(body, FileBody):
         return _send_file(client, head, body)
-    sent = 0
-    with contextlib.suppress(BlockingIOError):
+    try:
         sent = client.send(head + body) if len(body) < COPIED_BYTES else send_together(client, (head, body))
+    except BlockingIOError:
+        sent = 0
     if sent == len(head) + len(body):
         return None
     # A large body is not copied: it may be one that many clients are sent.
@@ -282,13 +283,17 @@ def _send_file(client: socket.socket, head: bytes, body: FileBody) -> memoryview
     if sendfile is None:
         return _send(client, head, body.read())
     sent = 0
-    # Whatever is wrong: the rest goes another way, and fails there if it must.
-    with contextlib.suppress(OSError):
+    try:
         sent = client.send(head, MORE_FOLLOWS)
         if sent == len(head):
             sent += sendfile(client.fileno(), body.descriptor, 0, body.length)
+        if sent == len(head) + body.length:
+            return None
+    except OSError:
+        # Whatever is wrong: the rest goes another way, and fails there if it must.
+        pass
     # The rest of a file is read: a slow client must not hold a descriptor, which is dearer than the bytes.
-    return None if sent == len(head) + body.length else memoryview(head + body.read())[sent:]
+    return memoryview(head + body.read())[sent:]
 
 
 def _has_unread(client: socket.socket) -> bool:
