@@ -17,7 +17,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from cardbeat.errors import Refusal, Unavailable
+from cardbeat.errors import Refusal
 from cardbeat.later import Job, Later
 from cardbeat.system import MORE_FOLLOWS, send_together, sendfile
 from cardbeat.web.forwarded import Peer
@@ -34,9 +34,6 @@ UNCOUNTED_BYTES = 1024
 """A connection that holds no more than this takes as much itself."""
 COPIED_BYTES = 16 * 1024
 """Up to this size of a body it is cheaper to join head and body than to hand both over."""
-
-_NO_ROOM = Unavailable("busy", "Too much waits to be answered; try again in a moment.", 1)
-"""What comes of a request whose client has given way. It is told to nobody."""
 
 Step = Callable[["Connection"], None]
 
@@ -138,7 +135,9 @@ class Connection:
 
     def give_way(self) -> None:
         """Close and let go of everything, unless it is being worked on: then that would free nothing."""
-        if self._phase is not self._phases.working or (isinstance(self._job, Job) and self._job.cancel(_NO_ROOM)):
+        if self._phase is not self._phases.working or (
+            isinstance(self._job, Job) and self._job.cancel(ConnectionAbortedError())
+        ):
             self.close()
 
     def _enter(self, phase: Phase["Connection"]) -> None:
