@@ -135,9 +135,8 @@ class Connection:
 
     def give_way(self) -> None:
         """Close and let go of everything, unless it is being worked on: then that would free nothing."""
-        if self._phase is not self._phases.working or (
-            isinstance(self._job, Job) and self._job.cancel(ConnectionAbortedError())
-        ):
+        is_at_work = self._phase is self._phases.working
+        if not is_at_work or (isinstance(self._job, Job) and self._job.cancel(ConnectionAbortedError())):
             self.close()
 
     def _enter(self, phase: Phase["Connection"]) -> None:
@@ -288,8 +287,7 @@ def _send_file(client: socket.socket, head: bytes, body: FileBody) -> memoryview
             sent += sendfile(client.fileno(), body.descriptor, 0, body.length)
         if sent == len(head) + body.length:
             return None
-    except OSError:
-        # Whatever is wrong: the rest goes another way, and fails there if it must.
+    except OSError:  # Whatever is wrong: the rest goes another way, and fails there if it must.
         pass
     # The rest of a file is read: a slow client must not hold a descriptor, which is dearer than the bytes.
     return memoryview(head + body.read())[sent:]
