@@ -36,7 +36,7 @@ class Later(Generic[T]):
         self._lock = threading.Lock()
         # Both are written under the lock only.
         self._outcome: Callable[[], T] | None = None
-        self._callbacks: list[Callable[[Later[T]], None]] = []
+        self._callbacks: list[Callable[[Later[T]], object]] = []
 
     def settle(self, outcome: Callable[[], T]) -> None:
         """Give what `result` returns or raises."""
@@ -65,7 +65,7 @@ class Later(Generic[T]):
     def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
-    def then(self, callback: Callable[["Later[T]"], None]) -> None:
+    def then(self, callback: Callable[["Later[T]"], object]) -> None:
         """Call back, with this object, once it is settled."""
         with self._lock:
             if self._outcome is None:
@@ -121,12 +121,11 @@ class Job(Later[T]):
         else:
             self.follow(result) if isinstance(result, Later) else self.succeed(result)
 
-    def cancel(self) -> bool:
-        """Let go of the work and of whoever waits for it; False where it was begun, and then it is done."""
+    def cancel(self, error: Exception) -> bool:
+        """Let go of the work and fail with this error; False where it was begun, and then it is done."""
         if self._take() is None:
             return False
-        with self._lock:
-            self._callbacks = []
+        self.fail(error)
         return True
 
     def _take(self) -> Callable[[], T | Later[T]] | None:
@@ -189,11 +188,6 @@ class Workers:
         if is_one_missing:
             self._start()
         return job
-
-    def is_full(self, name: str) -> bool:
-        """Whether so many jobs wait for this name that `submit` would raise."""
-        with self._changed:
-            return self._queue.is_full(name)
 
     def stop(self) -> None:
         """Let every thread end once all jobs are done."""

@@ -4,10 +4,9 @@ Only sums: no key, check id or address is in them.
 """
 
 import platform
-import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
@@ -15,14 +14,11 @@ from typing import Final
 import PIL
 
 from cardbeat import __version__
-from cardbeat.cards.render import Drawing, Renderer
-from cardbeat.cards.request import Card
 from cardbeat.cards.store import Store
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
@@ -58,13 +54,21 @@ class Histogram:
 
 
 class Answers:
-    """Counts answers as the server gives them, in its one thread and so without a lock."""
+    """Counts answers as the server gives them, in its one thread and so without a lock, and what they took to draw."""
 
     def __init__(self) -> None:
+        self.drawing_seconds: deque[float] = deque()
+        """Of each card that was drawn. The thread that draws appends them, and they are counted with the next answers.
+
+        Both are one step each.
+        """
+        self._drawings = Histogram()
         self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:
+        while self.drawing_seconds:
+            self._drawings.observe(self.drawing_seconds.popleft())
         for request, response, seconds in answers:
             key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
             histogram = self._histograms.get(key)
@@ -113,27 +117,8 @@ class Answers:
             "Pings answered 200, by whether they ended an overdue spell.",
             [("", {"recovered": str(recovered).lower()}, n) for recovered, n in self._pings.items()],
         )
-
-
-class TimedRenderer(Renderer):
-    """A renderer whose drawing time is measured."""
-
-    def __init__(self, fonts: Fonts) -> None:
-        super().__init__(fonts)
-        self._seconds = Histogram()
-        self._seconds_lock = threading.Lock()
-
-    def render(self, card: Card) -> Drawing:
-        started = time.perf_counter()
-        drawing = super().render(card)
-        with self._seconds_lock:
-            self._seconds.observe(time.perf_counter() - started)
-        return drawing
-
-    def family(self) -> str:
-        with self._seconds_lock:
-            samples = list(self._seconds.samples({}))
-        return family("cardbeat_card_render_duration_seconds", "histogram", "Drawing of a card.", samples)
+        drawings = self._drawings.samples({})
+        yield family("cardbeat_card_render_duration_seconds", "histogram", "Drawing of a card.", drawings)
 
 
 class MetricsRoutes:
@@ -142,7 +127,6 @@ class MetricsRoutes:
     def __init__(
         self,
         answers: Answers,
-        renderer: TimedRenderer,
         *,
         store: Store,
         checks: Checks,
@@ -151,7 +135,6 @@ class MetricsRoutes:
         connections_shed: Callable[[], int],
     ) -> None:
         self._answers = answers
-        self._renderer = renderer
         self._store = store
         self._checks = checks
         self._delivery = delivery
@@ -163,7 +146,7 @@ class MetricsRoutes:
         return [Route("GET", "/metrics", self.read)]
 
     def read(self, _request: Request) -> Response:
-        text = "".join([*self._answers.families(), self._renderer.family(), *self._gauges()])
+        text = "".join([*self._answers.families(), *self._gauges()])
         return Response(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     def _gauges(self) -> Iterable[str]:

@@ -6,6 +6,7 @@ import time
 from math import inf
 
 from cardbeat import __version__
+from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
@@ -28,7 +29,7 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
-from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
+from cardbeat.metrics import Answers, MetricsRoutes
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.system import on_stop_signals
@@ -70,9 +71,15 @@ class Service:
             self.removal = Removal(self.database, also=webhook_secrets.forget_old)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
-            renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(self.keys, self.store, renderer, renders)
             answers = Answers()
+            self.cards = CardRoutes(
+                self.keys,
+                self.store,
+                Renderer(Fonts()),
+                renders,
+                work_soon=server.exchange.work_soon,
+                note_drawing_seconds=answers.drawing_seconds.append,
+            )
             server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
@@ -91,7 +98,6 @@ class Service:
                 HealthRoutes(self.database, clock, self.sweep.healthy, self.delivery.liveness.healthy),
                 MetricsRoutes(
                     answers,
-                    renderer,
                     store=self.store,
                     checks=checks,
                     delivery=self.delivery,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from cardbeat.characters import seen, shows_nothing
 from cardbeat.errors import Invalid
 from cardbeat.typeset.clusters import is_mark
-from cardbeat.web.query import Pairs, known_among
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
 THEMES = ("dark", "light")
 PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
+"""All that a card's query may hold once; others are ignored."""
 
 MAX_CHARACTERS = 4_000
 """Of one text. No card has room for more, and what comes after would only cost time."""
@@ -34,11 +34,6 @@ class Card:
     domain: str = ""
     template: str = "default"
     theme: str = "dark"
-
-
-def card_of(pairs: Pairs) -> Card:
-    """The card asked for; unknown parameters are allowed. Raises `Invalid` for what can't be drawn."""
-    return card_from(known_among(pairs, PARAMETERS))
 
 
 def card_from(values: Mapping[str, str]) -> Card:

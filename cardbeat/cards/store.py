@@ -138,13 +138,13 @@ class Store:
             return None
         if self._disk_is_low():
             return None
+        self._note_owner(name, card.owner)
         try:
             signature = self._write(name, card.png)
         except OSError as error:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()
-        self._note_owner(name, card.owner)
         with self._lock:
             self._bytes += len(card.png)
             over = self._bytes > self._max_bytes

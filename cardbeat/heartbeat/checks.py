@@ -22,6 +22,8 @@ from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
 
+_COLUMNS = ", ".join(COLUMNS)
+
 
 @dataclass(frozen=True, slots=True)
 class PingResult:
@@ -73,7 +75,7 @@ class Checks:
         with self._database.read() as connection:
             after_seq = 0 if after is None else _seq_of(connection, key_id, after)
             rows = connection.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (key_id, after_seq, limit + 1),
             ).fetchall()
         checks = [Check(*row) for row in rows[:limit]]
@@ -202,13 +204,13 @@ def _update(connection: sqlite3.Connection, check: Check, settings: Settings, no
     row = connection.execute(
         "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
         "updated_at = ?5, version = version + 1 "
-        "WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING *",
+        f"WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING {_COLUMNS}",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
         sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
         raise Refusal(409, "conflict", sentence)
-    return Check.from_row(row)
+    return Check(*row)
 
 
 def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version: int | None) -> None:
@@ -232,10 +234,11 @@ def _dead_by_status(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
-    row = connection.execute("SELECT * FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).fetchone()
+    sql = f"SELECT {_COLUMNS} FROM checks WHERE id = ? AND api_key_id = ?"
+    row = connection.execute(sql, (check_id, key_id)).fetchone()
     if row is None:
         raise _no_check()
-    return Check.from_row(row)
+    return Check(*row)
 
 
 def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:

@@ -17,7 +17,7 @@ from cardbeat.keys.key import CHECKS, Key
 from cardbeat.keys.store import Keys
 from cardbeat.later import Later
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
-from cardbeat.web.query import known_among, pairs_of
+from cardbeat.web.query import known_among
 from cardbeat.web.router import Route
 
 PAGE_CHECKS = 100
@@ -59,7 +59,7 @@ class CheckRoutes:
 
     def page(self, request: Request) -> Response:
         key = key_of(request)
-        parameters = known_among(pairs_of(request.query), ("limit", "after"))
+        parameters = known_among(("limit", "after"), request.query)
         checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
         listed = (check.as_json(self._base_url) for check in checks)
         return Response(200, json_page("checks", listed, {"next": following}), JSON_HEADERS)

@@ -12,7 +12,6 @@ from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
-from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -71,7 +70,7 @@ class KeyRoutes:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        wait = self._registrations.take(network_of(request.client), self._register_per_minute)
+        wait = self._registrations.take(request.network, self._register_per_minute)
         if wait:
             raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
         return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))

@@ -17,7 +17,7 @@ from cardbeat.alarms import after
 from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database
-from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, in_scope, key_missing, key_unknown
+from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_missing, key_out_of_scope, key_unknown
 from cardbeat.keys.tiers import tier_of
 from cardbeat.later import Later
 
@@ -114,7 +114,8 @@ class Keys:
         """Empty the cache if a key was changed since it was last looked at; it is good for `CACHE_SECONDS` then."""
         checked_at = time.monotonic()
         with self._database.read() as connection:
-            changes = monitor.value(connection, CHANGES)
+            row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
+        changes = row["value"] if row else 0
         with self._lock:
             # Fewer than are known: it was read before a change whose key is let go of already.
             if self._changes is None or changes > self._changes:
@@ -128,7 +129,7 @@ class Keys:
         return self._cache.get(digest)
 
     def authenticate_value(self, value: str | None, scope: str | None, wrong_scope: str | None = None) -> Key:
-        """The key with this value. Raises `Refusal` 401 without a known one, 403 as `in_scope` does."""
+        """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
         if not value:
             raise key_missing()
         return self.authenticate_hash(hash_of(value), scope, wrong_scope)
@@ -138,7 +139,9 @@ class Keys:
         key = self.find_by_hash(digest)
         if key is None:
             raise key_unknown("This API key is not known here, or was revoked.")
-        return in_scope(key, scope, wrong_scope)
+        if scope not in (None, key.scope):
+            raise key_out_of_scope(scope, wrong_scope)
+        return key
 
     def rotate_later(self, key: Key) -> Later[IssuedKey]:
         """A new value for the same key; the old one is unknown from then on.

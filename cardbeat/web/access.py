@@ -74,10 +74,9 @@ class AccessLog:
 def access_line(request: Request, response: Response, seconds: float) -> str:
     """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second."""
     tenths = int(seconds * 10_000 + 0.5)
-    body = response.body
     return (
         f"{request.method} {request.pattern or _shown_path(request)}{'?' if '?' in request.target else ''}"
-        f" {response.status} {len(body) if isinstance(body, bytes) else body.length}"
+        f" {response.status} {len(response.body)}"
         f" {_SHOWN_MS[tenths] if tenths < len(_SHOWN_MS) else f'{seconds * 1000:.1f}ms'}"
         f" {request.client} {response.headers.get('X-Cache', '-')} {request.id}"
         f"{' slow' if seconds > SLOW_SECONDS else ''}"

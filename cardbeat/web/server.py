@@ -18,9 +18,11 @@ from cardbeat.config import HttpLimits, Network
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.later import Workers
 from cardbeat.system import claim_port
-from cardbeat.web.connection import Connection, phases_of
+from cardbeat.web.connection import Connection
+from cardbeat.web.forwarded import peer_of
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import READ, Loop
+from cardbeat.web.phases import Phases
 from cardbeat.web.router import Exchange, Router
 
 log = logging.getLogger(__name__)
@@ -70,7 +72,7 @@ class Server(ThreadingHTTPServer):
         self.loop = Loop()
         self.workers = Workers(workers)
         self.workers.give_way_to(self.loop.precedence)
-        self._phases = phases_of(limits)
+        self._phases = Phases(limits, Connection)
         self.exchange = Exchange(router, self.workers, trusted_proxies)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
@@ -120,7 +122,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a client from here on, beside all others."""
-        peer = client_address[0].removeprefix("::ffff:")
+        peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
         Connection(request, peer, self.loop, self._phases, self.exchange).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

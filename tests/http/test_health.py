@@ -75,4 +75,4 @@ def test_all_who_ask_while_a_write_is_under_way_share_it(database, clock):
     clock.advance(60)
     assert routes.read(ASKED).wait().status == 200
     with database.read() as connection:
-        assert monitor.value(connection, "last_health_check_at") == clock.now
+        assert monitor.values(connection)["last_health_check_at"] == clock.now

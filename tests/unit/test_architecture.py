@@ -68,7 +68,6 @@ SOCKETS_ALLOWED = {
     "web/connection.py",
     "web/listener.py",
     "web/loop.py",
-    "web/sending.py",
     "web/server.py",
     "system.py",
     "watchdog.py",

@@ -97,7 +97,7 @@ def test_a_job_that_returns_a_later_holds_no_thread_until_that_is_settled() -> N
     workers, good, bad = Workers(limit=1), Later[str](), Later[str]()
     jobs = [workers.submit("a", lambda: good), workers.submit("a", lambda: bad)]
     assert workers.submit("a", lambda: "done").wait() == "done"
-    assert not any(job.is_settled or job.cancel() for job in jobs)
+    assert not any(job.is_settled or job.cancel(KeyError()) for job in jobs)
     good.succeed("there")
     bad.fail(KeyError("gone"))
     assert jobs[0].wait() == "there"
@@ -124,7 +124,6 @@ def test_so_many_wait_for_a_name_and_one_of_them_runs(held: Held) -> None:
     jobs = [workers.submit("a", held)]
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     jobs += [workers.submit("a", held) for _ in range(WAITING_EACH)]
-    assert workers.is_full("a")
     with pytest.raises(Unavailable) as refused:
         workers.submit("a", held)
     assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
@@ -142,9 +141,10 @@ def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     done: list[int] = []
     given_up = workers.submit("a", lambda: done.append(1))
-    given_up.then(lambda _: done.append(2))
-    assert given_up.cancel()
-    assert not begun.cancel()
+    assert given_up.cancel(KeyError("given up"))
+    assert not begun.cancel(KeyError("too late"))
+    with pytest.raises(KeyError, match="given up"):
+        given_up.wait()
     held.let_go.set()
     begun.wait()
     assert workers.submit("a", lambda: "next").wait() == "next"
