@@ -69,18 +69,18 @@ def test_a_hostile_card_opens_and_draws_a_bounded_number_of_times(
 
 
 def test_no_text_opens_more_of_the_font_files_than_it_may() -> None:
-    assert fit(Fonts(), MIXED, **BOX, max_font_bytes=TEXT_FONT_BYTES).font_bytes <= TEXT_FONT_BYTES + 50_000
+    assert fit(Fonts(), MIXED, **BOX, max_work=TEXT_FONT_BYTES).font_bytes <= TEXT_FONT_BYTES + 50_000
 
 
 def test_what_is_left_out_for_its_many_fonts_counts_as_missing_and_the_rest_is_drawn() -> None:
-    few, many = (fit(Fonts(), MIXED[:80], **BOX, max_font_bytes=most) for most in (200_000, 10_000_000))
+    few, many = (fit(Fonts(), MIXED[:80], **BOX, max_work=most) for most in (200_000, 10_000_000))
     assert few.missing > many.missing
     assert few.lines
 
 
 def test_what_a_text_lacks_does_not_depend_on_what_was_open_before() -> None:
     fonts = Fonts()
-    first, again = (fit(fonts, MIXED, **BOX, max_font_bytes=500_000) for _ in range(2))
+    first, again = (fit(fonts, MIXED, **BOX, max_work=500_000) for _ in range(2))
     assert (first.missing, first.font_bytes, first.size_px) == (again.missing, again.font_bytes, again.size_px)
 
 
@@ -90,7 +90,7 @@ def test_a_full_title_of_different_han_is_not_cut_for_its_fonts() -> None:
 
 
 def test_a_text_in_one_script_is_drawn_however_long_its_font_is() -> None:
-    assert fit(Fonts(), "བོད་སྐད", **BOX, max_font_bytes=1).missing == 0
+    assert fit(Fonts(), "བོད་སྐད", **BOX, max_work=1).missing == 0
 
 
 def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> None:
@@ -104,21 +104,21 @@ def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> N
 
 def test_a_text_far_longer_than_its_box_is_not_measured_to_its_end() -> None:
     room = Room(graphemes=1_000, width_em=20)
-    paragraph = Paragraph(Fonts(), "w" * 900, room=room, weight=400, language=None, max_font_bytes=10**6)
+    paragraph = Paragraph(Fonts(), "w" * 900, room=room, weight=400, language=None, max_work=10**6)
     assert paragraph.truncated
     assert len(paragraph) < 60
 
 
 def test_a_run_that_stands_in_several_lines_is_drawn_once(counted: Counted) -> None:
     room = Room(graphemes=100, width_em=100)
-    paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_font_bytes=10**6)
+    paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_work=10**6)
     assert paragraph.line(0, 3, 40).text == paragraph.line(0, 3, 40).text
     assert counted.drawings == 1
 
 
 def test_a_paragraph_goes_at_once_with_all_it_holds() -> None:
     room = Room(graphemes=100, width_em=100)
-    paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_font_bytes=10**6)
+    paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_work=10**6)
     paragraph.line(0, 3, 40)
     gc.disable()
     try:
