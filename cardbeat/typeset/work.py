@@ -46,6 +46,9 @@ class Work:
 
     def _affords(self, runs: Sequence[tuple[FontSubset, int]]) -> bool:
         """Whether there is enough left for the pieces of a grapheme, given by their run; then they are paid for."""
+        if len(runs) == 1 and runs[0] == self._run:
+            self.spent += _CHARACTER + _EMOJI * runs[0][0].emoji
+            return True
         new = [run for run in runs if run != self._run]
         taken = sum(map(self._taken, new))
         if new and self.spent + taken > self._most and self._runs + len(new) > _ALWAYS:
