@@ -22,6 +22,10 @@ from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
 BOX = {"width_px": 1056, "max_lines": 5, "size_px": 96, "min_size_px": 40}
 MIXED = "".join(mixed_scripts(random.Random(4))["title"] for _ in range(4))
+CHINESE = (
+    "我们如何把每天两百万个后台任务从消息队列迁移到一个普通文件，以及在这个过程中关于锁、重试和背压所学到的一切。"
+    "这篇文章还介绍了监控、告警和备份的具体做法。"
+)
 ORDINARY_TITLE = "Designing reliable background jobs with nothing but SQLite"
 REAL = {
     "thousand characters": "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水"
@@ -123,8 +127,8 @@ def test_a_real_text_is_drawn_whole_beside_other_real_ones(field: str, name: str
         assert layout_of(**others | {field: REAL[name]}, template=template).missing_glyphs == 0
 
 
-def test_a_card_full_of_different_han_is_drawn_whole() -> None:
-    texts = {"title": REAL["thousand characters"], "description": REAL["surnames"], "author": "欧阳修", "tag": "千字文"}
+def test_a_card_with_a_title_of_different_han_and_prose_is_drawn_whole() -> None:
+    texts = {"title": REAL["thousand characters"], "description": CHINESE, "author": "欧阳修", "tag": "千字文"}
     assert layout_of(**texts, domain="example.cn").missing_glyphs == 0
 
 
