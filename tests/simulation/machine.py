@@ -128,12 +128,12 @@ class Server:
         process, self.process, self.front = self.process, None, None
         if process is None:
             return
+        self.changed()
         self._scheduler.kill(process)
         self._disk.doomed.pop(process, None)
         free_descriptors(process)
         if not is_power_cut:
             self._disk.close(process)
-        self.changed()
         self._start_again()
 
     def _run(self) -> None:

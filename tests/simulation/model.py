@@ -179,6 +179,7 @@ class Model:
         if last is None or trouble.begin > last.end + self._near:
             self.troubles.append(trouble)
             return
+        last.begin = min(last.begin, trouble.begin)
         last.end = max(last.end, trouble.end)
         last.certain += trouble.certain
         last.silent += trouble.silent
@@ -210,7 +211,8 @@ class Model:
         if not trouble.silent and not wide:
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self.sweep_seconds + self._near if wide else 0.0
-        most = trouble.end - trouble.begin + self._near + 2 * JITTER_SECONDS
+        # It is credited from the last sweep before to the first one after.
+        most = trouble.end - trouble.begin + 2 * self._near
         return trouble.jump + trouble.certain - slack - JITTER_SECONDS, trouble.jump + most + slack
 
     # What can be seen at any moment.
