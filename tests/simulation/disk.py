@@ -24,6 +24,9 @@ SLOW_READS = 0.002
 """How many of all reads take time."""
 FREE = 10 * 2**30
 
+REWRITTEN: list[tuple[str, str]] = []
+"""What is put for what in all statements: how some bugs are planted."""
+
 DISK: "Disk"
 """That of the world that runs."""
 
@@ -115,6 +118,8 @@ class Connection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # type: ignore[override]
         start = sql[:6]
+        for usual, planted in REWRITTEN:
+            sql = sql.replace(usual, planted)
         if start == "COMMIT":
             return self._commit()
         if start == "BEGIN ":

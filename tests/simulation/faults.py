@@ -11,6 +11,8 @@ from tests.simulation.network import HANGS, SLOW
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+SLOWEST_SECONDS = 900.0
+"""For one commit."""
 RECEIVERS = {
     "receivers that hang": HANGS,
     "receivers that refuse": "refuses",
@@ -61,8 +63,13 @@ class Faults:
         self._every(self._gap_seconds * 12, {"": lambda: self._world.any_owner().revoke()})
 
     def _every(self, seconds: float, kinds: dict[str, Callable[[], None]]) -> None:
+        left: list[str] = []
+
         def strike() -> None:
-            kind = self._luck.choice(list(kinds))
+            # Each kind in turn, in another order each time, so that all of them come.
+            if not left:
+                left.extend(self._luck.sample(list(kinds), len(kinds)))
+            kind = left.pop()
             if kind:
                 self._world.count(kind)
             self._world.note("fault", kind)
@@ -104,6 +111,8 @@ class Faults:
     def sleep(self) -> None:
         """Of the machine: its monotonic clock stands still meanwhile."""
         world = self._world
+        if world.is_asleep:
+            return
         processes = [server.process for server in world.servers if server.process and server.process.frozen is None]
         began = world.now
         for process in processes:
@@ -137,10 +146,10 @@ class Faults:
 
     def slow_down(self) -> None:
         """So that what takes milliseconds takes longer than a sweep's interval."""
-        slowest = self._luck.choice((1.0, 5.0, 3.0 * self._world.sweep_seconds))
-        seconds = self._luck.choice((3.0, 20.0)) * slowest
+        slowest = self._luck.choice((1.0, 5.0, min(3.0 * self._world.sweep_seconds, SLOWEST_SECONDS)))
+        seconds = self._luck.choice((3.0, 8.0)) * slowest
         self._world.disk.pace = (0.1 * slowest, slowest)
-        self._world.disk.slow_until = self._world.now + seconds
+        self._world.disk.slow_until = max(self._world.disk.slow_until, self._world.now + seconds)
         self._world.look()
 
         def mend() -> None:

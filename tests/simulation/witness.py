@@ -6,7 +6,7 @@ import sqlite3
 
 from tests.simulation.disk import Connection, Disk
 from tests.simulation.machine import Machine
-from tests.simulation.model import JITTER_SECONDS, Model, Told
+from tests.simulation.model import Known, Model, Told
 from tests.simulation.scheduler import Process, Scheduler
 
 OFTEN = 0.02
@@ -66,6 +66,10 @@ class Witness:
         known = list(self._model.checks.values())
         for check in known if len(known) <= SAMPLE else self._luck.sample(known, SAMPLE):
             self._require_check(check, now)
+
+    def noted(self) -> dict[str, int]:
+        """What the servers have noted of themselves, to be shown with a failure."""
+        return dict(self._rows("SELECT name, value FROM monitor"))
 
     def _rows(self, sql: str, parameters: tuple[object, ...] = ()) -> list[sqlite3.Row]:
         if self._connection is None:
@@ -139,7 +143,7 @@ class Witness:
         left = self._rows("SELECT count(*) FROM checks WHERE api_key_id = ?", (key,))[0][0]
         self._model.require(left == 0, "a removed key has checks", key)
 
-    def _require_check(self, check: object, now: float) -> None:
+    def _require_check(self, check: Known, now: float) -> None:
         rows = self._rows("SELECT * FROM checks WHERE id = ?", (check.id,))
         if not rows:
             self._model.require(check.may_be_gone, "a check is lost", check)
@@ -151,6 +155,3 @@ class Witness:
                               (check.id, row["outage"]))
             until = self._model.alerts[told[0]["id"]].recorded_at if told else None
         self._model.require_check(check, row, now, until)
-
-
-__all__ = ["JITTER_SECONDS", "Witness"]

@@ -27,7 +27,7 @@ from tests.simulation.witness import Witness
 HOSTS = [f"hooks{number}.example" for number in range(12)]
 SWEEPS = (5, 20, 60, 300, 900, 1800, 3600)
 POLLS = (1, 10, 600)
-LINES = 80
+LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
 
@@ -94,6 +94,9 @@ class World:
             self.faults.begin()
             self._audit_later()
             self.scheduler.run(seconds)
+        except BaseException:
+            self._lines.append(f"noted by the servers: {self.witness.noted()}")
+            raise
         finally:
             self._end()
 
@@ -222,7 +225,9 @@ class World:
         service.wake_on_signals = lambda _waker: None
         service.on_stop_signals = _on_stop_signals
         _set("POLL_SECONDS", self.poll_seconds)
-        _set("LOCK_POLL_SECONDS", 0.05)
+        _set("LOCK_POLL_SECONDS", 0.25)
+        _lengthen("LOOK_SECONDS", self.sweep_seconds / 8)
+        _lengthen("STALLED_SECONDS", 4 * self.poll_seconds)
         _set("descriptor_limit", lambda _wanted: 4 * self.options["couriers"])
         _set("read_text", _read_text)
         logging.getLogger("cardbeat").setLevel(logging.WARNING)
@@ -275,6 +280,14 @@ def _set(name: str, value: Any) -> None:
             continue
         _ORIGINAL.setdefault(name, getattr(module, name))
         setattr(module, name, value)
+
+
+def _lengthen(name: str, seconds: float) -> None:
+    """What is done every so often in the product is done as often in relation to the sweeps."""
+    for own, module in sys.modules.items():
+        if own.startswith("cardbeat.heartbeat.") and hasattr(module, name):
+            usual = _ORIGINAL.setdefault(f"{own}.{name}", getattr(module, name))
+            setattr(module, name, max(usual, seconds))
 
 
 def _read_text(name: str) -> str:
