@@ -69,6 +69,10 @@ class Faults:
             # Each kind in turn, in another order each time, so that all of them come.
             if not left:
                 left.extend(self._luck.sample(list(kinds), len(kinds)))
+            if self._world.machine.is_asleep:
+                # Nothing happens on it, and people find it silent.
+                self._world.scheduler.after(self._world.sweep_seconds, strike)
+                return
             kind = left.pop()
             if kind:
                 self._world.count(kind)
@@ -111,18 +115,18 @@ class Faults:
     def sleep(self) -> None:
         """Of the machine: its monotonic clock stands still meanwhile."""
         world = self._world
-        if world.is_asleep:
+        if world.machine.is_asleep:
             return
         processes = [server.process for server in world.servers if server.process and server.process.frozen is None]
         began = world.now
         for process in processes:
             world.scheduler.suspend(process)
-        world.is_asleep = True
+        world.machine.is_asleep = True
         world.look()
 
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
-            world.is_asleep = False
+            world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:
                     world.scheduler.resume(process)

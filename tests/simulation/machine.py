@@ -40,6 +40,7 @@ class Machine:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self.jump_seconds = 0.0
+        self.is_asleep = False
         self._booted = -1000.0
 
     def wall(self) -> float:
@@ -113,6 +114,9 @@ class Server:
 
     def start(self) -> None:
         if self.process is not None:
+            return
+        if MACHINE.is_asleep:
+            self._start_again()
             return
         self._starts += 1
         self.process = Process(f"{self.name}.{self._starts}")

@@ -227,8 +227,10 @@ class Model:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         low, high = self.credit_bounds(check.sent_at, check.told_at, until)
-        sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
-        self.require(low <= credit <= high, sentence, check)
+        if not low <= credit <= high:
+            known = [trouble for trouble in self.troubles if trouble.end > check.sent_at - self._near]
+            sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
+            raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
 
     def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
         """Nobody is starved: each alert goes out within its time while nothing is wrong."""

@@ -68,7 +68,6 @@ class World:
         self.network = Network(luck, HOSTS)
         self.network.began, self.network.received = self._began, self._received
         self.schema = 0
-        self.is_asleep = False
         self.deliverer: str | None = None
         self._silent_since: float | None = 0.0
         self.servers = [self._server(f"server{number}") for number in range(self.options["servers"])]
@@ -153,7 +152,7 @@ class World:
             if server.process is not None and server.process.frozen is not None
             for connection in server.process.connections
         )
-        is_silent = not listening or self.disk.trouble is not None or blocks or self.is_asleep
+        is_silent = not listening or self.disk.trouble is not None or blocks or self.machine.is_asleep
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
