@@ -168,7 +168,7 @@ class Faults:
         seconds = self._luck.choice((-1, 1)) * self._luck.choice((30.0, 3600.0, 40 * 86400.0)) * self._luck.random()
         world.machine.jump_seconds += seconds
         world.model.jumped(seconds)
-        world.model.trouble(Trouble(world.now, world.now, jump=seconds, has_jump=True))
+        world.model.trouble(Trouble(world.now, world.now, jump=seconds, back=max(0.0, -seconds), has_jump=True))
         world.look(is_disturbed=True)
 
     def restart(self) -> None:

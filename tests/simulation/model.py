@@ -38,6 +38,9 @@ class Known:
     """Whether a ping was lost since, which may have started the clock too."""
     under_way: int = 0
     """Pings whose senders gave up, and that may still be taken."""
+    asked_pings: int = 0
+    asked_changes: int = 0
+    """Those that are not answered yet."""
     may_be_gone: bool = False
     gone_at: float | None = None
     """When its owner was told that it is deleted, or that its key is revoked."""
@@ -71,6 +74,8 @@ class Trouble:
     """The seconds of silence that must be credited."""
     silent: float = 0.0
     jump: float = 0.0
+    back: float = 0.0
+    """By how much the clock was set back, all times together."""
     has_jump: bool = False
     has_start: bool = False
 
@@ -114,7 +119,7 @@ class Model:
     def answered_change(self, check: Known, status: int, version: int | None) -> None:
         if status == 200:
             check.changes += 1
-            self.require_between(version, 1 + check.changes, check.lost_changes, "version", check)
+            self.require_between(version, 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
 
     def _require_calm_service(self, sent_at: float, sentence: str, about: object) -> None:
         self.require(sent_at < self.calm_since + MARGIN, sentence, about)
@@ -183,6 +188,7 @@ class Model:
         last.certain += trouble.certain
         last.silent += trouble.silent
         last.jump += trouble.jump
+        last.back += trouble.back
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
 
@@ -200,8 +206,8 @@ class Model:
             if trouble.begin > until:
                 continue
             least, most = self._credit_of(trouble)
-            # Set back, the clock shows a time again at which pings may have come that are not to be moved.
-            certain_from = trouble.begin - (self._near if trouble.jump < 0 else 0.0)
+            # Set back, the clock shows times again at which pings came before: which of them are new, nobody knows.
+            certain_from = trouble.begin - (trouble.back + 2 * self._near if trouble.back else 0.0)
             is_whole = certain_from > told_at and trouble.end < until
             low += least if is_whole else min(least, 0.0)
             high += most if is_whole else max(most, 0.0)
@@ -220,8 +226,8 @@ class Model:
 
     def require_check(self, check: Known, row: dict[str, int], now: float, until: float | None) -> None:
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
-        self.require_between(row["version"], 1 + check.changes, check.lost_changes, "version", check)
-        self.require_between(row["ping_count"], check.pings, check.lost_pings, "ping_count", check)
+        self.require_between(row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
+        self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
         is_settled = self.calm_since + 2 * self._near < now
         if check.is_blurred or check.under_way or until is None or not is_settled:
             return

@@ -55,8 +55,10 @@ class Job:
             return
         sent_at, known, world = self._world.now, self.known, self._world
         world.count("pings")
+        known.asked_pings += 1
 
         def told(answer: tuple[int, dict[str, Any]] | None) -> None:
+            known.asked_pings -= 1
             if answer is None:
                 known.lost_pings += 1
                 known.under_way += 1
@@ -147,8 +149,10 @@ class Owner:
             return
         known, world = job.known, self._world
         server = world.any_server()
+        known.asked_changes += 1
 
         def told(status: int, answer: dict[str, Any]) -> None:
+            known.asked_changes -= 1
             if status == 0:
                 known.lost_changes += 1
             elif status == 200:
