@@ -8,8 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
-from concurrent.futures import FIRST_COMPLETED
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -122,11 +121,16 @@ def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
                     return 1
                 done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["wall"]
                 counts.update(result["counts"])
-                print(f"seed {result['seed']}: {result['days']:.2f} days in {result['wall']:.0f} s, {result['hash']}; "
-                      f"{done / YEAR_DAYS:.2f} years", flush=True)
+                print(
+                    f"seed {result['seed']}: {result['days']:.2f} days in {result['wall']:.0f} s, {result['hash']}; "
+                    f"{done / YEAR_DAYS:.2f} years",
+                    flush=True,
+                )
             expected = max(expected, done) if under_way or expected <= done else done
-    print(f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
-          f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs")
+    print(
+        f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
+        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs"
+    )
     for name, count in sorted(counts.items()):
         print(f"{count:>10}  {name}")
     return 0

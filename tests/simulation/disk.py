@@ -183,7 +183,7 @@ class Connection(sqlite3.Connection):
         done = super().execute("COMMIT")
         DISK.committed(process, self)
         self._die_if_doomed(process, 1.0)
-        now.sleep(seconds * 0.1)
+        now.sleep(min(seconds * 0.1, BRIEF[1]))
         return done
 
     def _die_if_doomed(self, process: Process, chance: float) -> None:

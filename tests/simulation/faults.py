@@ -59,7 +59,9 @@ class Faults:
     def begin(self) -> None:
         self._every(self._gap_seconds, self._of_machine)
         self._every(self._gap_seconds / 2, self._of_people)
-        self._every(self._gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()})
+        self._every(
+            self._gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()}
+        )
         self._every(self._gap_seconds * 12, {"": lambda: self._world.any_owner().revoke()})
 
     def _every(self, seconds: float, kinds: dict[str, Callable[[], None]]) -> None:

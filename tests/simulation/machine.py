@@ -160,7 +160,9 @@ class Server:
         if self.is_wanted:
             self._scheduler.after(self._luck.uniform(*self.restart_seconds), self.start)
 
-    def ask(self, method: str, path: str, told: Told, body: object = None, key: str = "", late: Told | None = None) -> None:
+    def ask(
+        self, method: str, path: str, told: Told, body: object = None, key: str = "", late: Told | None = None
+    ) -> None:
         """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that."""
         process = self.process
         if process is None or self.front is None or not self.front.is_serving:

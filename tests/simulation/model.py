@@ -164,7 +164,9 @@ class Model:
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         check = self.checks.get(alert.check_id)
         gone_at = None if check is None else check.gone_at
-        self.require(gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert)
+        self.require(
+            gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert
+        )
         is_test = alert.type == "check.test"
         for other in self.open.values():
             if other.seq >= alert.seq:
@@ -226,7 +228,9 @@ class Model:
 
     def require_check(self, check: Known, row: dict[str, int], now: float, until: float | None) -> None:
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
-        self.require_between(row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
+        self.require_between(
+            row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
+        )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
         is_settled = self.calm_since + 2 * self._near < now
         if check.is_blurred or check.under_way or until is None or not is_settled:
@@ -243,7 +247,7 @@ class Model:
         seen: set[tuple[str, bool]] = set()
         at_host: dict[str | None, int] = {}
         for alert in self.open.values():
-            queue = alert.check_id, alert.type == "check.test" 
+            queue = alert.check_id, alert.type == "check.test"
             if queue in seen:
                 continue
             seen.add(queue)

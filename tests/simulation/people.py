@@ -1,6 +1,5 @@
 """The jobs that ping, and the owners of the checks, who edit, move, delete, test and revoke."""
 
-import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 

@@ -58,8 +58,11 @@ class Witness:
         now = self._scheduler.now
         self._compare_alerts("nobody")
         self._require_told()
-        hosts = dict(self._rows("SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE"
-                                " state = 'pending')"))
+        hosts = dict(
+            self._rows(
+                "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
+            )
+        )
         self._model.require_in_time(now, deliverer, hosts)
         self._require_swept(now)
         self._require_removed(now)
@@ -86,8 +89,10 @@ class Witness:
             self.overdue += row["type"] == "check.overdue"
             told = Told(row["id"], row["seq"], row["check_id"], row["type"], count, now, recorded_by, now)
             self._model.recorded(told)
-        pending = {row[0]: row for row in self._rows(
-            "SELECT seq, attempts, next_attempt_at FROM alerts WHERE state = 'pending'")}
+        pending = {
+            row[0]: row
+            for row in self._rows("SELECT seq, attempts, next_attempt_at FROM alerts WHERE state = 'pending'")
+        }
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)
@@ -110,7 +115,9 @@ class Witness:
     def _require_reason(self, told: Told) -> None:
         rows = self._rows(
             "SELECT state, attempts, webhook_url, checks.outage - alerts.outage AS newer FROM alerts"
-            " JOIN checks ON checks.id = check_id WHERE alerts.seq = ?", (told.seq,))
+            " JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
+            (told.seq,),
+        )
         if rows:
             state, attempts, url, newer = rows[0]
             self._model.finished(told, state, attempts, url, (newer or 0) + 1)
@@ -123,8 +130,10 @@ class Witness:
             self._model.require(False, "an outage is marked and has no alert", tuple(row))
 
     def _require_swept(self, now: float) -> None:
-        rows = self._rows("SELECT id, deadline_at FROM checks WHERE status = 'on_time' AND api_key_id IN (SELECT id"
-                          " FROM keys WHERE revoked_at IS NULL) ORDER BY deadline_at LIMIT 1")
+        rows = self._rows(
+            "SELECT id, deadline_at FROM checks WHERE status = 'on_time' AND api_key_id IN (SELECT id"
+            " FROM keys WHERE revoked_at IS NULL) ORDER BY deadline_at LIMIT 1"
+        )
         if rows:
             passed_at = now - (self._machine.wall() - rows[0]["deadline_at"])
             self._model.require_swept(passed_at, now, rows[0]["id"])
@@ -151,7 +160,9 @@ class Witness:
         row = rows[0]
         until = now
         if row["status"] == "overdue":
-            told = self._rows("SELECT id FROM alerts WHERE check_id = ? AND type = 'check.overdue' AND outage = ?",
-                              (check.id, row["outage"]))
+            told = self._rows(
+                "SELECT id FROM alerts WHERE check_id = ? AND type = 'check.overdue' AND outage = ?",
+                (check.id, row["outage"]),
+            )
             until = self._model.alerts[told[0]["id"]].recorded_at if told else None
         self._model.require_check(check, row, now, until)

@@ -312,4 +312,4 @@ def _exists(number: int) -> bool:
 
 def _memory() -> str | None:
     """A folder in memory, where there is one: what the simulated disk keeps need not outlive the run."""
-    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None
