@@ -160,7 +160,7 @@ class Server:
         if self.is_wanted:
             self._scheduler.after(self._luck.uniform(*self.restart_seconds), self.start)
 
-    def ask(
+    def ask(  # noqa: PLR0917
         self, method: str, path: str, told: Told, body: object = None, key: str = "", late: Told | None = None
     ) -> None:
         """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that."""

@@ -214,7 +214,7 @@ class Owner:
     def _any_job(self) -> Job | None:
         return self._luck.choice(self.jobs) if self.jobs and not self.is_gone else None
 
-    def _ask(
+    def _ask(  # noqa: PLR0917
         self,
         method: str,
         path: str,

@@ -23,9 +23,10 @@ def replace_all() -> None:
         setattr(threading, name, getattr(scheduler, name))
     threading.BoundedSemaphore = scheduler.Semaphore  # type: ignore[misc, assignment]
     threading.stack_size = lambda _size=0: 0
-    time.time = lambda: machine.MACHINE.wall()
-    time.monotonic = lambda: machine.MACHINE.monotonic()
-    time.sleep = lambda seconds: scheduler.SCHEDULER.sleep(seconds)
+    # Late bound: each world has a machine of its own.
+    time.time = lambda: machine.MACHINE.wall()  # noqa: PLW0108
+    time.monotonic = lambda: machine.MACHINE.monotonic()  # noqa: PLW0108
+    time.sleep = lambda seconds: scheduler.SCHEDULER.sleep(seconds)  # noqa: PLW0108
     sqlite3.connect = disk.connect  # type: ignore[assignment]
     secrets.token_hex = lambda size=32: random.randbytes(size).hex()
     secrets.token_bytes = lambda size=32: random.randbytes(size)

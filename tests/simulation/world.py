@@ -32,7 +32,7 @@ LINES = 600
 
 
 class World:
-    """`options` fix what is drawn from the seed otherwise: sweep_seconds, poll_seconds, servers, checks, gap_seconds."""
+    """`options` fix what is drawn from the seed otherwise; their names are those of `drawn` below."""
 
     def __init__(self, seed: int, **options: Any) -> None:
         self.seed = seed
