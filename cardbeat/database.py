@@ -95,6 +95,8 @@ class Database:
                 yield connection
             finally:
                 self._idle_readers.append(connection)
+                if self._closing:
+                    self._close_readers()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
@@ -125,10 +127,15 @@ class Database:
             self._closing = True
             self._queued.notify()
         self._thread.join()
-        while self._idle_readers:
-            self._idle_readers.pop().close()
+        self._close_readers()
         self._writer.close()
         os.close(self._lock_file)
+
+    def _close_readers(self) -> None:
+        """Close the connections that nobody reads from. One in use at the end is closed by its thread."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle_readers.pop().close()
 
     def _write_queued(self) -> None:
         while True:

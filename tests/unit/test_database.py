@@ -144,6 +144,15 @@ def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_pa
     assert not (tmp_path / f"{FILE_NAME}-wal").exists()
 
 
+def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
+    database = Database(tmp_path)
+    with database.read() as connection:
+        database.close()
+        assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
 def test_durability_settings_hold(database):
     with database.read() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
