@@ -130,9 +130,10 @@ class Witness:
             self._model.require(False, "an outage is marked and has no alert", tuple(row))
 
     def _require_swept(self, now: float) -> None:
+        # A change may set a deadline that has passed already.
         rows = self._rows(
-            "SELECT id, deadline_at FROM checks WHERE status = 'on_time' AND api_key_id IN (SELECT id"
-            " FROM keys WHERE revoked_at IS NULL) ORDER BY deadline_at LIMIT 1"
+            "SELECT id, max(deadline_at, updated_at) AS deadline_at FROM checks WHERE status = 'on_time' AND api_key_id"
+            " IN (SELECT id FROM keys WHERE revoked_at IS NULL) ORDER BY 2 LIMIT 1"
         )
         if rows:
             passed_at = now - (self._machine.wall() - rows[0]["deadline_at"])
