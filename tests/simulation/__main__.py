@@ -1,0 +1,193 @@
+"""Simulate the heartbeat for years, with faults of every kind: each run from a seed, which replays it exactly."""
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+DAY_SECONDS = 86400.0
+YEAR_DAYS = 365.25
+MONTH_DAYS = 30.0
+DAY_RUNS = 4
+"""In so many runs a day is simulated, each of a quarter of it."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--years", type=float, help="simulate so many, in runs of up to a year")
+    what.add_argument("--day", action="store_true", help="simulate a day, in four runs of six hours")
+    what.add_argument("--plants", nargs="*", metavar="NAME", help="put bugs back, all or these, and find each")
+    what.add_argument("--seed", type=int, help="one run")
+    parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
+    parser.add_argument("--sweeps", type=int, default=3000, help="intervals of the sweep that a run lasts (3000)")
+    parser.add_argument("--plant", default="", help="with --seed: the bug that is put back")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER", help="with --seed: options of the world")
+    options = parser.parse_args()
+    if options.seed is not None:
+        return run_one(options)
+    if options.plants is not None:
+        return find_plants(options.plants, options.jobs)
+    days = 1.0 if options.day else options.years * YEAR_DAYS
+    return simulate(days, day_runs() if options.day else year_runs(options.sweeps), options.jobs)
+
+
+def run_one(options: argparse.Namespace) -> int:
+    """A run in this process; its last line is what came of it, as JSON."""
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        # Else the order of a set of strings would be another one in each process.
+        command = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, "PYTHONHASHSEED": "0"})
+    from tests.simulation import replaced
+
+    replaced.replace_all()
+    from tests.simulation.plants import PLANTS
+    from tests.simulation.world import World
+
+    drawn: dict[str, Any] = {}
+    if options.plant:
+        PLANTS[options.plant].put_back()
+        drawn = dict(PLANTS[options.plant].options)
+    for setting in options.set:
+        name, _, value = setting.partition("=")
+        drawn[name] = float(value) if "." in value else int(value)
+    world, began, failure = World(options.seed, **drawn), replaced.real_seconds(), ""
+    try:
+        world.run(options.sweeps * world.sweep_seconds)
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+        print(*world.lines(), sep="\n")
+        if type(error).__name__ != "Violation":
+            import traceback
+
+            traceback.print_exception(error)
+    result = {
+        "seed": options.seed,
+        "failure": failure,
+        "hash": world.hash(),
+        "days": world.now / DAY_SECONDS,
+        "wall": replaced.real_seconds() - began,
+        "options": world.options,
+        "counts": {**world.counts, "alerts": world.witness.recorded, "outages": world.witness.overdue},
+    }
+    if failure:
+        print(failure)
+    print(json.dumps(result))
+    return bool(failure)
+
+
+def year_runs(sweeps: int) -> Iterator[list[str]]:
+    """Each of `sweeps` intervals, mostly long ones, so that years pass."""
+    while True:
+        seed = random.SystemRandom().randrange(10**9)
+        setting = [] if seed % 3 == 0 else ["--set", "sweep_seconds=3600"]
+        yield ["--seed", str(seed), "--sweeps", str(sweeps), *setting]
+
+
+def day_runs() -> Iterator[list[str]]:
+    while True:
+        seed = random.SystemRandom().randrange(10**9)
+        sweep_seconds = (20, 60)[seed % 2]
+        sweeps = DAY_SECONDS / DAY_RUNS / sweep_seconds
+        checks = f"checks={(30, 200)[seed // 2 % 2]}"
+        yield ["--seed", str(seed), "--sweeps", str(int(sweeps)), "--set", f"sweep_seconds={sweep_seconds}", checks]
+
+
+def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
+    """Run one after the other until so many days are simulated, or until a violation; prints the figures."""
+    began, done, counts, seeds, cpu = monotonic(), 0.0, Counter[str](), 0, 0.0
+    with ThreadPoolExecutor(jobs) as pool:
+        under_way: set[Future[tuple[list[str], dict[str, Any], str]]] = set()
+        expected = 0.0
+        while done < days:
+            while len(under_way) < jobs and expected < days:
+                arguments = next(runs)
+                under_way.add(pool.submit(_run, arguments))
+                expected += _expected_days(arguments)
+            finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
+            for arguments, result, output in (future.result() for future in finished):
+                if not result or result["failure"]:
+                    print(output)
+                    print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
+                    return 1
+                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["wall"]
+                counts.update(result["counts"])
+                print(
+                    f"seed {result['seed']}: {result['days']:.2f} days in {result['wall']:.0f} s, {result['hash']}; "
+                    f"{done / YEAR_DAYS:.2f} years",
+                    flush=True,
+                )
+            expected = max(expected, done) if under_way or expected <= done else done
+    print(
+        f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
+        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs"
+    )
+    for name, count in sorted(counts.items()):
+        print(f"{count:>10}  {name}")
+    return 0
+
+
+def find_plants(names: list[str], jobs: int) -> int:
+    """Whether each bug is found within a simulated month; prints after how long, and by what."""
+    known = names or _plant_names()
+    with ThreadPoolExecutor(jobs) as pool:
+        found = list(pool.map(_find, known))
+    return not all(found)
+
+
+def _find(name: str) -> bool:
+    days = 0.0
+    seed = random.SystemRandom().randrange(10**9)
+    while days < MONTH_DAYS:
+        arguments = ["--seed", str(seed), "--sweeps", "1000", "--plant", name]
+        _, result, output = _run(arguments)
+        if not result:
+            print(output)
+            return False
+        days += result["days"]
+        if result["failure"]:
+            print(f"{name}: found after {days:.1f} days, seed {seed}: {result['failure'][:110]}", flush=True)
+            return True
+        seed += 1
+    print(f"{name}: NOT found in {days:.1f} days, up to seed {seed}", flush=True)
+    return False
+
+
+def _plant_names() -> list[str]:
+    code = "from tests.simulation import replaced; replaced.replace_all()\n"
+    code += "from tests.simulation.plants import PLANTS; print(*PLANTS)"
+    run = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    return run.stdout.split()
+
+
+def _run(arguments: list[str]) -> tuple[list[str], dict[str, Any], str]:
+    """What came of a run in a process of its own, nothing if that died; and all it has printed."""
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-m", "tests.simulation", *arguments]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    lines = run.stdout.splitlines()
+    try:
+        result = json.loads(lines[-1])
+    except (IndexError, ValueError):
+        return arguments, {}, run.stdout + run.stderr
+    return arguments, result, "\n".join(lines[:-1]) + run.stderr
+
+
+def _expected_days(arguments: list[str]) -> float:
+    """As many as the run will last, as far as its arguments tell."""
+    sweeps = int(arguments[arguments.index("--sweeps") + 1])
+    settings = dict(setting.split("=") for setting in arguments if "=" in setting)
+    return sweeps * float(settings.get("sweep_seconds", 0)) / DAY_SECONDS
+
+
+if __name__ == "__main__":
+    sys.exit(main())

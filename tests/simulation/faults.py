@@ -1,0 +1,200 @@
+"""What goes wrong, and when: each kind of fault comes by chance, at any moment, and ends after a while."""
+
+import sqlite3
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.simulation import disk
+from tests.simulation.model import Trouble
+from tests.simulation.network import HANGS, SLOW
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+SLOWEST_SECONDS = 900.0
+"""For one commit."""
+RECEIVERS = {
+    "receivers that hang": HANGS,
+    "receivers that refuse": "refuses",
+    "receivers gone (410)": "gone",
+    "receivers that redirect": "redirects",
+    "receivers that fail (500)": "fails",
+    "receivers that are slow": SLOW,
+    "receivers that are busy (429)": "busy",
+}
+
+
+class Faults:
+    """`gap_seconds` passes on average between two faults of the machine, and between two of receivers."""
+
+    def __init__(self, world: "World", gap_seconds: float) -> None:
+        self._world = world
+        self._luck = world.luck
+        self._gap_seconds = gap_seconds
+        self._of_machine: dict[str, Callable[[], None]] = {
+            "crashes": self.crash,
+            "crashes at a commit": self.crash_at_commit,
+            "suspensions": self.suspend,
+            "sleeps of the machine": self.sleep,
+            "power cuts": self.cut,
+            "disks full": lambda: self.spoil(sqlite3.SQLITE_FULL),
+            "disks read-only": lambda: self.spoil(sqlite3.SQLITE_READONLY),
+            "disks slow": self.slow_down,
+            "jumps of the clock": self.jump,
+            "restarts": self.restart,
+            "upgrades": self.upgrade,
+        }
+        self._of_people: dict[str, Callable[[], None]] = {
+            "checks edited": lambda: world.any_owner().edit(),
+            "checks edited twice at once": lambda: world.any_owner().edit_twice(),
+            "checks moved": lambda: world.any_owner().move(),
+            "checks deleted": lambda: world.any_owner().delete(),
+            "tests of alerts": lambda: world.any_owner().test(),
+        }
+
+    @property
+    def kinds(self) -> list[str]:
+        return [*self._of_machine, *self._of_people, *RECEIVERS, "keys revoked"]
+
+    def begin(self) -> None:
+        self._every(self._gap_seconds, self._of_machine)
+        self._every(self._gap_seconds / 2, self._of_people)
+        self._every(
+            self._gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()}
+        )
+        self._every(self._gap_seconds * 12, {"": lambda: self._world.any_owner().revoke()})
+
+    def _every(self, seconds: float, kinds: dict[str, Callable[[], None]]) -> None:
+        left: list[str] = []
+
+        def strike() -> None:
+            # Each kind in turn, in another order each time, so that all of them come.
+            if not left:
+                left.extend(self._luck.sample(list(kinds), len(kinds)))
+            if self._world.machine.is_asleep:
+                # Nothing happens on it, and people find it silent.
+                self._world.scheduler.after(self._world.sweep_seconds, strike)
+                return
+            kind = left.pop()
+            if kind:
+                self._world.count(kind)
+            self._world.note("fault", kind)
+            kinds[kind]()
+            self._world.scheduler.after(self._luck.expovariate(1 / seconds), strike)
+
+        self._world.scheduler.after(self._luck.expovariate(1 / seconds), strike)
+
+    def _for_a_while(self, end: Callable[[], None], longest_sweeps: float = 5.0) -> None:
+        """Mostly short; now and then an outage that must be credited."""
+        sweep = self._world.sweep_seconds
+        seconds = self._luck.choice((self._luck.uniform(0.1, 8.0), sweep * self._luck.uniform(0.2, longest_sweeps)))
+        self._world.scheduler.after(seconds, end)
+
+    def crash(self) -> None:
+        self._world.any_server().crash()
+
+    def crash_at_commit(self) -> None:
+        server = self._world.any_server()
+        process = server.process
+        if process is not None:
+            self._world.disk.doomed[process] = lambda: server.crash() if server.process is process else None
+
+    def suspend(self) -> None:
+        server = self._world.any_server()
+        process = server.process
+        if process is None or process.frozen is not None:
+            return
+        self._world.scheduler.suspend(process)
+        self._world.look()
+
+        def resume() -> None:
+            if not process.is_dead:
+                self._world.scheduler.resume(process)
+            self._world.look()
+
+        self._for_a_while(resume)
+
+    def sleep(self) -> None:
+        """Of the machine: its monotonic clock stands still meanwhile."""
+        world = self._world
+        if world.machine.is_asleep:
+            return
+        processes = [server.process for server in world.servers if server.process and server.process.frozen is None]
+        began = world.now
+        for process in processes:
+            world.scheduler.suspend(process)
+        world.machine.is_asleep = True
+        world.look()
+
+        def wake_up() -> None:
+            world.scheduler.slept += world.now - began
+            world.machine.is_asleep = False
+            for process in processes:
+                if not process.is_dead:
+                    world.scheduler.resume(process)
+            world.look()
+
+        world.scheduler.after(self._luck.uniform(0.1, 6.0) * world.sweep_seconds, wake_up)
+
+    def cut(self) -> None:
+        self._world.cut()
+
+    def spoil(self, trouble: int) -> None:
+        self._world.disk.trouble = trouble
+        self._world.look()
+
+        def mend() -> None:
+            if self._world.disk.trouble == trouble:
+                self._world.disk.trouble = None
+            self._world.look()
+
+        self._for_a_while(mend)
+
+    def slow_down(self) -> None:
+        """So that what takes milliseconds takes longer than a sweep's interval."""
+        slowest = self._luck.choice((1.0, 5.0, min(3.0 * self._world.sweep_seconds, SLOWEST_SECONDS)))
+        seconds = self._luck.choice((3.0, 8.0)) * slowest
+        self._world.disk.pace = (0.1 * slowest, slowest)
+        self._world.disk.slow_until = max(self._world.disk.slow_until, self._world.now + seconds)
+        self._world.look()
+
+        def mend() -> None:
+            if self._world.disk.slow_until <= self._world.now:
+                self._world.disk.pace = disk.BRIEF
+            self._world.look()
+
+        self._world.scheduler.after(seconds, mend)
+
+    def jump(self) -> None:
+        world = self._world
+        seconds = self._luck.choice((-1, 1)) * self._luck.choice((30.0, 3600.0, 40 * 86400.0)) * self._luck.random()
+        world.machine.jump_seconds += seconds
+        world.model.jumped(seconds)
+        world.model.trouble(Trouble(world.now, world.now, jump=seconds, back=max(0.0, -seconds), has_jump=True))
+        world.look(is_disturbed=True)
+
+    def restart(self) -> None:
+        self._world.any_server().stop()
+
+    def upgrade(self) -> None:
+        """All go on with a newer schema, one after the other."""
+        world = self._world
+        world.schema += 1
+        for place, server in enumerate(world.servers):
+            world.scheduler.after(place * self._luck.uniform(0, 60), self._upgrade, server, world.schema)
+
+    @staticmethod
+    def _upgrade(server: "object", schema: int) -> None:
+        server.schema = max(server.schema, schema)
+        server.stop()
+
+    def receiver(self, does: str) -> None:
+        network = self._world.network
+        host = self._luck.choice(list(network.doing))
+        network.doing[host] = does
+
+        def mend() -> None:
+            if network.doing[host] == does:
+                network.doing[host] = "takes"
+
+        self._world.scheduler.after(self._gap_seconds * self._luck.uniform(0.05, 2.0), mend)

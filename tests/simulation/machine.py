@@ -1,0 +1,230 @@
+"""The machine that all servers run on: its clocks, and the life of each server on it."""
+
+import json
+import logging
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.simulation.disk import Disk
+from tests.simulation.scheduler import Event, Process, Scheduler
+
+EPOCH = 1_800_000_000
+CLIENT_SECONDS = 10.0
+"""After this a client gives up."""
+
+REFUSED = 599
+"""In the place of a status: the connection was refused, so the request was certainly not taken."""
+
+Answer = tuple[int, dict[str, Any]]
+Told = Callable[["Answer | None"], None]
+"""Called with the status and the JSON of an answer; None where there was none."""
+
+MACHINE: "Machine"
+"""That of the world that runs."""
+
+
+def use(machine: "Machine") -> None:
+    global MACHINE  # noqa: PLW0603 - the product reads the system's clocks
+    MACHINE = machine
+
+
+def free_descriptors(process: Process) -> None:
+    """Close what a dead process had locked; put in place with the other replacements."""
+    raise NotImplementedError
+
+
+class Machine:
+    """`jump_seconds` is by how much the wall clock was set; a boot starts the monotonic clock anew."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self.jump_seconds = 0.0
+        self.is_asleep = False
+        self._booted = -1000.0
+
+    def wall(self) -> float:
+        return EPOCH + self._scheduler.now + self.jump_seconds
+
+    def monotonic(self) -> float:
+        return self._scheduler.now - self._scheduler.slept - self._booted
+
+    def boot(self) -> None:
+        self._booted = self._scheduler.now - self._scheduler.slept
+
+
+class Front:
+    """What the service has for a server: its routes, and a `serve_forever` that waits for the stop."""
+
+    def __init__(self) -> None:
+        from cardbeat.web.router import Router
+
+        self.url = "https://beats.example"
+        self.router = Router()
+        self.exchange = self
+        self.observe: object = None
+        self.loop = self
+        self.waker: object = None
+        self.is_serving = False
+        self.serves: Callable[[], None] = lambda: None
+        self._stopped = Event()
+
+    def serve_forever(self) -> None:
+        self.is_serving = not self._stopped.is_set()
+        self.serves()
+        self._stopped.wait()
+
+    def stop(self) -> None:
+        self.is_serving = False
+        self._stopped.set()
+
+    def server_close(self) -> None:
+        self.is_serving = False
+
+
+class Server:
+    """One server and who restarts it. `changed` is called whenever it begins or ceases to listen."""
+
+    def __init__(
+        self, name: str, scheduler: Scheduler, disk: Disk, luck: random.Random, make: Callable[[Front], Any]
+    ) -> None:
+        self.name = name
+        self._scheduler = scheduler
+        self._disk = disk
+        self._luck = luck
+        self._make = make
+        self._starts = 0
+        self.schema = 0
+        """How many migrations its version has beyond the present ones."""
+        self.process: Process | None = None
+        self.front: Front | None = None
+        self.stop_asked: Callable[..., None] = lambda *_: None
+        self.changed: Callable[[], None] = lambda: None
+        self.is_wanted = True
+        self.restart_seconds = (0.5, 10.0)
+
+    @property
+    def is_listening(self) -> bool:
+        process, front = self.process, self.front
+        return process is not None and process.frozen is None and front is not None and front.is_serving
+
+    @property
+    def process_name(self) -> str:
+        return "" if self.process is None else self.process.name
+
+    def start(self) -> None:
+        if self.process is not None:
+            return
+        if MACHINE.is_asleep:
+            self._start_again()
+            return
+        self._starts += 1
+        self.process = Process(f"{self.name}.{self._starts}")
+        self.process.own["server"] = self
+        self._scheduler.spawn(self.process, self._run, "main")
+
+    def stop(self) -> None:
+        """Ask for an orderly stop; the supervisor starts it again when it has ended."""
+        if self.process is not None and self.process.frozen is None and self.is_listening:
+            self._scheduler.spawn(self.process, self.stop_asked, "signal")
+
+    def crash(self, is_power_cut: bool = False) -> None:
+        process, self.process, self.front = self.process, None, None
+        if process is None:
+            return
+        self.changed()
+        self._scheduler.kill(process)
+        self._disk.doomed.pop(process, None)
+        free_descriptors(process)
+        if not is_power_cut:
+            self._disk.close(process)
+        self._start_again()
+
+    def _run(self) -> None:
+        from cardbeat.errors import StartupError
+
+        process = self.process
+        front = self.front = Front()
+        front.serves = self.changed
+        try:
+            self._make(front).run()
+        except StartupError as error:
+            logging.getLogger("simulation").info("%s does not start: %s", self.name, error)
+        self._scheduler.after(0, self._ended, process)
+
+    def _ended(self, process: Process) -> None:
+        if process is self.process:
+            self.crash()
+
+    def _start_again(self) -> None:
+        if self.is_wanted:
+            self._scheduler.after(self._luck.uniform(*self.restart_seconds), self.start)
+
+    def ask(  # noqa: PLR0917
+        self, method: str, path: str, told: Told, body: object = None, key: str = "", late: Told | None = None
+    ) -> None:
+        """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that."""
+        process = self.process
+        if process is None or self.front is None or not self.front.is_serving:
+            self._scheduler.after(0.01, told, (REFUSED, {}))
+            return
+        _Exchange(self._scheduler, process, told, late).begin(lambda: self._answer(method, path, body, key))
+
+    def _answer(self, method: str, path: str, body: object, key: str) -> Answer:
+        from cardbeat.later import Later
+        from cardbeat.web.message import Request
+
+        front = self.front
+        headers = {"authorization": f"Bearer {key}"} if key else {}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        sent = b"" if body is None else json.dumps(body).encode()
+        request = Request(method, path, path, "", headers, sent)
+        try:
+            route = front.router.find(request)
+            if route.guard:
+                request.key = route.guard.look_up(request)
+            answer = route.handler(request)
+            while isinstance(answer, Later):
+                answer = answer.wait()
+        except Exception as error:
+            answer = front.router.refuse(request, error)
+        return answer.status, json.loads(answer.body) if answer.body else {}
+
+
+class _Exchange:
+    """One request: its client is told once, and hears nothing after it has given up."""
+
+    def __init__(self, scheduler: Scheduler, process: Process, told: Told, late: Told | None) -> None:
+        self._scheduler = scheduler
+        self._process = process
+        self._told: Told | None = told
+        self._late = late
+
+    def begin(self, answer: Callable[[], Answer]) -> None:
+        self._process.requests[id(self)] = self._lost
+        self._scheduler.after(CLIENT_SECONDS, self._give_up)
+        self._scheduler.spawn(self._process, lambda: self._answered(answer()), "request")
+
+    def _answered(self, answer: Answer) -> None:
+        self._process.requests.pop(id(self), None)
+        # By the network, so outside the server's threads.
+        self._scheduler.after(0, self._tell, answer)
+
+    def _tell(self, answer: Answer) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            told(answer)
+        elif self._late is not None:
+            self._late(answer)
+
+    def _give_up(self) -> None:
+        told, self._told = self._told, None
+        if told is not None:
+            told(None)
+
+    def _lost(self) -> None:
+        late, self._late = self._late, None
+        self._give_up()
+        if late is not None:
+            late(None)

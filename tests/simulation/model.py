@@ -1,0 +1,280 @@
+"""The reference: what must hold, whatever goes wrong. It knows what callers were told, what commits recorded, what
+receivers got and when nobody could listen, and nothing of how the product works. All times are true seconds.
+"""
+
+from dataclasses import dataclass, field
+
+MARGIN = 60.0
+"""Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
+PING_SECONDS = 5.0
+"""A ping is answered within this time while nothing is wrong."""
+HANG_SECONDS = 12.0
+"""What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
+MOST_ATTEMPTS = 10
+MOST_OUTAGES = 10
+"""Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
+JITTER_SECONDS = 2.0
+"""Times are stored in whole seconds, and the clocks may differ by rounding."""
+
+
+class Violation(Exception):
+    """Something that must hold does not."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A check as its owner knows it."""
+
+    id: str
+    key: str
+    sent_at: float
+    """When the request was sent that last started its clock, a ping or its creation, and when that was answered."""
+    told_at: float
+    pings: int = 0
+    lost_pings: int = 0
+    changes: int = 0
+    lost_changes: int = 0
+    is_blurred: bool = False
+    """Whether a ping was lost since, which may have started the clock too."""
+    under_way: int = 0
+    """Pings whose senders gave up, and that may still be taken."""
+    asked_pings: int = 0
+    asked_changes: int = 0
+    """Those that are not answered yet."""
+    may_be_gone: bool = False
+    gone_at: float | None = None
+    """When its owner was told that it is deleted, or that its key is revoked."""
+
+
+@dataclass(slots=True)
+class Told:
+    """An alert as it was recorded."""
+
+    id: str
+    seq: int
+    check_id: str
+    type: str
+    ping_count: int
+    recorded_at: float
+    recorded_by: str
+    due_at: float
+    attempts: int = 0
+    is_taken: bool = False
+    gone_from: set[str] = field(default_factory=set)
+    """The URLs that answered 410 to it."""
+
+
+@dataclass(slots=True)
+class Trouble:
+    """A time in which nobody could listen, or in which the clock was set; near ones are one."""
+
+    begin: float
+    end: float
+    certain: float = 0.0
+    """The seconds of silence that must be credited."""
+    silent: float = 0.0
+    jump: float = 0.0
+    back: float = 0.0
+    """By how much the clock was set back, all times together."""
+    has_jump: bool = False
+    has_start: bool = False
+
+
+class Model:
+    """`sweep_seconds` and `poll_seconds` are what the servers run with."""
+
+    def __init__(self, sweep_seconds: float, poll_seconds: float) -> None:
+        self.sweep_seconds = sweep_seconds
+        self.poll_seconds = poll_seconds
+        self.calm_since = 0.0
+        """Since when nothing is wrong; infinity while something is."""
+        self.checks: dict[str, Known] = {}
+        self.alerts: dict[str, Told] = {}
+        self.open: dict[int, Told] = {}
+        """Those that wait or are on their way, by `seq`, in that order."""
+        self.troubles: list[Trouble] = []
+        self.revoked: dict[str, float] = {}
+        self._outages: dict[tuple[str, str, int], str] = {}
+        self._last_type: dict[str, str] = {}
+        self._near = sweep_seconds + MARGIN
+
+    # What callers are told.
+
+    def answered_ping(self, check: Known, sent_at: float, now: float, status: int) -> None:
+        if status == 200:
+            check.pings += 1
+            check.sent_at, check.told_at, check.is_blurred = sent_at, now, False
+            self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a ping", check)
+        elif status == 404:
+            self.require(check.may_be_gone, "a check is unknown that nobody has deleted", check)
+        else:
+            self.require(status == 503, f"a ping was answered {status}", check)
+            self._require_calm_service(sent_at, f"a ping was answered {status} while nothing was wrong", check)
+        if now - sent_at > PING_SECONDS:
+            self._require_calm_service(sent_at, f"a ping took {now - sent_at:.1f} s while nothing was wrong", check)
+
+    def unanswered(self, sent_at: float, about: object) -> None:
+        self._require_calm_service(sent_at, "a request was not answered while nothing was wrong", about)
+
+    def answered_change(self, check: Known, status: int, version: int | None) -> None:
+        if status == 200:
+            check.changes += 1
+            self.require_between(version, 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
+
+    def _require_calm_service(self, sent_at: float, sentence: str, about: object) -> None:
+        self.require(sent_at < self.calm_since + MARGIN, sentence, about)
+
+    # What commits record.
+
+    def recorded(self, alert: Told) -> None:
+        """Every outage is told once: of one outage, between two pings, there is one alert of each kind."""
+        self.alerts[alert.id] = self.open[alert.seq] = alert
+        if alert.type == "check.test":
+            return
+        outage = (alert.check_id, alert.type, alert.ping_count)
+        self.require(outage not in self._outages, "an outage is told twice", alert)
+        self._outages[outage] = alert.id
+        expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
+        self.require(alert.type == expected, f"{alert.type} follows another one", alert)
+        self._last_type[alert.check_id] = alert.type
+
+    def finished(self, alert: Told, state: str, attempts: int, url: str | None, newest_outages: int) -> None:
+        """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
+        if state == "delivered":
+            self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
+        else:
+            is_given_up = attempts >= MOST_ATTEMPTS or url in alert.gone_from or newest_outages > MOST_OUTAGES
+            self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
+
+    def moved(self, check_id: str, now: float, moved_by: str) -> None:
+        """A check has another webhook URL: what waits for it is due now, whatever the one before answers."""
+        for alert in self.open.values():
+            if alert.check_id == check_id:
+                alert.due_at, alert.recorded_by = now, moved_by
+
+    def removed(self, alert: Told) -> None:
+        check = self.checks.get(alert.check_id)
+        self.require(check is None or check.may_be_gone, "an alert is lost", alert)
+
+    # What receivers get.
+
+    def began(self, alert_id: str, now: float) -> None:
+        """A check's alerts go out in order, and none of a check that is gone."""
+        alert = self.alerts.get(alert_id)
+        self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
+        check = self.checks.get(alert.check_id)
+        gone_at = None if check is None else check.gone_at
+        self.require(
+            gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert
+        )
+        is_test = alert.type == "check.test"
+        for other in self.open.values():
+            if other.seq >= alert.seq:
+                break
+            is_before = other.check_id == alert.check_id and (other.type == "check.test") == is_test
+            self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
+        # The next attempt is due when this one has ended, however it ends.
+        alert.due_at = max(alert.due_at, now + HANG_SECONDS)
+
+    # When nobody could listen.
+
+    def trouble(self, trouble: Trouble) -> None:
+        last = self.troubles[-1] if self.troubles else None
+        if trouble.silent > 2 * self.sweep_seconds + JITTER_SECONDS:
+            trouble.certain = trouble.silent
+        if last is None or trouble.begin > last.end + self._near:
+            self.troubles.append(trouble)
+            return
+        last.begin = min(last.begin, trouble.begin)
+        last.end = max(last.end, trouble.end)
+        last.certain += trouble.certain
+        last.silent += trouble.silent
+        last.jump += trouble.jump
+        last.back += trouble.back
+        last.has_jump |= trouble.has_jump
+        last.has_start |= trouble.has_start
+
+    def jumped(self, seconds: float) -> None:
+        """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
+        for alert in self.open.values():
+            alert.due_at += max(0.0, -seconds)
+
+    def credit_bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
+        """The least and the most seconds by which a clock that started then may have been moved."""
+        low = high = 0.0
+        for trouble in reversed(self.troubles):
+            if trouble.end + self._near < sent_at:
+                break
+            if trouble.begin > until:
+                continue
+            least, most = self._credit_of(trouble)
+            # Set back, the clock shows times again at which pings came before: which of them are new, nobody knows.
+            certain_from = trouble.begin - (trouble.back + 2 * self._near if trouble.back else 0.0)
+            is_whole = certain_from > told_at and trouble.end < until
+            low += least if is_whole else min(least, 0.0)
+            high += most if is_whole else max(most, 0.0)
+        return low - JITTER_SECONDS, high + JITTER_SECONDS
+
+    def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
+        wide = trouble.has_jump and (trouble.has_start or trouble.silent > 0)
+        if not trouble.silent and not wide:
+            return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
+        slack = 2 * self.sweep_seconds + self._near if wide else 0.0
+        # It is credited from the last sweep before to the first one after.
+        most = trouble.end - trouble.begin + 2 * self._near
+        return trouble.jump + trouble.certain - slack - JITTER_SECONDS, trouble.jump + most + slack
+
+    # What can be seen at any moment.
+
+    def require_check(self, check: Known, row: dict[str, int], now: float, until: float | None) -> None:
+        """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
+        self.require_between(
+            row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
+        )
+        self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
+        is_settled = self.calm_since + 2 * self._near < now
+        if check.is_blurred or check.under_way or until is None or not is_settled:
+            return
+        credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
+        low, high = self.credit_bounds(check.sent_at, check.told_at, until)
+        if not low <= credit <= high:
+            known = [trouble for trouble in self.troubles if trouble.end > check.sent_at - self._near]
+            sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
+            raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
+
+    def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
+        """Nobody is starved: each alert goes out within its time while nothing is wrong."""
+        seen: set[tuple[str, bool]] = set()
+        at_host: dict[str | None, int] = {}
+        for alert in self.open.values():
+            queue = alert.check_id, alert.type == "check.test"
+            if queue in seen:
+                continue
+            seen.add(queue)
+            host = host_of.get(alert.check_id)
+            at_host[host] = at_host.get(host, 0) + 1
+            late = now - max(alert.due_at, self.calm_since)
+            allowed = MARGIN + HANG_SECONDS * at_host[host]
+            if alert.recorded_by != deliverer:
+                allowed += self.poll_seconds
+            self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
+
+    def require_removed(self, key: str, now: float) -> None:
+        late = now - max(self.revoked[key], self.calm_since)
+        self.require(late <= 2 * self._near + self.poll_seconds, "a revoked key is not removed", key)
+
+    def require_swept(self, overdue_since: float, now: float, about: object) -> None:
+        """`overdue_since` is when the deadline of a check passed that is still on time."""
+        late = now - max(overdue_since, self.calm_since)
+        self.require(late <= 2 * self._near, f"a check is overdue for {late:.0f} s and not marked", about)
+
+    # How it is said.
+
+    def require_between(self, value: int | None, least: int, lost: int, name: str, about: object) -> None:
+        is_exact = value is not None and least <= value <= least + lost
+        self.require(is_exact, f"{name} is {value}; {least} is due, or up to {lost} more", about)
+
+    @staticmethod
+    def require(condition: bool, sentence: str, about: object) -> None:
+        if not condition:
+            raise Violation(f"{sentence}: {about}")

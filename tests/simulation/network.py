@@ -1,0 +1,61 @@
+"""The receivers of alerts, and what a post to one of them meets."""
+
+import random
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+from cardbeat.heartbeat.alert import Outcome
+from cardbeat.heartbeat.permit import Permit, Postponed
+from tests.simulation import scheduler
+
+ANSWERS = {
+    "takes": Outcome(204),
+    "refuses": Outcome(error="The connection was refused."),
+    "gone": Outcome(410, "The receiver answered 410."),
+    "redirects": Outcome(302, "The receiver answered 302; redirects are not followed."),
+    "fails": Outcome(500, "The receiver answered 500."),
+    "busy": Outcome(429, "The receiver answered 429.", retry_after="120"),
+}
+"""What a receiver does with a post at once, by the name of that; one that hangs does nothing."""
+HANGS = "hangs"
+SLOW = "slow"
+LATE = Outcome(error="There was no complete answer within 10 seconds.")
+
+
+class Network:
+    """Told of each post: `began` before anything is sent, `received` when the receiver has it, with its answer."""
+
+    def __init__(self, luck: random.Random, hosts: list[str]) -> None:
+        self.luck = luck
+        self.doing = dict.fromkeys(hosts, "takes")
+        self.began: Callable[[str, str], None] = lambda _id, _url: None
+        self.received: Callable[[str, str, bytes, str], None] = lambda _id, _url, _body, _does: None
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
+        """As `Sender.post`. Raises `Postponed` as that does."""
+        host = urlsplit(url).hostname or ""
+        # Each host has one address.
+        if not permit.enter(host):
+            raise Postponed
+        identity = headers["webhook-id"]
+        self.began(identity, url)
+        self._sleep(self.luck.uniform(0.005, 0.1))
+        does = self.doing.get(host, "takes")
+        if does == SLOW:
+            self._sleep(self.luck.uniform(0.5, 1.9))
+            does = "takes"
+        if does == HANGS:
+            # It has it, or has not; the answer never comes.
+            if self.luck.random() < 0.5:
+                self.received(identity, url, body, does)
+            self._sleep(permit.seconds)
+            if permit.is_brief:
+                raise Postponed
+            return LATE
+        self.received(identity, url, body, does)
+        self._sleep(self.luck.uniform(0.005, 0.1))
+        return ANSWERS[does]
+
+    @staticmethod
+    def _sleep(seconds: float) -> None:
+        scheduler.SCHEDULER.sleep(seconds)

@@ -1,0 +1,240 @@
+"""The jobs that ping, and the owners of the checks, who edit, move, delete, test and revoke."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from tests.simulation.machine import REFUSED, Server
+from tests.simulation.model import Known
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
+"""The waits of `curl --retry 5 --retry-connrefused`."""
+
+
+class Job:
+    """A job with a check: it pings with each run, and stalls and flaps as its kind does."""
+
+    def __init__(self, world: "World", owner: "Owner", check: dict[str, Any], sent_at: float) -> None:
+        self._world = world
+        self._luck = world.luck
+        self.owner = owner
+        self.known = Known(check["id"], owner.id, sent_at, world.now)
+        world.model.checks[check["id"]] = self.known
+        self.hook = check["webhook_url"]
+        self.is_ended = False
+        self._allowed = check["period_seconds"] + check["grace_seconds"]
+        self._stalls, self._flaps = self._luck.choice(((0.02, 0.0), (0.1, 0.0), (0.02, 0.5), (0.0, 0.0)))
+        self._run_later()
+
+    def adopt(self, check: dict[str, Any]) -> None:
+        """The check was changed."""
+        self.hook = check["webhook_url"]
+        self._allowed = check["period_seconds"] + check["grace_seconds"]
+
+    def end(self) -> None:
+        self.is_ended = True
+
+    def _run_later(self) -> None:
+        share = self._luck.uniform(0.4, 0.9)
+        if self._luck.random() < self._stalls:
+            share = self._luck.uniform(1.5, 6.0)
+        elif self._luck.random() < self._flaps:
+            share = self._luck.uniform(0.9, 1.6)
+        self._world.scheduler.after(self._allowed * share, self._run)
+
+    def _run(self) -> None:
+        if not self.is_ended:
+            self._ping(0)
+            self._run_later()
+
+    def _ping(self, tried: int) -> None:
+        if self.is_ended:
+            return
+        sent_at, known, world = self._world.now, self.known, self._world
+        world.count("pings")
+        known.asked_pings += 1
+
+        def told(answer: tuple[int, dict[str, Any]] | None) -> None:
+            known.asked_pings -= 1
+            if answer is None:
+                known.lost_pings += 1
+                known.under_way += 1
+                world.model.unanswered(sent_at, known)
+            else:
+                self._note(answer[0], sent_at)
+            if (answer is None or answer[0] in (503, REFUSED)) and tried < len(RETRY_SECONDS):
+                world.scheduler.after(RETRY_SECONDS[tried], self._ping, tried + 1)
+
+        def late(answer: tuple[int, dict[str, Any]] | None) -> None:
+            known.under_way -= 1
+            known.is_blurred |= answer is None
+            if answer is not None:
+                known.lost_pings -= 1
+                self._note(answer[0], sent_at)
+
+        world.any_server().ask("POST", f"/ping/{known.id}", told, late=late)
+
+    def _note(self, status: int, sent_at: float) -> None:
+        self._world.note("ping", self.known.id, status)
+        if status == REFUSED:
+            self._world.model.unanswered(sent_at, self.known)
+            return
+        self._world.model.answered_ping(self.known, sent_at, self._world.now, status)
+        if status == 404:
+            self.end()
+
+
+class Owner:
+    """Has a key and its checks."""
+
+    def __init__(self, world: "World", wanted: int) -> None:
+        self._world = world
+        self._luck = world.luck
+        self._wanted = wanted
+        self._key = ""
+        self.id = ""
+        self.is_gone = False
+        self.jobs: list[Job] = []
+        self._register()
+
+    def _register(self) -> None:
+        self._ask("POST", "/register", self._registered, {"email": "owner@example.com"})
+
+    def _registered(self, status: int, answer: dict[str, Any]) -> None:
+        if status != 201:
+            self._world.scheduler.after(5.0, self._register)
+            return
+        self._key = answer["key"]
+        self._ask("GET", "/key", lambda *_: None)
+        for _ in range(self._wanted):
+            self._world.scheduler.after(self._luck.uniform(0, self._world.settle_seconds), self.create)
+
+    def create(self) -> None:
+        if self.is_gone:
+            return
+        sent_at = self._world.now
+        body = {"name": f"job {len(self.jobs)}", "webhook_url": self._world.new_hook(), **self._world.new_period()}
+
+        def created(status: int, answer: dict[str, Any]) -> None:
+            if status == 201:
+                self.id = answer["check"]["api_key_id"]
+                self.jobs.append(Job(self._world, self, answer["check"], sent_at))
+                if self.is_gone:
+                    self.jobs[-1].known.may_be_gone = True
+            elif status in (0, 503, REFUSED):
+                self._world.scheduler.after(20.0, self.create)
+
+        self._ask("POST", "/checks", created, body)
+
+    def edit(self) -> None:
+        self._patch(self._world.new_period())
+
+    def move(self) -> None:
+        """Another webhook URL, while alerts may wait for the one before."""
+        self._patch({"webhook_url": self._world.new_hook()})
+
+    def edit_twice(self) -> None:
+        """Two at once: one wins, and the other is told."""
+        job = self._any_job()
+        if job is not None:
+            self._patch(self._world.new_period(), job)
+            self._patch({"name": "other"}, job)
+
+    def _patch(self, changes: dict[str, Any], job: Job | None = None) -> None:
+        job = job or self._any_job()
+        if job is None:
+            return
+        known, world = job.known, self._world
+        server = world.any_server()
+        known.asked_changes += 1
+
+        def told(status: int, answer: dict[str, Any]) -> None:
+            known.asked_changes -= 1
+            if status == 0:
+                known.lost_changes += 1
+            elif status == 200:
+                world.model.answered_change(known, 200, answer["check"]["version"])
+                job.adopt(answer["check"])
+                if "webhook_url" in changes:
+                    world.model.moved(known.id, world.now, server.process_name)
+
+        def late(status: int, answer: dict[str, Any]) -> None:
+            if status == 200:
+                known.lost_changes -= 1
+                known.changes += 1
+                job.adopt(answer["check"])
+
+        self._ask("PATCH", f"/checks/{known.id}", told, changes, late, server)
+
+    def delete(self) -> None:
+        job = self._any_job()
+        if job is None:
+            return
+        job.known.may_be_gone = True
+        self.jobs.remove(job)
+
+        def told(status: int, _answer: dict[str, Any]) -> None:
+            job.end()
+            if status == 204:
+                job.known.gone_at = self._world.now
+            self.create()
+
+        self._ask("DELETE", f"/checks/{job.known.id}", told)
+
+    def test(self) -> None:
+        job = self._any_job()
+        if job is not None:
+            self._ask("POST", f"/checks/{job.known.id}/test-alert", lambda *_: None)
+
+    def revoke(self) -> None:
+        """Then a new owner comes with as many checks."""
+        if not self._key or self.is_gone:
+            return
+        self.is_gone = True
+        self._world.count("keys revoked")
+        for job in self.jobs:
+            job.known.may_be_gone = True
+        self._world.new_owner(self._wanted)
+        self._revoke()
+
+    def _revoke(self) -> None:
+        def told(status: int, _answer: dict[str, Any]) -> None:
+            if status in (204, 401):
+                for job in self.jobs:
+                    job.known.gone_at = job.known.gone_at or self._world.now
+                if self.id:
+                    self._world.model.revoked[self.id] = self._world.now
+            else:
+                self._world.scheduler.after(5.0, self._revoke)
+
+        self._ask("DELETE", "/key", told)
+
+    def _any_job(self) -> Job | None:
+        return self._luck.choice(self.jobs) if self.jobs and not self.is_gone else None
+
+    def _ask(  # noqa: PLR0917
+        self,
+        method: str,
+        path: str,
+        told: Callable[[int, dict[str, Any]], None],
+        body: object = None,
+        late: Callable[[int, dict[str, Any]], None] | None = None,
+        server: Server | None = None,
+    ) -> None:
+        """`told` has status 0 where there was no answer."""
+        sent_at, world = self._world.now, self._world
+
+        def answered(answer: tuple[int, dict[str, Any]] | None) -> None:
+            status, json = answer or (0, {})
+            world.note(method, path, status)
+            if status in (0, 500, 503, REFUSED):
+                world.model.unanswered(sent_at, f"{method} {path}: {status}")
+            told(status, json)
+
+        def answered_late(answer: tuple[int, dict[str, Any]] | None) -> None:
+            if answer is not None and late is not None:
+                late(*answer)
+
+        (server or world.any_server()).ask(method, path, answered, body, self._key, answered_late)

@@ -1,0 +1,118 @@
+"""Bugs put back into the product, each of which the simulation must find within a simulated month.
+
+Each is the smallest change that brings its bug about. The options of a world are those under which it shows soonest.
+"""
+
+import dataclasses
+import sqlite3
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from cardbeat.heartbeat import alert, alerts, credit, delivery, removal, schedule
+from cardbeat.keys import store
+from tests.simulation import disk
+
+HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1}
+
+
+class Plant(NamedTuple):
+    """A bug: what it does to the product, and the options of a world for it."""
+
+    put_back: Callable[[], None]
+    options: dict[str, Any]
+
+
+def no_guard_in_the_sweep() -> None:
+    """A check that is overdue is marked again."""
+    disk.REWRITTEN.append(("status = 'on_time' AND deadline_at <", "deadline_at <"))
+
+
+def alert_outside_the_transaction() -> None:
+    """The change of status is committed first, and then its alert."""
+    record = alerts.Alerts.record
+
+    def later(self: Any, connection: sqlite3.Connection, kind: str, checks: Any, now: int) -> list[str]:
+        if kind == alert.TEST:
+            return record(self, connection, kind, checks, now)
+        self._database.write_later(lambda connection: record(self, connection, kind, checks, now))
+        return []
+
+    alerts.Alerts.record = later  # type: ignore[method-assign]
+
+
+def credit_of_slow_work() -> None:
+    """What is spent on writing counts as silence."""
+    credit.Credit.look = lambda self: None  # type: ignore[method-assign]
+    credit.Credit.write = lambda self, work: self._database.write(work)  # type: ignore[method-assign]
+
+
+def alerts_out_of_order() -> None:
+    """An alert that is to be tried again goes behind the newer ones of its check."""
+    resume = schedule.Schedule.resume
+
+    def turned(self: Any, queue: Any, wait_seconds: float | None, host: str | None, now: float) -> None:
+        resume(self, queue, wait_seconds, host, now)
+        if wait_seconds is not None:
+            queue.alerts.append(queue.alerts.pop(0))
+
+    schedule.Schedule.resume = turned  # type: ignore[method-assign]
+
+
+def revocation_half_done() -> None:
+    """What a crash leaves of a revoked key is not taken up again."""
+
+    def run(self: Any) -> None:
+        while not self._stopping.is_set():
+            self._woken.wait()
+            self._woken.clear()
+            self.finish()
+
+    removal.Removal._run = run  # type: ignore[method-assign]
+
+
+def wake_up_lost() -> None:
+    """The deliverer is not told of new alerts, and finds them at its next poll."""
+    delivery.Delivery.wake = lambda self: None  # type: ignore[method-assign]
+
+
+def revocation_in_one_transaction() -> None:
+    """A key goes with all its checks and alerts at once, and everybody's pings wait for it."""
+
+    def revoke(self: Any, key_id: str) -> Any:
+        sql = "DELETE FROM keys WHERE id = ?"
+        return self._database.write_later(lambda connection: connection.execute(sql, (key_id,)).rowcount > 0)
+
+    store.Keys.revoke_later = revoke  # type: ignore[method-assign]
+
+
+def move_not_told() -> None:
+    """The process that delivers does not hear of a webhook URL that another one has changed."""
+    noted = "INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?"
+    disk.REWRITTEN.append((noted, f"{noted} AND 0"))
+
+
+def gone_from_the_url_before() -> None:
+    """A 410 from the URL that a check had ends an alert for the one that it has."""
+    alerts._store_if_moved = lambda *_: False
+
+
+def test_behind_a_failing_alert() -> None:
+    """A test alert waits for the alerts before it."""
+    plan = delivery.Delivery._plan
+    delivery.Delivery._plan = lambda self, pending: plan(  # type: ignore[method-assign]
+        self, dataclasses.replace(pending, is_test=False)
+    )
+
+
+PLANTS = {
+    "guard": Plant(no_guard_in_the_sweep, HOURLY),
+    "transaction": Plant(alert_outside_the_transaction, HOURLY),
+    "slow-work": Plant(credit_of_slow_work, {**HOURLY, "sweep_seconds": 60}),
+    "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}),
+    "revocation": Plant(revocation_half_done, HOURLY),
+    "wake-up": Plant(wake_up_lost, HOURLY),
+    "revoked-at-once": Plant(revocation_in_one_transaction, {**HOURLY, "checks": 2000, "poll_seconds": 1}),
+    "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}),
+    "gone": Plant(gone_from_the_url_before, HOURLY),
+    "test": Plant(test_behind_a_failing_alert, HOURLY),
+}

@@ -1,0 +1,169 @@
+"""Reads what each commit has changed, and compares it with the model: the only one here that knows the tables."""
+
+import json
+import random
+import sqlite3
+
+from tests.simulation.disk import Connection, Disk
+from tests.simulation.machine import Machine
+from tests.simulation.model import Known, Model, Told
+from tests.simulation.scheduler import Process, Scheduler
+
+OFTEN = 0.02
+"""After how many of all commits the transitions are compared with their alerts."""
+SAMPLE = 60
+"""Checks that are looked at in one audit."""
+
+_NEW = (
+    "SELECT alerts.seq, alerts.id, check_id, type, body, state, attempts, next_attempt_at FROM alerts"
+    " WHERE alerts.seq > ? ORDER BY alerts.seq"
+)
+_UNTOLD = (
+    "SELECT id, outage FROM checks WHERE status = 'overdue' AND webhook_url IS NOT NULL AND NOT EXISTS (SELECT 1"
+    " FROM alerts WHERE check_id = checks.id AND outage = checks.outage AND type = 'check.overdue')"
+    " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
+)
+
+
+class Witness:
+    """Looks through a connection of its own, which is no part of the simulated disk's."""
+
+    def __init__(self, scheduler: Scheduler, disk: Disk, machine: Machine, model: Model, luck: random.Random) -> None:
+        self._scheduler = scheduler
+        self._disk = disk
+        self._machine = machine
+        self._model = model
+        self._luck = luck
+        self._connection: sqlite3.Connection | None = None
+        self._last_seq = 0
+        self.recorded = 0
+        self.overdue = 0
+        self.commits = 0
+
+    def close(self) -> None:
+        """Before the files are replaced."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def committed(self, process: Process, connection: Connection) -> None:
+        self.commits += 1
+        if connection.has_alerts:
+            self._compare_alerts(process.name)
+        if self._luck.random() < OFTEN:
+            self._require_told()
+
+    def audit(self, deliverer: str | None) -> None:
+        """Look at everything that is due, and at some of the checks."""
+        now = self._scheduler.now
+        self._compare_alerts("nobody")
+        self._require_told()
+        hosts = dict(
+            self._rows(
+                "SELECT id, webhook_url FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE state = 'pending')"
+            )
+        )
+        self._model.require_in_time(now, deliverer, hosts)
+        self._require_swept(now)
+        self._require_removed(now)
+        known = list(self._model.checks.values())
+        for check in known if len(known) <= SAMPLE else self._luck.sample(known, SAMPLE):
+            self._require_check(check, now)
+
+    def noted(self) -> dict[str, int]:
+        """What the servers have noted of themselves, to be shown with a failure."""
+        return dict(self._rows("SELECT name, value FROM monitor"))
+
+    def _rows(self, sql: str, parameters: tuple[object, ...] = ()) -> list[sqlite3.Row]:
+        if self._connection is None:
+            self._connection = sqlite3.Connection(self._disk.path, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+        return self._connection.execute(sql, parameters).fetchall()
+
+    def _compare_alerts(self, recorded_by: str) -> None:
+        now, wall = self._scheduler.now, self._machine.wall()
+        for row in self._rows(_NEW, (self._last_seq,)):
+            count = json.loads(row["body"])["data"]["check"]["ping_count"] if row["body"] else -1
+            self._last_seq = row["seq"]
+            self.recorded += 1
+            self.overdue += row["type"] == "check.overdue"
+            told = Told(row["id"], row["seq"], row["check_id"], row["type"], count, now, recorded_by, now)
+            self._model.recorded(told)
+        pending = {
+            row[0]: row
+            for row in self._rows("SELECT seq, attempts, next_attempt_at FROM alerts WHERE state = 'pending'")
+        }
+        gone = []
+        for seq, told in self._model.open.items():
+            row = pending.get(seq)
+            if row is None:
+                gone.append(told)
+            elif row["attempts"] != told.attempts:
+                told.attempts = row["attempts"]
+                told.due_at = now + row["next_attempt_at"] - wall
+        for told in gone:
+            del self._model.open[told.seq]
+            self._let_next_go(told, now)
+            self._require_reason(told)
+
+    def _let_next_go(self, told: Told, now: float) -> None:
+        """The alert behind a finished one is due from now on."""
+        for other in self._model.open.values():
+            if other.check_id == told.check_id:
+                other.due_at = max(other.due_at, now)
+
+    def _require_reason(self, told: Told) -> None:
+        rows = self._rows(
+            "SELECT state, attempts, webhook_url, checks.outage - alerts.outage AS newer FROM alerts"
+            " JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
+            (told.seq,),
+        )
+        if rows:
+            state, attempts, url, newer = rows[0]
+            self._model.finished(told, state, attempts, url, (newer or 0) + 1)
+        else:
+            self._model.removed(told)
+
+    def _require_told(self) -> None:
+        """The change of status and its alert are one transaction."""
+        for row in self._rows(_UNTOLD):
+            self._model.require(False, "an outage is marked and has no alert", tuple(row))
+
+    def _require_swept(self, now: float) -> None:
+        # A change may set a deadline that has passed already.
+        rows = self._rows(
+            "SELECT id, max(deadline_at, updated_at) AS deadline_at FROM checks WHERE status = 'on_time' AND api_key_id"
+            " IN (SELECT id FROM keys WHERE revoked_at IS NULL) ORDER BY 2 LIMIT 1"
+        )
+        if rows:
+            passed_at = now - (self._machine.wall() - rows[0]["deadline_at"])
+            self._model.require_swept(passed_at, now, rows[0]["id"])
+
+    def _require_removed(self, now: float) -> None:
+        if self._model.revoked:
+            left = {row[0] for row in self._rows("SELECT id FROM keys")}
+            for key in list(self._model.revoked):
+                if key in left:
+                    self._model.require_removed(key, now)
+                else:
+                    self._require_no_orphans(key)
+                    del self._model.revoked[key]
+
+    def _require_no_orphans(self, key: str) -> None:
+        left = self._rows("SELECT count(*) FROM checks WHERE api_key_id = ?", (key,))[0][0]
+        self._model.require(left == 0, "a removed key has checks", key)
+
+    def _require_check(self, check: Known, now: float) -> None:
+        rows = self._rows("SELECT * FROM checks WHERE id = ?", (check.id,))
+        if not rows:
+            self._model.require(check.may_be_gone, "a check is lost", check)
+            return
+        row = rows[0]
+        until = now
+        if row["status"] == "overdue":
+            told = self._rows(
+                "SELECT id FROM alerts WHERE check_id = ? AND type = 'check.overdue' AND outage = ?",
+                (check.id, row["outage"]),
+            )
+            until = self._model.alerts[told[0]["id"]].recorded_at if told else None
+        self._model.require_check(check, row, now, until)
