@@ -35,7 +35,7 @@ class Cards:
         self.keys = Keys(database, clock, {"free": FREE, "few": Tier(renders_per_minute=2)})
         self.store = Store(folder, 1_000_000)
         self.routes = CardRoutes(
-            self.keys, self.store, RENDERER, RateLimit(lambda: self.monotonic), lambda work: work()
+            self.keys, self.store, RENDERER, RateLimit(lambda: self.monotonic), work_soon=lambda work: work()
         )
         self.router = Router(self.routes.routes())
         self.key = self.keys.issue().wait().value

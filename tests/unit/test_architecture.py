@@ -13,8 +13,9 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "log", "system"},
-    {"threads", "watchdog"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system"},
+    {"threads"},
+    {"log", "watchdog"},
     {"disk", "fair_queue", "ownership", "precedence", "staging", "stopping"},
     {"later"},
     {"alarms"},

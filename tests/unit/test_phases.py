@@ -1,14 +1,14 @@
 """Who gives way to whom among the connections, and how often that is told."""
 
 from cardbeat.config import HttpLimits
-from cardbeat.web.loop import Phase
+from cardbeat.web.forwarded import peer_of
 from cardbeat.web.phases import TELL_SECONDS, Phases
 
 
 class Stub:
     """A connection that holds as much as it is told to, until it gives way."""
 
-    network = "192.0.2.1"
+    peer = peer_of("192.0.2.1", ())
 
     def __init__(self, phases: "Phases[Stub]", now: float) -> None:
         self._phases = phases
@@ -16,6 +16,14 @@ class Stub:
         phases.held.set(self, 100, now)
 
     def do(self, step: object) -> None: ...
+
+    def read(self) -> None: ...
+
+    def watch(self) -> None: ...
+
+    def write(self) -> None: ...
+
+    def time_out(self) -> None: ...
 
     def close(self) -> None: ...
 
@@ -25,17 +33,7 @@ class Stub:
 
 
 def test_what_was_shed_is_told_at_once_and_then_once_a_minute_with_all_since() -> None:
-    phase: Phase[Stub] = Phase(1, Stub.close, Stub.close)
-    phases: Phases[Stub] = Phases(
-        HttpLimits(held_bytes=0),
-        new=phase,
-        header=phase,
-        body=phase,
-        idle=phase,
-        working=phase,
-        writing=phase,
-        lingering=phase,
-    )
+    phases = Phases(HttpLimits(held_bytes=0), Stub)
     told = []
     for now, count in ((0, 2), (1, 3), (TELL_SECONDS - 1, 1), (TELL_SECONDS, 1), (TELL_SECONDS + 1, 0)):
         for _ in range(count):

@@ -1,4 +1,4 @@
-"""A database of schema 4 is brought to schema 5: what waits behind another alert is due no earlier than that."""
+"""A database of schema 4 is brought to schema 5: when alerts are due that wait behind others, or for a URL."""
 
 import contextlib
 
@@ -23,7 +23,7 @@ def old(tmp_path, monkeypatch):
         )
         connection.execute(
             "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, clock_from, created_at,"
-            " updated_at) VALUES ('a', 'key_1', 'backup', 60, 0, 0, 0, 0)"
+            " updated_at, webhook_url) VALUES ('a', 'key_1', 'backup', 60, 0, 0, 0, 0, 'https://a.example/')"
         )
         yield connection
 
@@ -53,3 +53,11 @@ def test_what_waits_behind_another_alert_of_its_kind_is_due_with_it(old, tmp_pat
         times = [row[0] for row in connection.execute("SELECT next_attempt_at FROM alerts ORDER BY seq")]
         assert times == [None, 5000, 5000, 600, 5000, 600]
         assert PendingAlerts(database).first_due_at() == 600
+
+
+def test_what_waits_for_a_check_without_a_url_is_not_due(old, tmp_path):
+    insert(old, [("overdue", 1, "pending", 40), ("recovered", 1, "pending", 40)])
+    old.execute("UPDATE checks SET webhook_url = NULL")
+    with contextlib.closing(Database(tmp_path)) as database, database.read() as connection:
+        assert [row[0] for row in connection.execute("SELECT next_attempt_at FROM alerts")] == [None, None]
+        assert PendingAlerts(database).first_due_at() is None
