@@ -155,11 +155,22 @@ def _find(name: str) -> bool:
             return False
         days += result["days"]
         if result["failure"]:
-            print(f"{name}: found after {days:.1f} days, seed {seed}: {result['failure'][:110]}", flush=True)
-            return True
+            # Without the bug the same run must pass, else something else was found.
+            _, control, _ = _run(_without_plant(arguments, result["options"]))
+            if control and not control["failure"]:
+                print(f"{name}: found after {days:.1f} days, seed {seed}: {result['failure'][:110]}", flush=True)
+                return True
+            print(
+                f"{name}: seed {seed} fails without it too: {(control or {}).get('failure', 'it died')[:110]}",
+                flush=True,
+            )
         seed += 1
     print(f"{name}: NOT found in {days:.1f} days, up to seed {seed}", flush=True)
     return False
+
+
+def _without_plant(arguments: list[str], drawn: dict[str, Any]) -> list[str]:
+    return [*arguments[: arguments.index("--plant")], "--set", *(f"{name}={value}" for name, value in drawn.items())]
 
 
 def _plant_names() -> list[str]:

@@ -128,6 +128,7 @@ class Faults:
 
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
+            world.model.slept(world.now - began)
             world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:

@@ -53,6 +53,19 @@ class Machine:
         self._booted = self._scheduler.now - self._scheduler.slept
 
 
+class Nothing:
+    """A part that does nothing, whatever it is asked."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    def __getattr__(self, _name: str) -> Any:
+        return Nothing()
+
+    def __call__(self, *_: object, **__: object) -> tuple[()]:
+        return ()
+
+
 class Front:
     """What the service has for a server: its routes, and a `serve_forever` that waits for the stop."""
 
@@ -61,10 +74,8 @@ class Front:
 
         self.url = "https://beats.example"
         self.router = Router()
-        self.exchange = self
-        self.observe: object = None
-        self.loop = self
-        self.waker: object = None
+        # The rest of a server has nothing to do here.
+        self.exchange = self.loop = Nothing()
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
         self._stopped = Event()

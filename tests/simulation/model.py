@@ -199,6 +199,11 @@ class Model:
         for alert in self.open.values():
             alert.due_at += max(0.0, -seconds)
 
+    def slept(self, seconds: float) -> None:
+        """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
+        for alert in self.open.values():
+            alert.due_at += seconds
+
     def credit_bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
         """The least and the most seconds by which a clock that started then may have been moved."""
         low = high = 0.0

@@ -16,7 +16,7 @@ from cardbeat.errors import Refusal
 from tests.simulation import disk, machine, scheduler
 from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
-from tests.simulation.machine import Front, Machine, Server
+from tests.simulation.machine import Front, Machine, Nothing, Server
 from tests.simulation.model import Model, Trouble
 from tests.simulation.network import Network
 from tests.simulation.people import Owner
@@ -232,16 +232,6 @@ class World:
         logging.getLogger("cardbeat").setLevel(logging.WARNING)
         logger = logging.getLogger()
         logger.handlers = [_Log(self)]
-
-
-class Nothing:
-    """A part that does nothing, whatever it is asked."""
-
-    def __init__(self, *_: object, **__: object) -> None:
-        pass
-
-    def __getattr__(self, _name: str) -> Any:
-        return lambda *_, **__: ()
 
 
 class _Log(logging.Handler):
