@@ -73,7 +73,7 @@ class Liveness:
         """Another process has the lock: see whether it has worked since the last look."""
         self.reason = LOCKED_OUT
         with contextlib.suppress(Refusal), self._database.read() as connection:
-            noted = monitor.values(connection).get(_NAME)
+            noted = monitor.values(connection).get(_NAME, 0)
             if noted != self._seen:
                 self._seen = noted
                 self._worked_at = self._elapsed()
