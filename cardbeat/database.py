@@ -12,10 +12,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from cardbeat import threads
+from cardbeat.database_errors import RETRY_AFTER_SECONDS, as_sqlite, translated
 from cardbeat.database_file import (
     BUSY_SECONDS,
     FILE_NAME,
@@ -23,6 +25,7 @@ from cardbeat.database_file import (
     WRITER_LOCK,
     check,
     check_writable,
+    checkpoint,
     connect,
     create_if_missing,
     migrate,
@@ -46,9 +49,10 @@ T = TypeVar("T")
 
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds how long the first of them waits."""
-RETRY_AFTER_SECONDS = 5
 READERS_LEAVE_SECONDS = 0.05
 """How long the writer waits for those who read, of this process and then of others, to empty the -wal."""
+LOOK_SECONDS = 1.0
+"""How seldom the -shm is looked at while there are many commits: its loss does harm once another process makes one."""
 WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """How much more is written after readers who stayed longer have kept it from that, until it tries again."""
 
@@ -89,6 +93,7 @@ class Database:
         # From here on `self._writer` and what follows are used by this thread alone.
         self._wal_is_saved = False
         self._wal_bytes: int | None = 0
+        self._look_at = -inf
         self._wal_may_reach_bytes = WAL_BYTES
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
@@ -156,7 +161,7 @@ class Database:
         """One transaction for all jobs; each has its own savepoint."""
         try:
             with _unavailable("write"), self._only_writer(jobs[0].came_at):
-                self._require_in_place(self._misplaced_before())
+                self._require_in_place(self._misplaced())
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -165,7 +170,7 @@ class Database:
                 finally:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
-                self._wal_bytes = self._files.wal_bytes()
+                self._wal_bytes = self._wal_bytes_now()
                 if self._wal_bytes is None:
                     # Nothing of this has been told yet.
                     self._require_in_place(self._files.misplaced())
@@ -181,24 +186,38 @@ class Database:
             # A full disk undoes the whole transaction by itself: then every job of the group has failed.
             if not self._writer.in_transaction:
                 raise
-            job.error = _translated(error)
+            job.error = translated(error)
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
 
-    def _misplaced_before(self) -> str | None:
-        """The path of a file that was found to be gone from its place before a commit, with few calls while all are."""
-        if self._wal_bytes is None:
-            return self._files.misplaced()
-        return self._files.misplaced_at_a_glance()
+    def _misplaced(self) -> str | None:
+        """The path of a file that is gone from its place, with one call while all are: the -shm is looked at seldom."""
+        now = time.monotonic()
+        if self._wal_bytes is not None and now < self._look_at:
+            with contextlib.suppress(OSError):
+                if os.path.samestat(os.stat(self.path), self._files.database):
+                    return None
+        self._look_at = now + LOOK_SECONDS
+        return self._files.misplaced()
+
+    def _wal_bytes_now(self) -> int | None:
+        """How large the -wal is; None where it is not in its place any more."""
+        if self._files.wal is None:
+            return 0
+        try:
+            found = os.stat(self._files.wal_path)
+        except OSError:
+            return None
+        return found.st_size if os.path.samestat(found, self._files.wal) else None
 
     def _require_in_place(self, misplaced: str | None) -> None:
         """Raise SQLite's error unless the files are in their places: writes to a removed one end with the process."""
         if misplaced is not None and self._files.only_wal_is_gone():
             self._save_wal()
         if self._wal_is_saved:
-            raise _as_sqlite(f"{self.path}-wal was removed while in use; restart the server", sqlite3.SQLITE_READONLY)
+            raise as_sqlite(f"{self.path}-wal was removed while in use; restart the server", sqlite3.SQLITE_READONLY)
         if misplaced is not None:
-            raise _as_sqlite(f"{misplaced} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
+            raise as_sqlite(f"{misplaced} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
 
     def _save_wal(self) -> None:
         """Bring all that a removed -wal holds into the database file, as long as this process still has it open.
@@ -224,22 +243,14 @@ class Database:
     def _checkpoint(self) -> bool:
         """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits."""
         with self._readers.paused(READERS_LEAVE_SECONDS):
-            self._set_busy_seconds(READERS_LEAVE_SECONDS)
-            try:
-                (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                self._set_busy_seconds(BUSY_SECONDS)
-        return not busy
-
-    def _set_busy_seconds(self, seconds: float) -> None:
-        self._writer.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
+            return checkpoint(self._writer, READERS_LEAVE_SECONDS)
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
         if not self._lock_taken(came_at + BUSY_SECONDS):
             # The process that holds it may be suspended for ever.
-            raise _as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
+            raise as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
         try:
             yield
         finally:
@@ -250,7 +261,7 @@ class Database:
             # It is free, as a rule: there is but one process.
             return try_lock(self._lock_file) or take_lock(self._lock_file, give_up_at)
         except OSError as error:
-            raise _as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
+            raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 
 
 class _Job(Generic[T]):
@@ -286,31 +297,4 @@ def _unavailable(deed: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         log.error("the database can't %s: %s", deed, error)
-        raise _translated(error) from error
-
-
-_DISK_TROUBLE = {
-    sqlite3.SQLITE_FULL,
-    sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_READONLY,
-    sqlite3.SQLITE_CANTOPEN,
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_NOMEM,
-}
-
-
-def _as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
-    """Trouble that SQLite does not see, to be treated as its own of that code."""
-    error = sqlite3.OperationalError(message)
-    error.sqlite_errorcode = code
-    return error
-
-
-def _translated(error: Exception) -> Exception:
-    """SQLite's trouble with its disk as a refusal; any other error as it is."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
-        sentence = "The database can't be used now; try again soon."
-        return Unavailable("database_unavailable", sentence, RETRY_AFTER_SECONDS)
-    return error
+        raise translated(error) from error

@@ -104,6 +104,16 @@ def copy_into(source: sqlite3.Connection, path: Path, require_going: RequireGoin
         copy.execute("PRAGMA journal_mode = DELETE")
 
 
+def checkpoint(connection: sqlite3.Connection, seconds: float) -> bool:
+    """Bring the -wal into the database file and empty it; False where somebody reads for longer than these seconds."""
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
+    try:
+        (busy, _, _) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+    return not busy
+
+
 def create_if_missing(path: Path) -> None:
     """Build a new database beside its place and move it there, so that an empty file always means damage."""
     # A link to nothing is there too: what it refers to may be on a disk that is not mounted now.

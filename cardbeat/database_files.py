@@ -1,13 +1,8 @@
-"""Whether the files of an open database still stand in their folder, and how large its -wal is."""
+"""Whether the files of an open database still stand in their folder."""
 
 import contextlib
 import os
-import time
-from math import inf
 from pathlib import Path
-
-LOOK_SECONDS = 1.0
-"""How seldom the -shm is looked at while there are many commits: its loss does harm once another process makes one."""
 
 
 class OpenFiles:
@@ -20,59 +15,32 @@ class OpenFiles:
     def __init__(self, path: Path) -> None:
         # SQLite puts its own files beside what a link refers to.
         real = os.path.realpath(path)
-        self._database = os.fspath(path)
-        self._wal = f"{real}-wal"
-        self._shm = f"{real}-shm"
+        self.wal_path = f"{real}-wal"
         # Where the file system is not made for WAL mode, the last two are never there.
-        found = {name: _identity(name) for name in (self._database, self._wal, self._shm)}
-        self._opened = {name: identity for name, identity in found.items() if identity is not None}
-        self._look_at = -inf
+        found = {name: _status(name) for name in (os.fspath(path), self.wal_path, f"{real}-shm")}
+        self._opened = {name: status for name, status in found.items() if status is not None}
+        self.database = os.stat(path)
+        self.wal = self._opened.get(self.wal_path)
+        """As `os.stat` tells of it; None where there is none."""
 
     def misplaced(self) -> str | None:
         """The path of a file that is not in its place any more; None while all are."""
         return next((name for name in self._opened if not self._is_in_place(name)), None)
 
-    def misplaced_at_a_glance(self) -> str | None:
-        """As `misplaced`, for each commit: without the -wal, which `wal_bytes` looks at, and seldom the -shm."""
-        if not self._is_in_place(self._database):
-            return self._database
-        now = time.monotonic()
-        if now < self._look_at:
-            return None
-        self._look_at = now + LOOK_SECONDS
-        return self.misplaced()
-
     def only_wal_is_gone(self) -> bool:
         """Whether the -wal is gone, nobody has written another one, and the other two are in place."""
-        others = all(self._is_in_place(name) for name in self._opened if name != self._wal)
+        others = all(self._is_in_place(name) for name in self._opened if name != self.wal_path)
         # A connection that is opened afterwards makes a new one, which stays empty until it writes.
-        return others and self.wal_bytes() is None and not _size(self._wal)
-
-    def wal_bytes(self) -> int | None:
-        """How large the -wal is; None where it is not in its place any more."""
-        opened = self._opened.get(self._wal)
-        if opened is None:
-            return 0
-        try:
-            found = os.stat(self._wal)
-        except OSError:
-            return None
-        return found.st_size if (found.st_ino, found.st_dev) == opened else None
+        is_gone = self.wal is not None and not self._is_in_place(self.wal_path)
+        found = _status(self.wal_path)
+        return others and is_gone and (found is None or not found.st_size)
 
     def _is_in_place(self, name: str) -> bool:
-        return _identity(name) == self._opened[name]
+        found = _status(name)
+        return found is not None and os.path.samestat(found, self._opened[name])
 
 
-def _identity(name: str) -> tuple[int, int] | None:
-    """What tells a file from any other; None where there is none."""
-    try:
-        found = os.stat(name)
-    except OSError:
-        return None
-    return found.st_ino, found.st_dev
-
-
-def _size(name: str) -> int:
+def _status(name: str) -> os.stat_result | None:
     with contextlib.suppress(OSError):
-        return os.stat(name).st_size
-    return 0
+        return os.stat(name)
+    return None

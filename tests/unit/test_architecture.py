@@ -20,7 +20,7 @@ LAYERS = [
     {"later"},
     {"alarms"},
     {"database_file", "web"},
-    {"database_backup", "database_readers", "database_files"},
+    {"database_backup", "database_errors", "database_readers", "database_files"},
     {"database", "database_restore", "monitor"},
     {"keys"},
     {"typeset"},

@@ -259,7 +259,7 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
-    monkeypatch.setattr("cardbeat.database_files.LOOK_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.LOOK_SECONDS", 0)
     database.write(count_up)
     beside(database.path, end).unlink()
     for _ in range(2):
