@@ -2,7 +2,6 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from typing import Final
 
 BIDI_CONTROLS: Final = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
@@ -23,21 +22,12 @@ _UNSEEN: Final = (
 SEEN: Final = f"[^{SPACE}{CONTROL}{_UNSEEN}]"
 """A regular expression for one character that is seen."""
 
-_SEEN = re.compile(SEEN)
-
-
-def shows_nothing(text: str) -> bool:
-    return _SEEN.search(text) is None
-
-
-def seen(text: str) -> Iterator[str]:
-    """The characters of a text that are seen, in order."""
-    return (match[0] for match in _SEEN.finditer(text))
-
-
-def turns_direction(text: str) -> bool:
-    """Whether a text holds characters that control the direction of what is around them."""
-    return not set(BIDI_CONTROLS).isdisjoint(text)
+seen: Final = re.compile(SEEN).findall
+"""The characters of a text that are seen, in order."""
+first_seen: Final = re.compile(SEEN).search
+"""Matches the first of them; None where a text shows nothing."""
+first_control_of_direction: Final = re.compile(f"[{BIDI_CONTROLS}]").search
+"""Matches the first character that controls the direction of what is around it; None where there is none."""
 
 
 def holds_formats(text: str) -> bool:

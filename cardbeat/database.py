@@ -34,12 +34,10 @@ from cardbeat.database_file import (
     take_lock,
 )
 from cardbeat.database_files import OpenFiles
-from cardbeat.database_readers import Readers
 from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later
+from cardbeat.later import Later, Precedence
 from cardbeat.ownership import keep_others_out
-from cardbeat.precedence import Precedence
 from cardbeat.staging import remove_left_behind
 from cardbeat.system import try_lock, unlock
 
@@ -47,6 +45,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+READ_CONNECTIONS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds how long the first of them waits."""
 READERS_LEAVE_SECONDS = 0.05
@@ -81,9 +80,13 @@ class Database:
             undo.callback(self._writer.close)
             with self._only_writer(time.monotonic()):
                 migrate(self._writer)
-            self._files = OpenFiles(self.path)
+            self._files = OpenFiles(self.path, self._checkpoint)
             undo.pop_all()
-        self._readers = Readers(self.path)
+        # For any thread that holds one of the slots; a connection is with one thread at a time. Slots are taken behind
+        # the gate, so that nobody begins to read while it is shut.
+        self._gate = threading.Lock()
+        self._reader_slots = threading.BoundedSemaphore(READ_CONNECTIONS)
+        self._idle_readers: deque[sqlite3.Connection] = deque()
         # Read and written by callers and the writer's thread, under this condition's lock only.
         self._queued = threading.Condition()
         self._queue: deque[_Job[Any]] = deque()
@@ -91,10 +94,8 @@ class Database:
         self.precedence = Precedence()
         """Of the writer's thread, over those that compute meanwhile."""
         # From here on `self._writer` and what follows are used by this thread alone.
-        self._wal_is_saved = False
         self._wal_bytes: int | None = 0
         self._look_at = -inf
-        self._wal_may_reach_bytes = WAL_BYTES
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
 
@@ -104,8 +105,19 @@ class Database:
 
         Raises `Unavailable` when the file can't be read.
         """
-        with _unavailable("read"), self._readers.one() as connection:
-            yield connection
+        with self._gate:
+            self._reader_slots.acquire()
+        try:
+            with _unavailable("read"):
+                connection = self._idle_readers.pop() if self._idle_readers else connect(self.path, query_only=True)
+                try:
+                    yield connection
+                finally:
+                    self._idle_readers.append(connection)
+                    if self._closing:
+                        self._close_readers()
+        finally:
+            self._reader_slots.release()
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
@@ -138,10 +150,16 @@ class Database:
             self._queued.notify()
         if not threads.has_ended(self._thread, seconds):
             return False
-        self._readers.close()
+        self._close_readers()
         self._writer.close()
         os.close(self._lock_file)
         return True
+
+    def _close_readers(self) -> None:
+        """Close the connections that nobody reads from. One in use at the end is closed by its thread."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self._idle_readers.pop().close()
 
     def _write_queued(self) -> None:
         while True:
@@ -154,14 +172,16 @@ class Database:
                 return
             self._commit(jobs)
             for job in jobs:
-                _tell(job)
-            self._keep_wal_small()
+                job.tell()
+            if self._wal_bytes is not None and self._wal_bytes > self._files.wal_may_reach_bytes:
+                self._empty_wal(self._wal_bytes)
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
         try:
             with _unavailable("write"), self._only_writer(jobs[0].came_at):
-                self._require_in_place(self._misplaced())
+                if misplaced := self._misplaced():
+                    self._files.refuse(misplaced)
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -171,9 +191,9 @@ class Database:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
                 self._wal_bytes = self._wal_bytes_now()
-                if self._wal_bytes is None:
+                if self._wal_bytes is None and (misplaced := self._files.misplaced()):
                     # Nothing of this has been told yet.
-                    self._require_in_place(self._files.misplaced())
+                    self._files.refuse(misplaced)
         except BaseException as error:
             for job in jobs:
                 job.error = error
@@ -210,58 +230,47 @@ class Database:
             return None
         return found.st_size if os.path.samestat(found, self._files.wal) else None
 
-    def _require_in_place(self, misplaced: str | None) -> None:
-        """Raise SQLite's error unless the files are in their places: writes to a removed one end with the process."""
-        if misplaced is not None and self._files.only_wal_is_gone():
-            self._save_wal()
-        if self._wal_is_saved:
-            raise as_sqlite(f"{self.path}-wal was removed while in use; restart the server", sqlite3.SQLITE_READONLY)
-        if misplaced is not None:
-            raise as_sqlite(f"{misplaced} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
-
-    def _save_wal(self) -> None:
-        """Bring all that a removed -wal holds into the database file, as long as this process still has it open.
-
-        Nothing is written after that: the next start finds all that was acknowledged.
-        """
-        if not self._wal_is_saved and self._checkpoint():
-            self._wal_is_saved = True
-            log.error("%s-wal was removed while in use; what it held is now in %s", self.path, self.path)
-
-    def _keep_wal_small(self) -> None:
-        """Empty the -wal once it is large: SQLite does so only at a moment without readers, who may always overlap."""
-        size = self._wal_bytes
-        if size is None or size <= WAL_BYTES:
-            self._wal_may_reach_bytes = WAL_BYTES
-        elif size > self._wal_may_reach_bytes:
-            self._wal_may_reach_bytes = size + WAL_GROWTH_BYTES
-            # Where another process writes just now, as where readers stay, it is tried again after some more writes.
-            at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)
-            with contextlib.suppress(Unavailable, sqlite3.Error), _unavailable("checkpoint"), at_once:
-                self._checkpoint()
+    def _empty_wal(self, size: int) -> None:
+        """Empty a -wal that is large: SQLite does so only at a moment without readers, who may always overlap."""
+        # Where another process writes just now, as where readers stay, it is tried again after some more writes.
+        self._files.wal_may_reach_bytes = size + WAL_GROWTH_BYTES
+        at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)
+        with contextlib.suppress(Unavailable, sqlite3.Error), _unavailable("checkpoint"), at_once:
+            if self._checkpoint():
+                self._files.wal_may_reach_bytes = WAL_BYTES
 
     def _checkpoint(self) -> bool:
-        """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits."""
-        with self._readers.paused(READERS_LEAVE_SECONDS):
-            return checkpoint(self._writer, READERS_LEAVE_SECONDS)
+        """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits.
+
+        Nobody begins to read meanwhile, and those who read now are waited for.
+        """
+        ends_at, taken = time.monotonic() + READERS_LEAVE_SECONDS, 0
+        with self._gate:
+            try:
+                while taken < READ_CONNECTIONS and self._reader_slots.acquire(
+                    timeout=max(0, ends_at - time.monotonic())
+                ):
+                    taken += 1
+                return checkpoint(self._writer, READERS_LEAVE_SECONDS)
+            finally:
+                if taken:
+                    self._reader_slots.release(taken)
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
-        if not self._lock_taken(came_at + BUSY_SECONDS):
+        try:
+            # It is free, as a rule: there is but one process.
+            is_taken = try_lock(self._lock_file) or take_lock(self._lock_file, came_at + BUSY_SECONDS)
+        except OSError as error:
+            raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
+        if not is_taken:
             # The process that holds it may be suspended for ever.
             raise as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
         try:
             yield
         finally:
             unlock(self._lock_file)
-
-    def _lock_taken(self, give_up_at: float) -> bool:
-        try:
-            # It is free, as a rule: there is but one process.
-            return try_lock(self._lock_file) or take_lock(self._lock_file, give_up_at)
-        except OSError as error:
-            raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
 
 
 class _Job(Generic[T]):
@@ -277,18 +286,11 @@ class _Job(Generic[T]):
         self.error: BaseException | None = None
 
     def tell(self) -> None:
-        if self.error is None:
-            self.committed.succeed(self.result)
-        else:
-            self.committed.fail(self.error)
-
-
-def _tell(job: _Job[Any]) -> None:
-    try:
-        job.tell()
-    except Exception:
-        # A defect of whoever is called back; it must not keep everybody from writing.
-        log.exception("what was written could not be told")
+        try:
+            self.committed.succeed(self.result) if self.error is None else self.committed.fail(self.error)
+        except Exception:
+            # A defect of whoever is called back; it must not keep everybody from writing.
+            log.exception("what was written could not be told")
 
 
 @contextlib.contextmanager

@@ -1,8 +1,17 @@
-"""Whether the files of an open database still stand in their folder."""
+"""Whether the files of an open database still stand in their folder, and what is done where they do not."""
 
 import contextlib
+import logging
 import os
+import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
+
+from cardbeat.database_errors import as_sqlite
+from cardbeat.database_file import WAL_BYTES
+
+log = logging.getLogger(__name__)
 
 
 class OpenFiles:
@@ -12,7 +21,12 @@ class OpenFiles:
     replaced one of them, nobody finds again once this process has ended.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, checkpoint: Callable[[], bool]) -> None:
+        """`checkpoint` brings the -wal into the database file, False where it could not."""
+        self._path = path
+        self._checkpoint = checkpoint
+        self._wal_is_saved = False
+        self.wal_may_reach_bytes = WAL_BYTES
         # SQLite puts its own files beside what a link refers to.
         real = os.path.realpath(path)
         self.wal_path = f"{real}-wal"
@@ -27,7 +41,20 @@ class OpenFiles:
         """The path of a file that is not in its place any more; None while all are."""
         return next((name for name in self._opened if not self._is_in_place(name)), None)
 
-    def only_wal_is_gone(self) -> bool:
+    def refuse(self, misplaced: str) -> NoReturn:
+        """Raise SQLite's error for a write while that file is not in its place.
+
+        What only a removed -wal holds is brought into the database file first, as long as this process still has it
+        open. Nothing is written after that: the next start finds all that was acknowledged.
+        """
+        if not self._wal_is_saved and self._only_wal_is_gone() and self._checkpoint():
+            self._wal_is_saved = True
+            log.error("%s-wal was removed while in use; what it held is now in %s", self._path, self._path)
+        if self._wal_is_saved:
+            raise as_sqlite(f"{self._path}-wal was removed while in use; restart the server", sqlite3.SQLITE_READONLY)
+        raise as_sqlite(f"{misplaced} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
+
+    def _only_wal_is_gone(self) -> bool:
         """Whether the -wal is gone, nobody has written another one, and the other two are in place."""
         others = all(self._is_in_place(name) for name in self._opened if name != self.wal_path)
         # A connection that is opened afterwards makes a new one, which stays empty until it writes.

@@ -4,11 +4,11 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from cardbeat.errors import Unavailable
 from cardbeat.fair_queue import FairQueue
-from cardbeat.precedence import Precedence
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,6 +19,8 @@ RUNNING_EACH: Final = 1
 """Jobs of one name that run at once: where there are two threads, the other one is left to all others."""
 AT_A_STRETCH_SECONDS: Final = 0.0005
 """A thread begins job after job for so long until it gives way: to do so after each short one would cost more."""
+LOOK_SECONDS: Final = 0.0005
+"""How soon it goes on after it has given way."""
 GIVES_WAY_TIMES: Final = 3.0
 """It gives way for at most so many times as long as it worked before: a quarter of the time is its own."""
 
@@ -134,6 +136,23 @@ class Job(Later[T]):
         return work
 
 
+class Precedence:
+    """Of one thread, over those that give way to it: a mark that it sets while it has work.
+
+    The interpreter runs one thread at a time, and one that computes keeps it from all others for a while. A thread that
+    serves everybody in short steps would wait that long for each step. So whoever computes lets it finish first.
+    """
+
+    __slots__ = ("has_work",)
+
+    def __init__(self) -> None:
+        self.has_work = False
+        """Set by the thread before and after it waits, and by whoever wakes it. A plain value, as it is set often."""
+
+
+_has_work = attrgetter("has_work")
+
+
 class Workers:
     """At most `limit` threads, started as they are needed.
 
@@ -227,9 +246,10 @@ class Workers:
             taken = self._next(name, self._cost(took))
 
     def _give_way(self, seconds: float) -> None:
+        """Begin nothing until whoever goes first has nothing to do, for so long at the most."""
         ends_at = time.monotonic() + seconds
-        for first in self._first:
-            first.give_way(ends_at)
+        while any(map(_has_work, self._first)) and (left := ends_at - time.monotonic()) > 0:
+            time.sleep(min(LOOK_SECONDS, left))
 
     def _next(self, done: str | None = None, cost: float = 0.0) -> tuple[str, Job[Any]] | None:
         """The job whose turn it is, once there is one; None at the end. One for `done` is finished and cost so much."""

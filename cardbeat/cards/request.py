@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cardbeat.characters import seen, shows_nothing
+from cardbeat.characters import first_seen, seen
 from cardbeat.errors import Invalid
 from cardbeat.typeset.clusters import is_mark
 
@@ -49,7 +49,7 @@ def card_from(values: Mapping[str, str]) -> Card:
 def _clean(text: str) -> str:
     """A text without control characters and surrounding white space; empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
-    if shows_nothing(text):
+    if not first_seen(text):
         return ""
     return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
 

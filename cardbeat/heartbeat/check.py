@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any
 
-from cardbeat.characters import shows_nothing, turns_direction
+from cardbeat.characters import first_control_of_direction, first_seen
 from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid
 
@@ -114,10 +114,10 @@ def _name(value: Any) -> str:
     # Line and paragraph separators break a line too, and names stand in one-line messages.
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
-    if turns_direction(name):
+    if first_control_of_direction(name):
         sentence = "The field name must not hold characters that control the direction of text."
         raise Invalid("invalid_field", sentence, field="name")
-    if shows_nothing(name):
+    if not first_seen(name):
         sentence = "The field name must show something; it holds only characters that are not seen."
         raise Invalid("invalid_field", sentence, field="name")
     return name

@@ -4,7 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
-from cardbeat.characters import holds_formats, shows_nothing
+from cardbeat.characters import first_seen, holds_formats
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
@@ -140,7 +140,7 @@ def valid_email(email: object) -> str:
     if holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
         raise Invalid("invalid_field", sentence, field="email")
-    if shows_nothing(name) or shows_nothing(host):
+    if not first_seen(name) or not first_seen(host):
         sentence = "The e-mail address must show something on both sides of its @."
         raise Invalid("invalid_field", sentence, field="email")
     return email

@@ -34,7 +34,7 @@ from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat import system
-from cardbeat.precedence import Precedence
+from cardbeat.later import Precedence
 
 READ: Final = 1
 WRITE: Final = 4

@@ -270,11 +270,16 @@ HOLDING = HttpLimits(held_bytes=200_000, stop_seconds=2)
 def test_past_the_budget_unfinished_bodies_give_way_that_were_held_longest(start: Start) -> None:
     server = start(HOLDING)
     with contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(Client(server, post("/free", length=60_000) + bytes(50_000))) for _ in range(6)]
+        sent = [
+            *[post("/free", length=60_000) + bytes(50_000)] * 4,
+            *[post("/free", length=40_000) + bytes(30_000)] * 2,
+        ]
+        clients = [stack.enter_context(Client(server, data)) for data in sent]
         wait_until(lambda: server.connections <= 4)
         for client in clients[-2:]:
+            # With these there is room for all who are left.
             client.send(bytes(10_000) + get())
-            assert client.answer()[2] == bytes(60_000)
+            assert client.answer()[2] == bytes(40_000)
             assert client.answer()[0] == 200
         with contextlib.suppress(ConnectionResetError):
             assert clients[0].rest() == b""

@@ -11,9 +11,8 @@ import time
 
 import pytest
 
-from cardbeat.database import Database
+from cardbeat.database import READ_CONNECTIONS, Database
 from cardbeat.database_file import FILE_NAME, connect, open_read_only
-from cardbeat.database_readers import READ_CONNECTIONS
 from cardbeat.errors import Refusal, StartupError, Unavailable
 from tests.support import wait_until
 
@@ -329,7 +328,7 @@ def wal_bytes(database):
 @pytest.fixture
 def small_wal(tmp_path, monkeypatch):
     """A database whose -wal counts as large from 5 MB on."""
-    for module in ("database", "database_file"):
+    for module in ("database", "database_file", "database_files"):
         monkeypatch.setattr(f"cardbeat.{module}.WAL_BYTES", 5_000_000)
     database = Database(tmp_path)
     yield database

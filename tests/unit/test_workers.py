@@ -1,6 +1,7 @@
 """The worker threads: how many there are, and whose turn it is."""
 
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -9,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from cardbeat.errors import Unavailable
-from cardbeat.later import WAITING_EACH, Later, Workers
-from cardbeat.precedence import Precedence
+from cardbeat.later import WAITING_EACH, Later, Precedence, Workers
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
@@ -192,19 +192,18 @@ def test_turns_are_weighed_by_what_the_time_of_a_job_costs() -> None:
     workers.stop()
 
 
-class Watched(Precedence):
-    """Notes in `order` that somebody gives way, and has them wait for `gone` even if nothing is to be done."""
+class Watched:
+    """Notes in `order` that somebody gives way, and has them wait for `gone`."""
 
     def __init__(self, order: list[str]) -> None:
-        super().__init__()
         self.order = order
-        self.until: list[float] = []
         self.gone = threading.Event()
 
-    def give_way(self, until: float) -> None:
+    @property
+    def has_work(self) -> bool:
         self.order.append("gives way")
-        self.until.append(until)
         assert self.gone.wait(PATIENCE_SECONDS)
+        return False
 
 
 @pytest.fixture
@@ -247,18 +246,38 @@ def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
 def test_short_jobs_run_at_a_stretch_and_are_followed_by_three_times_as_long_a_pause_at_most(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    workers, first, now = Workers(limit=1), Watched([]), [100.0]
-    first.gone.set()
+    workers, first, slept, now = Workers(limit=1), Precedence(), list[float](), [100.0]
+    first.has_work = True
     workers.give_way_to(first)
-    monkeypatch.setattr("cardbeat.later.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        now[0] += seconds
+
+    monkeypatch.setattr("cardbeat.later.time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.5)
+    monkeypatch.setattr("cardbeat.later.LOOK_SECONDS", 1.0)
 
     def work() -> None:
         now[0] += 0.25
 
-    # After every second job at 0.25 s each, for as long again as three times those 0.5 s.
-    for until in ([], [102.0], [102.0], [102.0, 102.5]):
+    for so_far in ([], [1.0, 0.5], [1.0, 0.5], [1.0, 0.5, 1.0, 0.5]):
         workers.submit("a", work).wait()
         # Its thread is done with one job before it begins the next, which nobody else can.
         workers.submit("a", lambda: None).wait()
-        assert first.until == until
+        assert slept == so_far
+    workers.stop()
+
+
+def test_nobody_gives_way_where_there_is_nothing_to_do_and_all_go_on_once_there_is_not() -> None:
+    workers, first = Workers(limit=1), Precedence()
+    workers.give_way_to(first)
+    workers._give_way(PATIENCE_SECONDS)
+    first.has_work = True
+    thread = threading.Thread(target=workers._give_way, args=(PATIENCE_SECONDS,))
+    began = time.monotonic()
+    thread.start()
+    assert thread.is_alive()
+    first.has_work = False
+    thread.join()
+    assert time.monotonic() - began < PATIENCE_SECONDS
