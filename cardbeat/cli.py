@@ -12,6 +12,9 @@ from cardbeat.errors import StartupError
 
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor")
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, by default that of the process's own arguments.
@@ -28,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StartupError as error:
         print(f"cardbeat: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def _command(name: str) -> Callable[[Sequence[str]], int]:

@@ -33,7 +33,7 @@ from cardbeat.database_file import (
     start_up_errors,
     take_lock,
 )
-from cardbeat.database_files import OpenFiles
+from cardbeat.database_files import LOOK_SECONDS, READERS_LEAVE_SECONDS, WAL_GROWTH_BYTES, OpenFiles
 from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later, Precedence
@@ -48,12 +48,6 @@ T = TypeVar("T")
 READ_CONNECTIONS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds how long the first of them waits."""
-READERS_LEAVE_SECONDS = 0.05
-"""How long the writer waits for those who read, of this process and then of others, to empty the -wal."""
-LOOK_SECONDS = 1.0
-"""How seldom the -shm is looked at while there are many commits: its loss does harm once another process makes one."""
-WAL_GROWTH_BYTES = 4 * 1024 * 1024
-"""How much more is written after readers who stayed longer have kept it from that, until it tries again."""
 
 
 class Database:
@@ -148,7 +142,7 @@ class Database:
         with self._queued:
             self._closing = True
             self._queued.notify()
-        if not threads.has_ended(self._thread, seconds):
+        if not threads.has_ended(self._thread, seconds) or not self._files.may_close(self._writer):
             return False
         self._close_readers()
         self._writer.close()
@@ -217,8 +211,10 @@ class Database:
             with contextlib.suppress(OSError):
                 if os.path.samestat(os.stat(self.path), self._files.database):
                     return None
-        self._look_at = now + LOOK_SECONDS
-        return self._files.misplaced()
+        misplaced = self._files.misplaced()
+        if misplaced is None:
+            self._look_at = now + LOOK_SECONDS
+        return misplaced
 
     def _wal_bytes_now(self) -> int | None:
         """How large the -wal is; None where it is not in its place any more."""
@@ -232,12 +228,15 @@ class Database:
 
     def _empty_wal(self, size: int) -> None:
         """Empty a -wal that is large: SQLite does so only at a moment without readers, who may always overlap."""
-        # Where another process writes just now, as where readers stay, it is tried again after some more writes.
         self._files.wal_may_reach_bytes = size + WAL_GROWTH_BYTES
-        at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)
-        with contextlib.suppress(Unavailable, sqlite3.Error), _unavailable("checkpoint"), at_once:
-            if self._checkpoint():
-                self._files.wal_may_reach_bytes = WAL_BYTES
+        # Where another process writes just now, as where readers stay, it is tried again after some more writes.
+        with contextlib.suppress(OSError, Unavailable), _unavailable("checkpoint"):
+            if try_lock(self._lock_file):
+                try:
+                    if self._checkpoint():
+                        self._files.wal_may_reach_bytes = WAL_BYTES
+                finally:
+                    unlock(self._lock_file)
 
     def _checkpoint(self) -> bool:
         """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits.
@@ -260,7 +259,6 @@ class Database:
     def _only_writer(self, came_at: float) -> Iterator[None]:
         """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
         try:
-            # It is free, as a rule: there is but one process.
             is_taken = try_lock(self._lock_file) or take_lock(self._lock_file, came_at + BUSY_SECONDS)
         except OSError as error:
             raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None

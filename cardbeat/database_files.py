@@ -13,6 +13,13 @@ from cardbeat.database_file import WAL_BYTES
 
 log = logging.getLogger(__name__)
 
+LOOK_SECONDS = 1.0
+"""How seldom the -shm is looked at while there are many commits: its loss does harm once another process makes one."""
+READERS_LEAVE_SECONDS = 0.05
+"""How long the writer waits for those who read, of this process and then of others, to empty the -wal."""
+WAL_GROWTH_BYTES = 4 * 1024 * 1024
+"""How much more is written after readers who stayed longer have kept it from that, until it tries again."""
+
 
 class OpenFiles:
     """The database file, its -wal and its -shm, as they stood there when they were opened.
@@ -40,6 +47,22 @@ class OpenFiles:
     def misplaced(self) -> str | None:
         """The path of a file that is not in its place any more; None while all are."""
         return next((name for name in self._opened if not self._is_in_place(name)), None)
+
+    def may_close(self, last: sqlite3.Connection) -> bool:
+        """Whether the connections may be closed now, the `last` of them at last.
+
+        Where a file is not in its place, what another process has written to the -wal since would be removed with that,
+        as this one does not know of it. If SQLite can't be told to leave it, the end of the process is to close them.
+        """
+        if self.misplaced() is None:
+            return True
+        # From Python 3.12 on.
+        leave, option = getattr(last, "setconfig", None), getattr(sqlite3, "SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE", None)
+        if leave is None or option is None:
+            log.error("files of the database were removed while in use, so it is not closed in order")
+            return False
+        leave(option, True)
+        return True
 
     def refuse(self, misplaced: str) -> NoReturn:
         """Raise SQLite's error for a write while that file is not in its place.

@@ -147,8 +147,11 @@ def http_url(text: str) -> str:
 def base_url(text: str) -> str:
     """An `http_url` that paths can be put behind, without its last slash."""
     url = http_url(text)
-    if "?" in url or "#" in url:
-        raise argparse.ArgumentTypeError(f"must have no ? or #, unlike {text!r}")
+    if "@" in url:
+        raise argparse.ArgumentTypeError("must have no user name and no password")
+    # The URLs behind it stand in crontabs and in shells, where most other characters would have to be quoted.
+    if not re.fullmatch(r"https?://[A-Za-z0-9._~:/\[\]-]+", url, re.IGNORECASE):
+        raise argparse.ArgumentTypeError(f"must hold only letters, digits and . - _ ~ : / [ ], unlike {text!r}")
     return url.rstrip("/")
 
 

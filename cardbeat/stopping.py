@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from cardbeat.errors import StartupError
-from cardbeat.system import STOP_SIGNALS
+from cardbeat.system import HANG_UP_SIGNALS, STOP_SIGNALS
 
 RequireGoing = Callable[[], None]
 """Raises `StartupError` once a stop was asked for. To be called again and again, where all can still be undone."""
@@ -31,7 +31,9 @@ def stop_signals_noted(outcome: str) -> Iterator[RequireGoing]:
         if numbers:
             raise StartupError(f"stopped by {signal.Signals(numbers[0]).name}; {outcome}")
 
-    before = {number: signal.signal(number, note) for number in STOP_SIGNALS}
+    # Under nohup a command is to go on when the terminal is closed.
+    hang_ups = [number for number in HANG_UP_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.signal(number, note) for number in (*STOP_SIGNALS, *hang_ups)}
     try:
         yield require_going
     finally:

@@ -2,40 +2,52 @@
 
 import http.client
 import json
+import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import quote
 
 from cardbeat import __version__
 from cardbeat.errors import StartupError
+from cardbeat.output import printable
 
 Check = dict[str, Any]
 """A check as the server shows it."""
 
 TIMEOUT_SECONDS = 30
 PAGE_CHECKS = 1000
-RETRY_SECONDS = (1, 2, 4, 8)
-"""How long it waits before each further try."""
-_TRY_AGAIN = (429, 503)
+RETRY_SECONDS = (1, 2, 4, 8, 16)
+"""How long it waits before each further try, as curl's `--retry 5` does, or as long as the answer asks for."""
+LONGEST_RETRY_SECONDS = 30
+_CHECK = dict.fromkeys(("id", "name", "status", "deadline_at", "ping_url"), str) | dict.fromkeys(
+    ("period_seconds", "grace_seconds", "version"), int
+)
+"""What is relied on in a check, by its type."""
+_NOTHING_DONE = (429, 503)
 """Answers that say: nothing was done, come back."""
+_MAYBE_LATER = (408, 429, 500, 502, 503, 504)
+"""Those after which a patient client asks again: what it asks may be done twice, as a ping may."""
 
 
 class Refused(Exception):
     """An answer that is not the one asked for, in the server's own words."""
 
-    def __init__(self, status: int, sentence: str) -> None:
+    def __init__(self, status: int, sentence: str, code: str = "", retry_after: str | None = None) -> None:
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
+        self.code = code
+        self.retry_after = retry_after
 
 
 class Api:
     """Every call raises `Refused` for an answer of another status than 2xx, and `StartupError` for none.
 
-    What is answered 429 or 503 is asked again, as nothing was done; so is, by a patient client, a server that takes no
-    connections, because it may be starting again.
+    What is answered 429 or 503 is asked again, as nothing was done. A patient client asks again too where a server
+    takes no connections, or a proxy has no answer of it: it may be starting again.
     """
 
     def __init__(
@@ -44,6 +56,7 @@ class Api:
         self._url = url
         self._key = key
         self._is_patient = is_patient
+        self._try_again = _MAYBE_LATER if is_patient else _NOTHING_DONE
         self._sleep = sleep
 
     def checks(self) -> list[Check]:
@@ -52,19 +65,21 @@ class Api:
         path: str | None = f"/checks?limit={PAGE_CHECKS}"
         while path:
             page = self._ask("GET", path)
-            found += page["checks"]
-            path = f"/checks?limit={PAGE_CHECKS}&after={page['next']}" if page["next"] else None
+            found += [self._check(check) for check in self._known(page, {"checks": list})["checks"]]
+            after = page.get("next")
+            path = f"/checks?limit={PAGE_CHECKS}&after={quote(str(after), safe='')}" if after else None
         return found
 
     def create(self, settings: Mapping[str, Any]) -> Check:
-        return dict(self._ask("POST", "/checks", settings)["check"])
+        return self._check(self._ask("POST", "/checks", settings).get("check"))
 
     def read(self, check_id: str) -> Check:
-        return dict(self._ask("GET", f"/checks/{check_id}")["check"])
+        return self._check(self._ask("GET", f"/checks/{check_id}").get("check"))
 
     def change(self, check: Check, settings: Mapping[str, Any]) -> Check:
         """Raises `Refused` 409 or 412, and nothing is done, where the check is not as it was read any more."""
-        return dict(self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"])["check"])
+        changed = self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"])
+        return self._check(changed.get("check"))
 
     def delete(self, check: Check) -> None:
         """Raises `Refused` 412, and nothing is done, where the check is not as it was read any more."""
@@ -72,7 +87,16 @@ class Api:
 
     def ping(self, check_id: str) -> dict[str, Any]:
         """What the ping was answered."""
-        return self._ask("GET", f"/ping/{check_id}")
+        return self._known(self._ask("GET", f"/ping/{check_id}"), {"recovered": bool, "deadline_at": str})
+
+    def _check(self, value: object) -> Check:
+        return self._known(value, _CHECK)
+
+    def _known(self, value: object, members: Mapping[str, type]) -> dict[str, Any]:
+        """The value, once it is seen to be an object with these members. Raises `StartupError`."""
+        if isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in members.items()):
+            return value
+        raise _unreachable(self._url, "its answer is not that of a cardbeat server")
 
     def _ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, if_match: int | None = None
@@ -82,12 +106,13 @@ class Api:
             try:
                 return self._answer(request)
             except Refused as refused:
-                if seconds is None or refused.status not in _TRY_AGAIN:
+                if seconds is None or refused.status not in self._try_again:
                     raise
+                self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:
                 if seconds is None or not self._is_patient:
                     raise _unreachable(self._url, "it takes no connections") from None
-            self._sleep(seconds)
+                self._sleep(seconds)
         raise AssertionError("the last try returns or raises")
 
     def _request(
@@ -109,7 +134,7 @@ class Api:
                 return _object(answer.read()) if answer.status != http.HTTPStatus.NO_CONTENT else {}
         except urllib.error.HTTPError as error:
             with error:
-                raise Refused(error.code, _sentence(error)) from None
+                raise _refused(error) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = error.reason if isinstance(error, urllib.error.URLError) else error
             if isinstance(reason, ConnectionRefusedError):
@@ -129,18 +154,30 @@ _opener = urllib.request.build_opener(_NoRedirects)
 
 def _object(body: bytes) -> dict[str, Any]:
     """Raises `ValueError` where it is none."""
-    value = json.loads(body)
+    try:
+        value = json.loads(body)
+    except RecursionError as error:
+        raise ValueError("its answer is nested too deep") from error
     if not isinstance(value, dict):
         raise ValueError("its answer is no JSON object")
     return value
 
 
-def _sentence(error: urllib.error.HTTPError) -> str:
+def _refused(error: urllib.error.HTTPError) -> Refused:
+    retry_after = error.headers.get("Retry-After")
     try:
-        return str(_object(error.read())["error"])
+        answer = _object(error.read())
+        return Refused(error.code, printable(str(answer["error"])), str(answer.get("code", "")), retry_after)
     except (KeyError, OSError, ValueError, http.client.HTTPException):
         location = error.headers.get("Location")
-        return f"the server answered {error.code}" + (f", see {location}" if location else "")
+        sentence = f"the server answered {error.code}" + (f", see {printable(location)}" if location else "")
+        return Refused(error.code, sentence, retry_after=retry_after)
+
+
+def _asked_seconds(retry_after: str | None) -> int:
+    return (
+        min(int(retry_after), LONGEST_RETRY_SECONDS) if retry_after and re.fullmatch("[0-9]{1,9}", retry_after) else 0
+    )
 
 
 def _unreachable(url: str, reason: str) -> StartupError:

@@ -1,5 +1,8 @@
 """Makes a server hold the checks that are declared, by name. Running it again changes nothing."""
 
+import contextlib
+import random
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +15,10 @@ from cardbeat.errors import StartupError
 
 _CHANGED_MEANWHILE = (409, 412)
 _GONE = 404
+_LIMIT = "too_many_checks"
+ROUNDS = 3
+"""How often it is looked again, and begun again, because of what others do at the same moment."""
+LOOK_AGAIN_SECONDS = 1.0
 
 
 class Plan(NamedTuple):
@@ -37,6 +44,8 @@ class Outcome:
     conflicts: list[str] = field(default_factory=list)
     failed: str | None = None
     """Why the rest was left undone."""
+    is_over_limit: bool = False
+    """Whether that was the limit of the key's tier. Checks count to it that others take back in a moment."""
 
 
 def plan(present: Iterable[Check], declared: Mapping[str, Settings], *, prune: bool) -> Plan:
@@ -60,7 +69,41 @@ def plan(present: Iterable[Check], declared: Mapping[str, Settings], *, prune: b
 
 def differences(check: Check, settings: Settings) -> Settings:
     """The fields in which a check is not as declared, with the declared values."""
-    return {name: value for name, value in settings.items() if check[name] != value}
+    return {name: value for name, value in settings.items() if check.get(name) != value}
+
+
+def apply(
+    api: Api, declared: Mapping[str, Settings], *, prune: bool, sleep: Callable[[float], None] = time.sleep
+) -> Outcome:
+    """Make the server hold these checks. Raises `Refused` and `StartupError` where nothing was done yet."""
+    outcome = perform(api, settled_plan(api, declared, prune=prune, sleep=sleep))
+    for _ in range(ROUNDS):
+        if not outcome.is_over_limit:
+            break
+        # Not all at the same moment again.
+        sleep(LOOK_AGAIN_SECONDS * (0.5 + random.random()))  # noqa: S311
+        try:
+            more = perform(api, settled_plan(api, declared, prune=prune, sleep=sleep))
+        except (Refused, StartupError) as error:
+            outcome.failed = str(error)
+            break
+        for name in ("created", "changed", "deleted", "conflicts"):
+            getattr(outcome, name).extend(getattr(more, name))
+        ours = {check["id"] for check in outcome.created + outcome.changed}
+        outcome.unchanged = [check for check in more.unchanged if check["id"] not in ours]
+        outcome.failed, outcome.is_over_limit = more.failed, more.is_over_limit
+    return outcome
+
+
+def settled_plan(
+    api: Api, declared: Mapping[str, Settings], *, prune: bool, sleep: Callable[[float], None] = time.sleep
+) -> Plan:
+    """The plan, once nobody has just created a check of the same name: one of the two is taken back in a moment."""
+    for _ in range(ROUNDS):
+        with contextlib.suppress(StartupError):
+            return plan(api.checks(), declared, prune=prune)
+        sleep(LOOK_AGAIN_SECONDS)
+    return plan(api.checks(), declared, prune=prune)
 
 
 def perform(api: Api, steps: Plan) -> Outcome:
@@ -71,9 +114,12 @@ def perform(api: Api, steps: Plan) -> Outcome:
             step()
         except (Refused, StartupError) as error:
             outcome.failed = f"{name}: {error}"
+            outcome.is_over_limit = isinstance(error, Refused) and error.code == _LIMIT
             break
-    if outcome.created:
+    try:
         _withdraw_doubles(api, outcome)
+    except (Refused, StartupError) as error:
+        outcome.failed = outcome.failed or str(error)
     return outcome
 
 
@@ -81,10 +127,11 @@ def _steps(api: Api, steps: Plan, outcome: Outcome) -> Iterator[tuple[str, Calla
     """What is done in turn, each with the name of its check."""
     for check, settings in steps.change:
         yield check["name"], partial(_change, api, check, settings, outcome)
-    for settings in steps.create:
-        yield settings["name"], partial(_create, api, settings, outcome)
+    # Before others are created, as there may be room for no more.
     for check in steps.delete:
         yield check["name"], partial(_delete, api, check, outcome)
+    for settings in steps.create:
+        yield settings["name"], partial(_create, api, settings, outcome)
 
 
 def _create(api: Api, settings: Settings, outcome: Outcome) -> None:
@@ -95,13 +142,26 @@ def _change(api: Api, check: Check, settings: Settings, outcome: Outcome) -> Non
     try:
         outcome.changed.append(api.change(check, differences(check, settings)))
     except Refused as refused:
-        if refused.status not in _CHANGED_MEANWHILE:
-            raise
-        now = api.read(check["id"])
-        if differences(now, settings):
-            outcome.conflicts.append(f"{check['name']}: somebody else changed it meanwhile; it stays as they made it")
+        if refused.status == _GONE:
+            outcome.conflicts.append(f"{check['name']}: somebody else deleted it meanwhile")
+        elif refused.status in _CHANGED_MEANWHILE:
+            _look_at_changed(api, check, settings, outcome)
         else:
-            outcome.unchanged.append(now)
+            raise
+
+
+def _look_at_changed(api: Api, check: Check, settings: Settings, outcome: Outcome) -> None:
+    try:
+        now = api.read(check["id"])
+    except Refused as refused:
+        if refused.status != _GONE:
+            raise
+        outcome.conflicts.append(f"{check['name']}: somebody else deleted it meanwhile")
+        return
+    if differences(now, settings):
+        outcome.conflicts.append(f"{check['name']}: somebody else changed it meanwhile; it stays as they made it")
+    else:
+        outcome.unchanged.append(now)
 
 
 def _delete(api: Api, check: Check, outcome: Outcome) -> None:
@@ -121,10 +181,10 @@ def _withdraw_doubles(api: Api, outcome: Outcome) -> None:
     Whoever created the newer one sees the older one here, as it was listed before.
     """
     first: dict[str, str] = {}
-    for check in api.checks():
+    for check in api.checks() if outcome.created else ():
         first.setdefault(check["name"], check["id"])
-    for check in list(outcome.created):
-        if first.get(check["name"]) not in (check["id"], None):
-            outcome.created.remove(check)
-            api.delete(check)
-            outcome.conflicts.append(f"{check['name']}: somebody else created it at the same moment; theirs stays")
+    doubles = [check for check in outcome.created if first.get(check["name"]) not in (check["id"], None)]
+    for check in doubles:
+        api.delete(check)
+        outcome.created.remove(check)
+        outcome.conflicts.append(f"{check['name']}: somebody else created it at the same moment; theirs stays")

@@ -3,11 +3,13 @@
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.heartbeat.check import CHANGEABLE, validated
+from cardbeat.heartbeat.target import refused_url
 
 Settings = dict[str, Any]
 """What a check is created with: all fields that a caller sets."""
@@ -20,7 +22,7 @@ def load(path: Path) -> dict[str, Settings]:
     shortest period of the key's tier, it has to judge.
     """
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        content = tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:
         raise StartupError(f"can't read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
@@ -46,9 +48,14 @@ def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Settings]:
         where = f"{path}, check {number}"
         _require_fields(where, table)
         try:
-            yield asdict(validated(defaults | table, 1, lambda _: None))
+            yield asdict(validated(_without_empty_url(defaults | table), 1, partial(refused_url, allow_private=True)))
         except Invalid as invalid:
             raise StartupError(f"{where}: {invalid.sentence}") from None
+
+
+def _without_empty_url(values: Settings) -> Settings:
+    """TOML has no null: an empty URL is how a check has none where `[defaults]` gives one."""
+    return {name: value for name, value in values.items() if (name, value) != ("webhook_url", "")}
 
 
 def _require_fields(where: str, table: Any) -> None:

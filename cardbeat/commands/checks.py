@@ -20,7 +20,7 @@ CONFLICT = 1
 """The exit status where something was not done because somebody else changed it meanwhile."""
 
 _USAGE = "checks list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
-_EPILOG = f"The checks key stands in the variable {KEY_VARIABLE}."
+_EPILOG = f"The checks key stands in the variable {KEY_VARIABLE}, the URL in {URL.variable}."
 
 
 def run(argv: Sequence[str]) -> int:
@@ -60,31 +60,35 @@ def _row(check: Check) -> tuple[str, ...]:
     return (
         printable(check["name"]),
         "overdue" if check["status"] == "overdue" else "on time",
-        check["last_ping_at"] or "never",
+        check.get("last_ping_at") or "never",
         check["deadline_at"],
-        check["delivery"] or "none yet" if check["webhook_url"] else "no webhook",
+        check.get("delivery") or "none yet" if check.get("webhook_url") else "no webhook",
         check["ping_url"],
     )
 
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
-    steps = apply.plan(api.checks(), load(Path(given.subject)), prune=given.prune)
+    declared = load(Path(given.subject))
     if given.dry_run:
-        say([json.dumps(_planned(steps))] if given.json else _would(steps))
+        steps = apply.settled_plan(api, declared, prune=given.prune)
+        say([json.dumps(_as_json(_planned(steps), dry_run=True))] if given.json else _would(steps))
         return 0
-    outcome = apply.perform(api, steps)
-    say([json.dumps(vars(outcome))] if given.json else _told(outcome))
+    outcome = apply.apply(api, declared, prune=given.prune)
+    say([json.dumps(_as_json(outcome, dry_run=False))] if given.json else _told(outcome))
     if outcome.failed is not None:
         raise StartupError(f"{outcome.failed} (what is printed above was done, the rest was not)")
     return CONFLICT if outcome.conflicts else 0
 
 
-def _planned(steps: apply.Plan) -> dict[str, Any]:
+def _planned(steps: apply.Plan) -> apply.Outcome:
+    """As if all of it were done."""
     changed = [check | settings for check, settings in steps.change]
-    return {"dry_run": True, "created": steps.create, "changed": changed} | {
-        "deleted": steps.delete,
-        "unchanged": steps.unchanged,
-    }
+    return apply.Outcome(steps.create, changed, steps.delete, steps.unchanged)
+
+
+def _as_json(outcome: apply.Outcome, *, dry_run: bool) -> dict[str, Any]:
+    names = ("created", "changed", "deleted", "unchanged", "conflicts", "failed")
+    return {"dry_run": dry_run, **{name: getattr(outcome, name) for name in names}}
 
 
 def _would(steps: apply.Plan) -> Iterator[str]:

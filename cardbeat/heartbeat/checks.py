@@ -146,9 +146,14 @@ class Checks:
     def totals(self) -> dict[str, int]:
         """How many checks there are in each status, but for those of revoked keys."""
         with self._database.read() as connection:
-            kept = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
-            dead = _dead_by_status(connection)
-        return {status: checks - dead[status] for status, checks in kept.items()}
+            # One statement, so that all of it is of one moment.
+            return dict(
+                connection.execute(
+                    "SELECT status, checks - (SELECT count(*) FROM checks INDEXED BY checks_by_key"
+                    " WHERE checks.status = totals_by_status.status"
+                    " AND api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)) FROM totals_by_status"
+                ).fetchall()
+            )
 
     def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
         # The clock is read here, one write after another, so that of two pings the later one's time stays.
@@ -222,15 +227,6 @@ def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version:
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
     row = connection.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
     return int(row["checks"]) if row else 0
-
-
-def _dead_by_status(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many checks there are in each status whose key is revoked; they are few, or gone soon."""
-    rows = connection.execute(
-        "SELECT status, count(*) FROM checks WHERE api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
-        " GROUP BY status"
-    )
-    return {"on_time": 0, "overdue": 0, **dict(map(tuple, rows))}
 
 
 def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:

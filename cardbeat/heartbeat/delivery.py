@@ -10,13 +10,14 @@ import os
 import threading
 import time
 from collections import Counter, deque
+from collections.abc import Collection
 from pathlib import Path
 
 from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database_file import open_lock_file
 from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.courier import Courier
+from cardbeat.heartbeat.courier import Courier, Result
 from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers, log_trouble
 from cardbeat.heartbeat.lanes import COURIERS, CheckQueue
 from cardbeat.heartbeat.liveness import FAILS, NO_THREADS, Liveness, LivenessLog
@@ -33,6 +34,8 @@ POLL_SECONDS = 1.0
 """How soon another process's alerts and changes are seen, or that it has let go of the lock."""
 GROUP_COMMIT_SECONDS = 0.01
 """Results that come within it of each other share a commit."""
+GONE_SECONDS = 600.0
+"""How soon what waits for the next attempt is forgotten once its check is gone."""
 ABANDONED_SECONDS = 0.25
 """What the thread has to end in after a stop has waited for posts in vain."""
 GROUP_COMMIT_RESULTS = 500
@@ -55,6 +58,8 @@ class Delivery:
         self._unread = Unread(self._pending)
         self._unplanned: deque[Pending] = deque()
         self._last_move: int | None = None
+        self._looked_for: list[int] = []
+        self._look_for_at = elapsed() + GONE_SECONDS
         self._poll_at = -math.inf
         # Written by the dispatcher alone; others may read it at any time.
         self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
@@ -182,8 +187,8 @@ class Delivery:
         # Only now: until it is stored a result must not be lost, nor the next alert of its queue sent.
         self._couriers.forget(len(results))
         for result in results:
-            is_moved = result.attempt is not None and result.attempt.seq in moved
-            self._schedule.resume(result.queue, 0 if is_moved else result.wait_seconds, result.host, self._elapsed())
+            wait_seconds = 0 if _is_for_another_url(result, moved) else result.wait_seconds
+            self._schedule.resume(result.queue, wait_seconds, result.host, self._elapsed())
         self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
 
     def _read_changes(self) -> None:
@@ -195,6 +200,7 @@ class Delivery:
         # Moves first: alerts that are read after them have the new URL, and later moves are read in the next round.
         moves = self._read_moves()
         pages = self._read_alerts()
+        self._forget_gone()
         self._poll_at = self._elapsed() + (0 if moves or pages else POLL_SECONDS)
 
     def _read_moves(self) -> bool:
@@ -203,9 +209,19 @@ class Delivery:
             _, self._last_move = self._pending.newest_seqs()
         moves = self._pending.moves_after(self._last_move)
         for move in moves:
-            self._schedule.move(move.check_seq, host_of(move.webhook_url), self._elapsed())
+            # Under the lock: a courier may take the queue at this moment.
+            with self._changed:
+                self._schedule.move(move.check_seq, host_of(move.webhook_url), self._elapsed())
             self._last_move = move.seq
         return len(moves) == PAGE
+
+    def _forget_gone(self) -> None:
+        """Look whether there are still the checks of some queues, so that those of others don't wait for a day."""
+        if not self._looked_for and self._elapsed() >= self._look_for_at:
+            self._looked_for, self._look_for_at = self._schedule.waiting(), self._elapsed() + GONE_SECONDS
+        if self._looked_for:
+            self._schedule.forget(self._pending.gone(self._looked_for[-PAGE:]))
+            del self._looked_for[-PAGE:]
 
     def _read_alerts(self) -> bool:
         """Whether there may be more."""
@@ -225,6 +241,13 @@ class Delivery:
 
 
 _OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
+
+
+def _is_for_another_url(result: Result, moved: Collection[int]) -> bool:
+    """Whether an alert is due at once because its check has another URL; `moved` are those posted to the one before."""
+    if result.attempt is not None:
+        return result.attempt.seq in moved
+    return result.queue.is_moved and result.wait_seconds is not None
 
 
 def _wait_seconds(pending: Pending, now: float) -> float:

@@ -50,6 +50,12 @@ class CheckQueue:
     """The place that it waited for and is tried at, and whether among the slow ones there."""
     crowded: str | None = None
     """An address that its post found no room at."""
+    is_taken: bool = False
+    """Whether a post runs for it, or has come to an end that is not recorded yet."""
+    is_replaced: bool = False
+    """Whether another queue has its alerts: it stood in line for a host that is not the check's any more."""
+    is_moved: bool = False
+    """Whether the check was given another webhook URL while it was taken."""
 
 
 class Lanes:
@@ -91,6 +97,10 @@ class Lanes:
         """The next queue to post for, None if there is none now; `done` or `postpone` must follow."""
         while (queue := self._next()) is not None:
             lane = self._lanes[queue.pace]
+            if queue.is_replaced:
+                lane.done(queue.key, 0)
+                self._settle(queue)
+                continue
             if queue.pace != self._pace_of(queue):
                 lane.done(queue.key, 0)
                 self._put_in_lane(queue)
@@ -143,6 +153,7 @@ class Lanes:
         else:
             self._remember_pace(queue, SLOW)
         self._end(queue, seconds)
+        queue.is_taken = False
         self.add(queue)
 
     def _put_in_lane(self, queue: CheckQueue) -> None:
@@ -179,7 +190,7 @@ class Lanes:
         queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
         for place in places:
             place.enter(queue.is_long)
-        queue.places, queue.crowded = places, None
+        queue.places, queue.crowded, queue.is_taken = places, None, True
         self.running += 1
         self._running_quick += queue.pace == QUICK
         self._running_long += queue.is_long

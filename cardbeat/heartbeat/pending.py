@@ -81,6 +81,12 @@ class PendingAlerts:
             )
             return [Pending(*row) for row in rows]
 
+    def gone(self, check_seqs: Collection[int]) -> set[int]:
+        """Which of at most `PAGE` checks there are no more."""
+        with self._database.read() as connection:
+            sql = f"SELECT seq FROM checks WHERE seq IN ({', '.join('?' * len(check_seqs))})"
+            return set(check_seqs) - {row["seq"] for row in connection.execute(sql, tuple(check_seqs))}
+
     def moves_after(self, seq: int) -> list[Move]:
         """The moves after the one with this `seq`, of each check the last, at most `PAGE` of them."""
         with self._database.read() as connection:

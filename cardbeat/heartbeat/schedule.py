@@ -3,8 +3,12 @@
 import heapq
 import itertools
 import math
+from collections.abc import Collection
 
 from cardbeat.heartbeat.lanes import CheckQueue
+
+OUTDATED = 1000
+"""Entries whose queues wait for another time by now: so many may stay, and as many as there are queues."""
 
 
 class Schedule:
@@ -17,7 +21,7 @@ class Schedule:
         self._queues: dict[tuple[int, bool], CheckQueue] = {}
         """By check and whether of its tests."""
         self._waiting: list[tuple[float, int, CheckQueue]] = []
-        """A heap of when each is due, with the number of the entry. An outdated entry stays until its time comes."""
+        """A heap of when each is due, with the number of the entry. Some outdated ones stay until their time comes."""
         self._entries = itertools.count(1)
 
     def append(self, check_seq: int, alert_seq: int, is_test: bool = False) -> bool:
@@ -52,6 +56,7 @@ class Schedule:
 
         `host` is the queue's new host, if it was found to have another.
         """
+        queue.is_taken = queue.is_moved = False
         if host is not None:
             queue.host = host
         if wait_seconds is None:
@@ -62,17 +67,39 @@ class Schedule:
             del self._queues[queue.check_seq, queue.is_test]
 
     def move(self, check_seq: int, host: str, now: float) -> None:
-        """A check has another webhook URL, at `host`: what waits for its time is due now.
+        """A check has another webhook URL, at `host`: what waits for its time, or in line at another host, is due now.
 
-        A queue that is due already needs nothing: its courier reads the URL, and where a post to the one before fails,
-        `resume` is told to go on at once.
+        Where a post runs, `resume` is to be told to go on at once, unless that was for the new URL.
         """
         for is_test in (False, True):
             queue = self._queues.get((check_seq, is_test))
-            if queue is not None and queue.entry:
-                queue.host = host
-                self._wait(queue, now)
+            if queue is None:
+                continue
+            if queue.is_taken:
+                queue.is_moved = True
+                continue
+            if not queue.entry:
+                queue.is_replaced = True
+                queue = self._queues[check_seq, is_test] = CheckQueue(check_seq, queue.key, host, queue.alerts, is_test)
+            queue.host = host
+            self._wait(queue, now)
+
+    def waiting(self) -> list[int]:
+        """The checks of the queues that wait for their time."""
+        return [queue.check_seq for queue in self._queues.values() if queue.entry]
+
+    def forget(self, check_seqs: Collection[int]) -> None:
+        """Drop what waits for the time of checks that are gone."""
+        for check_seq in check_seqs:
+            for is_test in (False, True):
+                queue = self._queues.get((check_seq, is_test))
+                if queue is not None and queue.entry:
+                    queue.entry = 0
+                    del self._queues[check_seq, is_test]
 
     def _wait(self, queue: CheckQueue, due_at: float) -> None:
         queue.entry = next(self._entries)
         heapq.heappush(self._waiting, (due_at, queue.entry, queue))
+        if len(self._waiting) > 2 * len(self._queues) + OUTDATED:
+            self._waiting = [waiting for waiting in self._waiting if waiting[1] == waiting[2].entry]
+            heapq.heapify(self._waiting)

@@ -316,7 +316,9 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "requestBody": {"required": True, "content": json_content("Delivery")},
             "responses": {
                 "2XX": {"description": "It is delivered."},
-                "410": {"description": "No more attempts are made for this alert."},
+                "410": {
+                    "description": "No more attempts are made for this alert, unless the check has another URL by then."
+                },
                 "default": {"description": "It is tried again; redirects are not followed."},
             },
         }

@@ -28,3 +28,6 @@ CREATE TABLE moves (
     seq       INTEGER PRIMARY KEY AUTOINCREMENT,
     check_seq INTEGER NOT NULL UNIQUE REFERENCES checks (seq) ON DELETE CASCADE
 ) STRICT;
+
+-- Few keys have one, and every minute those are looked for whose time is over.
+CREATE INDEX keys_old_secrets ON keys (old_webhook_secret_until) WHERE old_webhook_secret_until IS NOT NULL;

@@ -9,7 +9,7 @@ import pytest
 from cardbeat import cli
 from cardbeat.client import api as client_api
 from cardbeat.client.api import Api, Refused
-from cardbeat.client.apply import Plan, perform, plan
+from cardbeat.client.apply import Plan, apply, perform, plan, settled_plan
 from cardbeat.client.declared import load
 from cardbeat.errors import StartupError
 
@@ -68,11 +68,13 @@ def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
         tmp_path / "c.toml",
         'name = " db1: backup "',
         'name = "mail"\ngrace_seconds = 5\nwebhook_url = "https://b.example"',
+        'name = "quiet"\nwebhook_url = ""',
         defaults='period_seconds = 86400\ngrace_seconds = 600\nwebhook_url = "https://a.example"',
     )
     assert load(file) == {
         "db1: backup": settings("db1: backup", 86400, 600, "https://a.example"),
         "mail": settings("mail", 86400, 5, "https://b.example"),
+        "quiet": settings("quiet", 86400, 600, None),
     }
 
 
@@ -94,6 +96,10 @@ def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
         ("[defaults]\nperiod_seconds=60\ngrace_seconds=0\n" + "[[check]]\nname='a'\n" * 2, "two checks are named 'a'"),
         ("[[check]", "is not valid TOML"),
         (b"\xff", "is not valid TOML"),
+        (
+            "[[check]]\nname='a'\nperiod_seconds=60\ngrace_seconds=0\nwebhook_url='ftp://x'",
+            "check 1: Give an absolute URL",
+        ),
         ("a = " + "[" * 100_000, "is not valid TOML"),
     ],
 )
@@ -124,6 +130,8 @@ def test_a_name_of_several_checks_is_refused_only_where_it_is_declared():
 
 def test_fifty_checks_are_created_once_and_then_nothing_changes(checks, key, tmp_path):
     file = fifty(tmp_path / "c.toml")
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert len(json.loads(checks("apply", "--dry-run", file, "--json")[1])["created"]) == 50
     assert checks("apply", "--dry-run", file)[1].endswith("\n50 to create, 0 to change, 0 to delete, 0 unchanged\n")
     assert checks("list", "--json")[1] == "[]\n"
     status, out, err = checks("apply", file)
@@ -142,9 +150,52 @@ def test_only_what_differs_is_changed_and_only_prune_deletes(checks, key, tmp_pa
     assert checks("apply", less, "--dry-run")[1] == f"{would}0 to create, 1 to change, 0 to delete, 0 unchanged\n"
     assert checks("apply", less)[1] == "changed job 0\n0 created, 1 changed, 0 deleted, 0 unchanged\n"
     done = json.loads(checks("apply", less, "--prune", "--json")[1])
+    planned = json.loads(checks("apply", less, "--prune", "--json", "--dry-run")[1])
+    assert list(planned) == list(done)
     assert {deed: len(found) for deed, found in done.items() if found} == {"deleted": 49, "unchanged": 1}
     [left] = json.loads(checks("list", "--json")[1])
     assert (left["grace_seconds"], left["version"]) == (61, 2)
+
+
+def test_at_the_limit_of_the_tier_what_goes_makes_room_for_what_comes(checks, key, tmp_path):
+    assert checks("apply", fifty(tmp_path / "c.toml"))[0] == 0
+    other = "period_seconds = 60\ngrace_seconds = 0"
+    file = write(tmp_path / "d.toml", *(f'name = "new {n}"' for n in range(100)), defaults=other)
+    status, out, err = checks("apply", file, "--prune")
+    assert (status, err) == (0, "")
+    assert out.endswith("\n100 created, 0 changed, 50 deleted, 0 unchanged\n")
+
+
+def test_two_that_apply_at_once_near_the_limit_come_to_the_end_both(api, tmp_path):
+    other = "period_seconds = 60\ngrace_seconds = 0"
+    declared = load(write(tmp_path / "c.toml", *(f'name = "job {n}"' for n in range(60)), defaults=other))
+    barrier, outcomes = threading.Barrier(2), []
+
+    def run():
+        barrier.wait()
+        outcomes.append(apply(api, declared, prune=False))
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [outcome.failed for outcome in outcomes] == [None, None]
+    assert sorted(check["name"] for check in api.checks()) == sorted(declared)
+
+
+def test_doubles_that_are_taken_back_in_a_moment_are_waited_for(api):
+    older, newer = api.create(settings("a")), api.create(settings("a"))
+    slept = []
+
+    def sleep(seconds):
+        slept.append(seconds)
+        if len(slept) == 2:
+            api.delete(newer)
+
+    steps = settled_plan(api, {"a": settings("a")}, prune=False, sleep=sleep)
+    assert [check["id"] for check in steps.unchanged] == [older["id"]]
+    assert len(slept) == 2
 
 
 def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
@@ -170,15 +221,17 @@ def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
 
 
 def test_what_somebody_else_changed_meanwhile_stays_and_is_told(api):
-    kept, same, deleted = (api.create(settings(name)) for name in ("kept", "same", "deleted"))
-    steps = Plan([], [(kept, settings("kept", 120)), (same, settings("same", 120))], [deleted], [])
+    kept, same, deleted, gone = (api.create(settings(name)) for name in ("kept", "same", "deleted", "gone"))
+    changes = [(kept, settings("kept", 120)), (gone, settings("gone", 120)), (same, settings("same", 120))]
+    steps = Plan([], changes, [deleted], [])
+    api.delete(gone)
     api.change(kept, {"period_seconds": 90})
     api.change(same, {"period_seconds": 120})
     api.change(deleted, {"period_seconds": 90})
     outcome = perform(api, steps)
     assert [check["period_seconds"] for check in api.checks()] == [90, 120, 90]
     assert [check["name"] for check in outcome.unchanged] == ["same"]
-    assert [sentence.split(":")[0] for sentence in outcome.conflicts] == ["kept", "deleted"]
+    assert [sentence.split(":")[0] for sentence in outcome.conflicts] == ["kept", "gone", "deleted"]
 
 
 def test_a_check_that_is_gone_already_is_deleted_without_a_word(api):
@@ -209,6 +262,24 @@ def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp
     assert err.startswith("cardbeat: b: The URL's host is a private or reserved address")
     assert err.count("\n") == 1
     assert [check["name"] for check in json.loads(checks("list", "--json")[1])] == ["a"]
+
+
+def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path, monkeypatch):
+    create = Api.create
+
+    def refuse(*_):
+        raise ConnectionRefusedError
+
+    def create_and_go_away(self, wanted):
+        created = create(self, wanted)
+        monkeypatch.setattr(Api, "_answer", refuse)
+        return created
+
+    monkeypatch.setattr(Api, "create", create_and_go_away)
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
+    status, out, err = checks("apply", file)
+    assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert err.startswith("cardbeat: b: can't use the server")
 
 
 def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
@@ -259,7 +330,7 @@ def test_no_server_is_one_line_at_once_for_all_but_a_ping():
     assert slept == []
     with pytest.raises(StartupError):
         Api("http://127.0.0.1:1", "sk_a", is_patient=True, sleep=slept.append).checks()
-    assert slept == [1, 2, 4, 8]
+    assert slept == [1, 2, 4, 8, 16]
 
 
 class Scripted:
@@ -297,8 +368,24 @@ def test_a_server_that_is_busy_is_asked_again():
     with Scripted(response("503 x"), response("429 x"), response("200 OK", b'{"checks": [], "next": null}')) as server:
         assert Api(server.url, "sk_a", sleep=slept.append).checks() == []
     assert slept == [1, 2]
-    with Scripted(*[response("503 x", b'{"error": "Busy."}')] * 5) as server, pytest.raises(Refused, match=r"Busy\."):
+    with Scripted(*[response("503 x", b'{"error": "Busy."}')] * 6) as server, pytest.raises(Refused, match=r"Busy\."):
         Api(server.url, "sk_a", sleep=lambda _: None).checks()
+
+
+def test_a_ping_waits_for_a_server_behind_a_proxy_and_as_long_as_it_is_asked_to():
+    slept = []
+    taken = response("200 OK", b'{"status": "on_time", "recovered": false, "deadline_at": "2026-01-01 00:00:00"}')
+    with Scripted(response("502 x"), response("503 x", headers="Retry-After: 7\r\n"), taken) as server:
+        Api(server.url, "sk_a", is_patient=True, sleep=slept.append).ping("id")
+    assert slept == [1, 7]
+    with Scripted(response("502 x")) as server, pytest.raises(Refused, match="the server answered 502"):
+        Api(server.url, "sk_a", sleep=slept.append).checks()
+
+
+def test_what_a_server_says_can_not_steer_the_terminal():
+    with Scripted(response("400 x", b'{"error": "\\u001b[2J\\nboo"}')) as server, pytest.raises(Refused) as refused:
+        Api(server.url, "sk_a").checks()
+    assert refused.value.sentence == "\\x1b[2J\\nboo"
 
 
 def test_the_key_does_not_follow_a_redirect():
@@ -308,7 +395,19 @@ def test_the_key_does_not_follow_a_redirect():
     assert len(server.asked) == 1
 
 
-@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n", response("200 OK", b"<html>"), response("200 OK", b"[]")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"",
+        b"SSH-2.0-x\r\n",
+        response("200 OK", b"<html>"),
+        response("200 OK", b"[]"),
+        response("200 OK", b'{"status": "ok"}'),
+        response("200 OK", b'{"checks": 5, "next": null}'),
+        response("200 OK", b'{"checks": [{"id": "x"}], "next": null}'),
+        response("200 OK", b"[" * 100_000),
+    ],
+)
 def test_what_is_no_cardbeat_is_one_line(answer):
     with Scripted(answer) as server, pytest.raises(StartupError, match="can't use the server at"):
         Api(server.url, "sk_a").checks()

@@ -6,6 +6,8 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 
@@ -14,6 +16,7 @@ import pytest
 from cardbeat.database import READ_CONNECTIONS, Database
 from cardbeat.database_file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import Refusal, StartupError, Unavailable
+from tests.artifact import ROOT
 from tests.support import wait_until
 
 
@@ -266,6 +269,32 @@ def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(data
             database.write(count_up)
         assert caught.value.code == "database_unavailable"
     assert f"{FILE_NAME}{end} was removed" in caplog.text
+
+
+def test_once_a_file_was_found_removed_every_write_is_refused(database, monkeypatch):
+    database.write(count_up)
+    beside(database.path, "-shm").unlink()
+    database._look_at = 0
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+
+
+def test_what_another_process_wrote_after_the_shm_was_removed_outlives_the_close(tmp_path):
+    ours = Database(tmp_path)
+    ours.write(count_up)
+    beside(ours.path, "-shm").unlink()
+    begin = f"from pathlib import Path; from cardbeat.database import Database; d = Database(Path({str(tmp_path)!r}));"
+    write = "d.write(lambda c: c.execute(\"INSERT INTO monitor VALUES ('theirs', 1)\")); import os; os._exit(0)"
+    # A process of its own again: within one SQLite shares what it knows of a file.
+    read = "print(d.write(lambda c: c.execute(\"SELECT value FROM monitor WHERE name = 'theirs'\").fetchone()[0]))"
+    subprocess.run([sys.executable, "-c", begin + write], check=True, cwd=ROOT, timeout=60)
+    has_closed = ours.close()
+    assert has_closed or not hasattr(ours._writer, "setconfig")
+    found = subprocess.run(
+        [sys.executable, "-c", begin + read], check=True, cwd=ROOT, timeout=60, stdout=subprocess.PIPE
+    )
+    assert found.stdout == b"1\n"
 
 
 def beside(path, end):

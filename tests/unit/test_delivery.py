@@ -18,6 +18,7 @@ from cardbeat.heartbeat import couriers, delivery, liveness
 from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
+from cardbeat.heartbeat.delivery import GONE_SECONDS
 from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.heartbeat.pending import PendingAlerts
@@ -357,6 +358,54 @@ def test_without_a_url_at_the_start_what_is_pending_waits_too(mail, check):
     give_url(mail, check, HOOK)
     mail.settled(2)
     assert mail.states(check) == ["delivered"]
+
+
+def test_a_url_that_comes_back_while_a_courier_finds_none_is_gone_to_at_once(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    message = mail.alerts.message
+
+    def message_and_then_a_url(seq):
+        found = message(seq)
+        mail.alerts.message = message
+        give_url(mail, check, "https://new.example/x")
+        wait_until(lambda: mail.delivery._schedule._queues[check.seq, True].is_moved)
+        return found
+
+    mail.alerts.message = message_and_then_a_url
+    give_url(mail, check, None)
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://new.example/x"]
+
+
+def test_what_stands_in_line_for_a_silent_host_goes_to_another_at_once(mail):
+    checks = [mail.heart.create(webhook_url="https://silent.example/x") for _ in range(3)]
+    mail.held.set()
+    mail.delivery.start()
+    for check in checks:
+        mail.record(check)
+    wait_until(lambda: mail.posted)
+    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._schedule._queues.values()))
+    moved = next(check for check in checks if not mail.delivery._schedule._queues[check.seq, True].is_taken)
+    give_url(mail, moved, "https://new.example/x")
+    wait_until(lambda: [url for url, _, _ in mail.posted] == ["https://silent.example/x", "https://new.example/x"])
+    mail.held.clear()
+    mail.settled(3)
+    assert [mail.states(check) for check in checks] == [["delivered"]] * 3
+    assert len(mail.posted) == 3
+
+
+def test_what_waits_long_for_a_check_that_is_gone_is_forgotten(mail, check):
+    mail.outcomes = [Outcome(503, "The receiver answered 503.", "86400")]
+    mail.delivery.start()
+    mail.record(check)
+    mail.settled(1)
+    mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
+    assert mail.delivery._schedule.waiting() == [check.seq]
+    mail.pass_time(GONE_SECONDS)
+    wait_until(lambda: mail.delivery._schedule.waiting() == [])
 
 
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):

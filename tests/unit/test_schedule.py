@@ -5,7 +5,7 @@ import math
 import pytest
 
 from cardbeat.heartbeat.lanes import CheckQueue
-from cardbeat.heartbeat.schedule import Schedule
+from cardbeat.heartbeat.schedule import OUTDATED, Schedule
 
 NOW = 1000.0
 
@@ -84,12 +84,23 @@ def test_a_move_of_a_waiting_queue_makes_it_due_once_and_now(schedule, queue):
     assert due(schedule, NOW + 101) == [1]
 
 
-def test_a_move_of_a_queue_that_is_due_changes_nothing_as_its_courier_reads_the_url(schedule, queue):
+def test_a_queue_that_stands_in_line_for_a_host_is_replaced_by_one_for_the_new_host(schedule, queue):
     schedule.take_due(NOW)
     schedule.move(1, "b.example", NOW + 1)
-    assert (due(schedule, NOW + 1), queue.host) == ([], "a.example")
-    schedule.resume(queue, 30, None, NOW + 2)
-    assert schedule.next_due_at() == NOW + 32
+    [other] = schedule.take_due(NOW + 1)
+    assert (other.host, other.key, other.alerts) == ("b.example", "key", [10, 11])
+    assert (queue.is_replaced, other.is_replaced) == (True, False)
+    schedule.resume(other, None, None, NOW + 2)
+    assert due(schedule, NOW + 2) == [1]
+
+
+def test_a_queue_that_a_post_runs_for_is_left_to_its_end_and_marked(schedule, queue):
+    schedule.take_due(NOW)
+    queue.is_taken = True
+    schedule.move(1, "b.example", NOW + 1)
+    assert (due(schedule, NOW + 1), queue.host, queue.is_moved, queue.is_replaced) == ([], "a.example", True, False)
+    schedule.resume(queue, 60, None, NOW + 1)
+    assert (queue.is_taken, queue.is_moved) == (False, False)
 
 
 def test_the_tests_of_a_check_are_a_queue_of_their_own(schedule, queue):
@@ -108,3 +119,21 @@ def test_the_tests_of_a_check_are_a_queue_of_their_own(schedule, queue):
 def test_a_move_of_a_check_without_alerts_is_nothing(schedule):
     schedule.move(7, "b.example", NOW)
     assert schedule.next_due_at() == math.inf
+
+
+def test_what_waits_for_a_check_that_is_gone_is_forgotten_unless_it_is_due(schedule, queue):
+    schedule.take_due(NOW)
+    schedule.forget([1, 2])
+    schedule.resume(queue, 60, None, NOW)
+    assert schedule.waiting() == [1]
+    schedule.forget([1])
+    assert schedule.waiting() == []
+    assert due(schedule, NOW + 60) == []
+    assert not schedule.append(1, 12)
+
+
+def test_outdated_entries_do_not_pile_up(schedule, queue):
+    for moment in range(5 * OUTDATED):
+        schedule.move(1, f"{moment}.example", NOW)
+    assert len(schedule._waiting) <= OUTDATED + 3
+    assert due(schedule, NOW) == [1]
