@@ -44,11 +44,11 @@ else:
 if sys.platform == "win32":
     # Ctrl-Break, and the closing of the console. SIGTERM never comes from outside there.
     STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
-    HANG_UP_SIGNALS: Final = ()
+    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = ()
 else:
     STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
     # The terminal is closed.
-    HANG_UP_SIGNALS: Final = (signal.SIGHUP,)
+    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = (signal.SIGHUP,)
 
 
 def try_lock(descriptor: int) -> bool:
