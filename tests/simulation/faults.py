@@ -129,6 +129,7 @@ class Faults:
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
             world.model.slept(world.now - began)
+            world.model.trouble(Trouble(world.now, world.now, has_sleep=True))
             world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:

@@ -58,6 +58,7 @@ class Told:
     recorded_at: float
     recorded_by: str
     due_at: float
+    posted_at: float = 0.0
     attempts: int = 0
     is_taken: bool = False
     gone_from: set[str] = field(default_factory=set)
@@ -78,6 +79,8 @@ class Trouble:
     """By how much the clock was set back, all times together."""
     has_jump: bool = False
     has_start: bool = False
+    has_sleep: bool = False
+    """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
 
 
 class Model:
@@ -175,6 +178,7 @@ class Model:
             self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
         # The next attempt is due when this one has ended, however it ends.
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
+        alert.posted_at = now
 
     # When nobody could listen.
 
@@ -193,6 +197,7 @@ class Model:
         last.back += trouble.back
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
+        last.has_sleep |= trouble.has_sleep
 
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
@@ -216,8 +221,8 @@ class Model:
             # Set back, the clock shows times again at which pings came before: which of them are new, nobody knows.
             certain_from = trouble.begin - (trouble.back + 2 * self._near if trouble.back else 0.0)
             is_whole = certain_from > told_at and trouble.end < until
-            low += least if is_whole else min(least, 0.0)
-            high += most if is_whole else max(most, 0.0)
+            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
+            high += most if is_whole else max(most, most - trouble.jump, 0.0)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
     def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
@@ -227,7 +232,10 @@ class Model:
         slack = 2 * self.sweep_seconds + self._near if wide else 0.0
         # It is credited from the last sweep before to the first one after.
         most = trouble.end - trouble.begin + 2 * self._near
-        return trouble.jump + trouble.certain - slack - JITTER_SECONDS, trouble.jump + most + slack
+        least = trouble.certain - slack
+        if trouble.has_sleep:
+            least = min(least, max(0.0, trouble.certain - 2 * self.sweep_seconds))
+        return trouble.jump + least - JITTER_SECONDS, trouble.jump + most + slack
 
     # What can be seen at any moment.
 
