@@ -79,6 +79,8 @@ class Trouble:
     """By how much the clock was set back, all times together."""
     has_jump: bool = False
     has_start: bool = False
+    may_be_silent: bool = False
+    """Whether one server's writes were so slow that another one had to refuse its own."""
     has_sleep: bool = False
     """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
 
@@ -197,6 +199,7 @@ class Model:
         last.back += trouble.back
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
+        last.may_be_silent |= trouble.may_be_silent
         last.has_sleep |= trouble.has_sleep
 
     def jumped(self, seconds: float) -> None:
@@ -226,8 +229,8 @@ class Model:
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
     def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
-        wide = trouble.has_jump and (trouble.has_start or trouble.silent > 0)
-        if not trouble.silent and not wide:
+        wide = trouble.has_jump and (trouble.has_start or trouble.may_be_silent or trouble.silent > 0)
+        if not (trouble.silent or trouble.may_be_silent or wide):
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self.sweep_seconds + self._near if wide else 0.0
         # It is credited from the last sweep before to the first one after.
