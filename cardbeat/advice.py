@@ -7,16 +7,18 @@ import difflib
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping
 
-from cardbeat.options import SERVE_OPTIONS
+from cardbeat.options import KEY_VARIABLE, SERVE_OPTIONS, URL
 
 PREFIX = "CARDBEAT_"
 VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
+OF_CLIENTS = (URL.variable, KEY_VARIABLE)
+"""Without effect on a server, and likely set on its host for the command `checks`."""
 
 
 def unknown_variables(environment: Collection[str]) -> Iterator[str]:
     """One sentence for each variable that begins as ours do and is none of them, by the names that are set."""
     for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in VARIABLES:
+        if name.startswith(PREFIX) and name not in (*VARIABLES, *OF_CLIENTS):
             yield f"the variable {name} is unknown and has no effect; {_nearest_variable(name)}"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
 
-COMMANDS = ("serve", "card", "keys", "backup", "restore", "doctor")
+COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -25,7 +25,7 @@ class HttpLimits:
     """For the client to take one answer."""
     linger_seconds: float = 2
     """For the client to see an answer that ends the connection."""
-    stop_seconds: float = 9
+    stop_seconds: float = 8.5
     """How long a stop waits for what runs, be it requests, answers or posts of alerts; all must have ended in 10 s.
 
     Alerts whose posts are left then are sent again after the next start.

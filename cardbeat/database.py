@@ -15,9 +15,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from cardbeat import threads
 from cardbeat.database_file import (
     BUSY_SECONDS,
     FILE_NAME,
+    WAL_BYTES,
     WRITER_LOCK,
     check,
     check_writable,
@@ -28,20 +30,27 @@ from cardbeat.database_file import (
     start_up_errors,
     take_lock,
 )
+from cardbeat.database_files import OpenFiles
+from cardbeat.database_readers import Readers
 from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
+from cardbeat.precedence import Precedence
+from cardbeat.staging import remove_left_behind
 from cardbeat.system import try_lock, unlock
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-READ_CONNECTIONS = 8
 GROUP_SIZE = 500
 """Jobs in one commit at the most: bounds how long the first of them waits."""
 RETRY_AFTER_SECONDS = 5
+READERS_LEAVE_SECONDS = 0.05
+"""How long the writer waits for those who read, of this process and then of others, to empty the -wal."""
+WAL_GROWTH_BYTES = 4 * 1024 * 1024
+"""How much more is written after readers who stayed longer have kept it from that, until it tries again."""
 
 
 class Database:
@@ -57,6 +66,7 @@ class Database:
         self.reserve = Reserve(folder)
         check_writable(folder)
         keep_others_out(folder)
+        remove_left_behind(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
@@ -67,18 +77,21 @@ class Database:
             undo.callback(self._writer.close)
             with self._only_writer(time.monotonic()):
                 migrate(self._writer)
-            self._file = os.stat(self.path)
+            self._files = OpenFiles(self.path)
             undo.pop_all()
-        # For any thread that holds one of the slots; a connection is with one thread at a time.
-        self._reader_slots = threading.BoundedSemaphore(READ_CONNECTIONS)
-        self._idle_readers: deque[sqlite3.Connection] = deque()
+        self._readers = Readers(self.path)
         # Read and written by callers and the writer's thread, under this condition's lock only.
         self._queued = threading.Condition()
         self._queue: deque[_Job[Any]] = deque()
         self._closing = False
-        # From here on `self._writer` is used by this thread alone.
+        self.precedence = Precedence()
+        """Of the writer's thread, over those that compute meanwhile."""
+        # From here on `self._writer` and what follows are used by this thread alone.
+        self._wal_is_saved = False
+        self._wal_bytes: int | None = 0
+        self._wal_may_reach_bytes = WAL_BYTES
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
 
     @contextlib.contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -86,17 +99,8 @@ class Database:
 
         Raises `Unavailable` when the file can't be read.
         """
-        with self._reader_slots, _unavailable("read"):
-            try:
-                connection = self._idle_readers.pop()
-            except IndexError:
-                connection = connect(self.path, query_only=True)
-            try:
-                yield connection
-            finally:
-                self._idle_readers.append(connection)
-                if self._closing:
-                    self._close_readers()
+        with _unavailable("read"), self._readers.one() as connection:
+            yield connection
 
     def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` in a transaction and return its result once that is on disk.
@@ -113,6 +117,7 @@ class Database:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
             self._queue.append(job)
+            self.precedence.has_work = True
             self._queued.notify()
         return job.committed
 
@@ -121,26 +126,23 @@ class Database:
         self.reserve.require()
         return self.write_later(work)
 
-    def close(self) -> None:
-        """Finish what is queued, then close every connection."""
+    def close(self, seconds: float | None = None) -> bool:
+        """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
         with self._queued:
             self._closing = True
             self._queued.notify()
-        self._thread.join()
-        self._close_readers()
+        if not threads.has_ended(self._thread, seconds):
+            return False
+        self._readers.close()
         self._writer.close()
         os.close(self._lock_file)
-
-    def _close_readers(self) -> None:
-        """Close the connections that nobody reads from. One in use at the end is closed by its thread."""
-        with contextlib.suppress(IndexError):
-            while True:
-                self._idle_readers.pop().close()
+        return True
 
     def _write_queued(self) -> None:
         while True:
             with self._queued:
                 while not self._queue and not self._closing:
+                    self.precedence.has_work = False
                     self._queued.wait()
                 jobs = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
             if not jobs:
@@ -148,12 +150,13 @@ class Database:
             self._commit(jobs)
             for job in jobs:
                 _tell(job)
+            self._keep_wal_small()
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
         """One transaction for all jobs; each has its own savepoint."""
         try:
             with _unavailable("write"), self._only_writer(jobs[0].came_at):
-                self._require_file_in_place()
+                self._require_in_place(self._misplaced_before())
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                     for job in jobs:
@@ -162,6 +165,10 @@ class Database:
                 finally:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
+                self._wal_bytes = self._files.wal_bytes()
+                if self._wal_bytes is None:
+                    # Nothing of this has been told yet.
+                    self._require_in_place(self._files.misplaced())
         except BaseException as error:
             for job in jobs:
                 job.error = error
@@ -178,14 +185,54 @@ class Database:
             self._writer.execute("ROLLBACK TO job")
         self._writer.execute("RELEASE job")
 
-    def _require_file_in_place(self) -> None:
-        """Raise SQLite's error unless the file is in its place: writes to a removed one would end with the process."""
-        try:
-            in_place = os.path.samestat(os.stat(self.path), self._file)
-        except OSError:
-            in_place = False
-        if not in_place:
-            raise _as_sqlite(f"{self.path} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
+    def _misplaced_before(self) -> str | None:
+        """The path of a file that was found to be gone from its place before a commit, with few calls while all are."""
+        if self._wal_bytes is None:
+            return self._files.misplaced()
+        return self._files.misplaced_at_a_glance()
+
+    def _require_in_place(self, misplaced: str | None) -> None:
+        """Raise SQLite's error unless the files are in their places: writes to a removed one end with the process."""
+        if misplaced is not None and self._files.only_wal_is_gone():
+            self._save_wal()
+        if self._wal_is_saved:
+            raise _as_sqlite(f"{self.path}-wal was removed while in use; restart the server", sqlite3.SQLITE_READONLY)
+        if misplaced is not None:
+            raise _as_sqlite(f"{misplaced} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
+
+    def _save_wal(self) -> None:
+        """Bring all that a removed -wal holds into the database file, as long as this process still has it open.
+
+        Nothing is written after that: the next start finds all that was acknowledged.
+        """
+        if not self._wal_is_saved and self._checkpoint():
+            self._wal_is_saved = True
+            log.error("%s-wal was removed while in use; what it held is now in %s", self.path, self.path)
+
+    def _keep_wal_small(self) -> None:
+        """Empty the -wal once it is large: SQLite does so only at a moment without readers, who may always overlap."""
+        size = self._wal_bytes
+        if size is None or size <= WAL_BYTES:
+            self._wal_may_reach_bytes = WAL_BYTES
+        elif size > self._wal_may_reach_bytes:
+            self._wal_may_reach_bytes = size + WAL_GROWTH_BYTES
+            # Where another process writes just now, as where readers stay, it is tried again after some more writes.
+            at_once = self._only_writer(time.monotonic() - BUSY_SECONDS)
+            with contextlib.suppress(Unavailable, sqlite3.Error), _unavailable("checkpoint"), at_once:
+                self._checkpoint()
+
+    def _checkpoint(self) -> bool:
+        """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits."""
+        with self._readers.paused(READERS_LEAVE_SECONDS):
+            self._set_busy_seconds(READERS_LEAVE_SECONDS)
+            try:
+                (busy, _, _) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            finally:
+                self._set_busy_seconds(BUSY_SECONDS)
+        return not busy
+
+    def _set_busy_seconds(self, seconds: float) -> None:
+        self._writer.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
 
     @contextlib.contextmanager
     def _only_writer(self, came_at: float) -> Iterator[None]:

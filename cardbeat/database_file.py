@@ -1,18 +1,19 @@
-"""The database file on disk: created, checked, brought up to date, connected to and copied."""
+"""The database file on disk: created, checked, brought up to date and connected to."""
 
 import contextlib
 import errno
 import os
 import sqlite3
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat import ownership
 from cardbeat.errors import StartupError
+from cardbeat.progress import tell_if_slow
 from cardbeat.resources import read_text
+from cardbeat.stopping import RequireGoing, always_going
 from cardbeat.system import LOCK_FLAGS, replace, sync_file, sync_folder, try_lock
 
 FILE_NAME = "cardbeat.db"
@@ -26,71 +27,12 @@ BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
 LOCK_POLL_SECONDS = 0.0005
 """Short enough to find the lock free between two commits of another process that writes all the time."""
+WAL_BYTES = 16 * 1024 * 1024
+"""How large the -wal may grow before the writer has it brought into the database, and how large it stays."""
+COPY_PAGES = 1000
+"""Of 4 KiB each: copied between two looks at whether to stop."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not read through at start-up, which would keep clients waiting; `doctor` does it."""
-
-
-def back_up(folder: Path, target: Path) -> None:
-    """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
-
-    Raises `StartupError` when the one can't be read or the other not written, and for a target that is no regular
-    file or is the database itself.
-    """
-    require_database(folder)
-    source_path = folder / FILE_NAME
-    check(source_path)
-    try:
-        place = _place_for_backup(source_path, target)
-        # In a folder that only this user can look into; a name made from the target's could be too long.
-        with tempfile.TemporaryDirectory(prefix=".cardbeat-", dir=place.parent) as folder_beside:
-            partial = Path(folder_beside, "copy")
-            partial.touch(0o600)
-            _copy(source_path, partial, target)
-            sync_file(partial)
-            replace(partial, place)
-        sync_folder(place.parent)
-    except OSError as error:
-        raise StartupError(f"can't write {target}: {error.strerror}") from None
-
-
-def _place_for_backup(source_path: Path, target: Path) -> Path:
-    """The target, or what it is a link to. Raises `StartupError` for what a backup must not replace."""
-    place = Path(os.path.realpath(target))
-    found = _status(target)
-    for path in _files_of_the_database(source_path):
-        status = _status(path)
-        if place == path or (found and status and os.path.samestat(found, status)):
-            raise StartupError(f"{target} belongs to the database that is copied; choose another file")
-    if found and not stat.S_ISREG(found.st_mode):
-        raise StartupError(f"{target} is not a regular file, so no backup replaces it; choose another file")
-    return place
-
-
-def _files_of_the_database(path: Path) -> list[Path]:
-    """The database and all that stands or may come to stand beside it, by their real names."""
-    # SQLite puts its own files beside what a link refers to, the rest stands in the folder itself.
-    own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", *LOCKS))
-    return [Path(name) for name in (*own, *beside)]
-
-
-def _status(path: Path) -> os.stat_result | None:
-    """The status of what is there, links followed; None where nothing is."""
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
-
-
-def _copy(source_path: Path, partial: Path, target: Path) -> None:
-    with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
-        try:
-            with contextlib.closing(sqlite3.connect(partial, isolation_level=None)) as copy:
-                source.backup(copy)
-                # Without WAL mode the backup is one file, and nothing beside it has to be copied along.
-                copy.execute("PRAGMA journal_mode = DELETE")
-        except sqlite3.Error as error:
-            raise StartupError(f"can't copy {source_path} to {target}: {error}") from None
 
 
 def integrity_problems(folder: Path) -> list[str]:
@@ -119,21 +61,47 @@ def schema_version() -> int:
 
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     # A reader that found no file would leave an empty one, which counts as damaged.
-    address = f"{path.absolute().as_uri()}?mode={'rw' if query_only else 'rwc'}"
-    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    connection = _open(path, "rw" if query_only else "rwc")
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         # For macOS, where a sync alone leaves data in the drive's own memory; elsewhere it changes nothing.
         connection.execute("PRAGMA fullfsync = ON")
-        connection.execute("PRAGMA journal_size_limit = 67108864")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         if query_only:
             connection.execute("PRAGMA query_only = ON")
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection that makes no file anywhere but beside the database."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    # Where the system's folders for temporary files are full or read-only, whatever needed one would fail: a savepoint
+    # in which some 16 pages are changed does. What is kept in memory for it is at most the pages that one job changes.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def copy_into(source: sqlite3.Connection, path: Path, require_going: RequireGoing = always_going) -> None:
+    """Copy all of a database, as of one moment, into an empty file that needs nothing beside it.
+
+    Raises SQLite's errors, and what `require_going` raises.
+    """
+    with contextlib.closing(_open(path, "rw")) as copy:
+        # Without a transaction over all steps, each change between two of them would have the copy begin anew.
+        source.execute("BEGIN")
+        source.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        try:
+            source.backup(copy, pages=COPY_PAGES, progress=lambda *_: require_going())
+        finally:
+            source.execute("ROLLBACK")
+        # Serving changes that again.
+        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def create_if_missing(path: Path) -> None:
@@ -177,8 +145,7 @@ def check(path: Path) -> None:
 
 def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
     """For a file that may be damaged: any other connection would write the -wal into it when it is closed."""
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    return contextlib.closing(sqlite3.connect(address, uri=True, timeout=BUSY_SECONDS))
+    return contextlib.closing(_open(path, "ro"))
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:
@@ -199,9 +166,10 @@ def migrate(connection: sqlite3.Connection) -> None:
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     # A script may have to rebuild a table; with foreign keys on, dropping the old one deletes all that refers to it.
     connection.execute("PRAGMA foreign_keys = OFF")
-    for number, script in enumerate(_migrations(), 1):
-        if number > version:
-            connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+    with tell_if_slow("bringing the database up to date"):
+        for number, script in enumerate(_migrations(), 1):
+            if number > version:
+                connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA journal_mode = WAL")
 
@@ -219,7 +187,7 @@ def check_writable(folder: Path) -> None:
     """Raise `StartupError` where this user can't write or make what stands in a data folder. Changes nothing."""
     try:
         place = folder.absolute()
-        while (found := _status(place)) is None and not place.is_symlink():
+        while (found := status_of(place)) is None and not place.is_symlink():
             place = place.parent
     except OSError as error:
         raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
@@ -233,6 +201,14 @@ def check_writable(folder: Path) -> None:
         if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
             how = ownership.command_to_get_in(folder, path)
             raise StartupError(f"can't use {path}: it must be readable and writable for this user{how}")
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """The status of what is there, links followed; None where nothing is."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
 
 
 def open_lock_file(path: Path) -> int:

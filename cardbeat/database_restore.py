@@ -9,7 +9,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,20 +23,27 @@ from cardbeat.database_file import (
     check,
     check_writable,
     connect,
+    copy_into,
     open_lock_file,
     open_read_only,
     start_up_errors,
     take_lock,
 )
 from cardbeat.errors import StartupError
+from cardbeat.staging import staging_folder
+from cardbeat.stopping import RequireGoing, always_going
 from cardbeat.system import remove, replace, sync_file, sync_folder
 
+STEPS_BETWEEN_LOOKS = 1_000_000
+"""Of SQLite's machine, some 10 ms: between two looks at whether to stop."""
 
-def restore(folder: Path, source: Path, now: float) -> Path | None:
+
+def restore(folder: Path, source: Path, now: float, require_going: RequireGoing = always_going) -> Path | None:
     """Make a copy of `source` the database of a data folder. Returns where the one before is kept, if there was one.
 
     Raises `StartupError`, with nothing changed, for a file that is no sound database of this program or an earlier
-    one, and while a server or another command uses the folder. `now` is Unix time in seconds.
+    one, and while a server or another command uses the folder. `now` is Unix time in seconds. What `require_going`
+    raises ends the restore with nothing changed.
     """
     check_writable(folder)
     _check_source(folder, source)
@@ -50,11 +56,12 @@ def restore(folder: Path, source: Path, now: float) -> Path | None:
         place = Path(os.path.realpath(folder / FILE_NAME))
         try:
             # As root, a folder that nobody else may look into: owners are changed in it by name.
-            beside = held.enter_context(tempfile.TemporaryDirectory(prefix=".cardbeat-", dir=place.parent))
-            copy = _copied(source, Path(beside, "copy"))
+            beside = held.enter_context(staging_folder(place.parent))
+            copy = _copied(source, beside / "copy", require_going)
             _adopt(copy, place)
+            require_going()
             _checkpoint(place)
-            kept = _keep(place, now, Path(beside))
+            kept = _keep(place, now, beside)
             replace(copy, place)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
@@ -90,22 +97,29 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _copied(source: Path, copy: Path) -> Path:
+def _copied(source: Path, copy: Path, require_going: RequireGoing) -> Path:
     """A copy as of one moment, on disk, that SQLite's full check finds sound. Raises `StartupError`."""
     with start_up_errors(source):
         os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with (
-            open_read_only(source) as original,
-            contextlib.closing(sqlite3.connect(copy, isolation_level=None)) as connection,
-        ):
-            original.backup(connection)
-            # One file, with nothing beside it; serving changes that again.
-            connection.execute("PRAGMA journal_mode = DELETE")
-            (found,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+        with open_read_only(source) as original:
+            copy_into(original, copy, require_going)
+        with open_read_only(copy) as connection:
+            found = _first_problem(connection, require_going)
     if found != "ok":
         raise StartupError(f"{source} is damaged ({found}); nothing was restored")
     sync_file(copy)
     return copy
+
+
+def _first_problem(connection: sqlite3.Connection, require_going: RequireGoing) -> str:
+    """What SQLite's full check finds first, "ok" if it is nothing."""
+    # What is raised in there ends the statement, and only that is told.
+    connection.set_progress_handler(require_going, STEPS_BETWEEN_LOOKS)
+    try:
+        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    except sqlite3.OperationalError:
+        require_going()
+        raise
 
 
 def _adopt(copy: Path, place: Path) -> None:

@@ -22,7 +22,7 @@ class _Name(Generic[T]):
 
 
 class FairQueue(Generic[T]):
-    """At most `waiting_each` items wait for a name and `running_each` of them run at once.
+    """At most `waiting_each` items wait for a name.
 
     A name is whoever is to be treated fairly: a key, or a client where there is no key yet. Within a name the first
     that came is the first to go. Among names this is start-time fair queueing (Goyal, Vin and Cheng, 1996): each has
@@ -34,9 +34,8 @@ class FairQueue(Generic[T]):
     Not safe for threads: its owner holds a lock.
     """
 
-    def __init__(self, waiting_each: int, running_each: float = inf) -> None:
+    def __init__(self, waiting_each: int) -> None:
         self._waiting_each = waiting_each
-        self._running_each = running_each
         self._names: dict[str, _Name[T]] = {}
         self._turns: list[tuple[float, int, str]] = []
         """A heap of the names, at most one entry each. One may be too early: then the name has cost more since."""
@@ -106,7 +105,7 @@ class FairQueue(Generic[T]):
         self._rank(name, queue)
 
     def _rank(self, name: str, queue: _Name[T]) -> None:
-        """Give a name its place among the turns, behind those of the same time, unless it has one or may not run."""
-        if not queue.is_ranked and queue.running < self._running_each:
+        """Give a name its place among the turns, behind those of the same time, unless it has one."""
+        if not queue.is_ranked:
             heapq.heappush(self._turns, (queue.turn_at, next(self._entries), name))
             queue.is_ranked = True

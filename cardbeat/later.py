@@ -1,16 +1,14 @@
 """Results that come later, and the threads that bring them about, in fair turns."""
 
-import contextlib
-import heapq
 import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from itertools import count
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from cardbeat.errors import Unavailable
 from cardbeat.fair_queue import FairQueue
+from cardbeat.precedence import Precedence
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -19,6 +17,10 @@ WAITING_EACH: Final = 100
 """Jobs that may wait for one name."""
 RUNNING_EACH: Final = 1
 """Jobs of one name that run at once: where there are two threads, the other one is left to all others."""
+AT_A_STRETCH_SECONDS: Final = 0.0005
+"""A thread begins job after job for so long until it gives way: to do so after each short one would cost more."""
+GIVES_WAY_TIMES: Final = 3.0
+"""It gives way for at most so many times as long as it worked before: a quarter of the time is its own."""
 
 
 class Later(Generic[T]):
@@ -34,7 +36,7 @@ class Later(Generic[T]):
         self._lock = threading.Lock()
         # Both are written under the lock only.
         self._outcome: Callable[[], T] | None = None
-        self._callbacks: list[Callable[[Later[T]], None]] = []
+        self._callbacks: list[Callable[[Later[T]], object]] = []
 
     def settle(self, outcome: Callable[[], T]) -> None:
         """Give what `result` returns or raises."""
@@ -63,7 +65,7 @@ class Later(Generic[T]):
     def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
-    def then(self, callback: Callable[["Later[T]"], None]) -> None:
+    def then(self, callback: Callable[["Later[T]"], object]) -> None:
         """Call back, with this object, once it is settled."""
         with self._lock:
             if self._outcome is None:
@@ -119,12 +121,11 @@ class Job(Later[T]):
         else:
             self.follow(result) if isinstance(result, Later) else self.succeed(result)
 
-    def cancel(self) -> bool:
-        """Let go of the work and of whoever waits for it; False where it was begun, and then it is done."""
+    def cancel(self, error: Exception) -> bool:
+        """Let go of the work and fail with this error; False where it was begun, and then it is done."""
         if self._take() is None:
             return False
-        with self._lock:
-            self._callbacks = []
+        self.fail(error)
         return True
 
     def _take(self) -> Callable[[], T | Later[T]] | None:
@@ -153,13 +154,23 @@ class Workers:
         """`cost` gives that of a job by the seconds it took."""
         self._limit = limit
         self._cost = cost
+        # Written before the first job.
+        self._first: tuple[Precedence, ...] = ()
         # All below is read and written under this condition's lock only.
         self._changed = threading.Condition(threading.Lock())
-        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each, running_each)
+        self._queue: FairQueue[Job[Any]] = FairQueue(waiting_each)
+        self._running_each = running_each
         self._started = 0
         self._idle = 0
         """Threads that wait for a job and were not woken for one."""
         self._is_stopping = False
+
+    def give_way_to(self, *first: Precedence) -> None:
+        """Let each thread wait, before it begins job after job, while one of these has work to do.
+
+        To be called before the first job.
+        """
+        self._first += first
 
     def submit(self, name: str, work: Callable[[], T | Later[T]]) -> Job[T]:
         """What will have come of `work`, done for `name`. Raises `Unavailable` where too many wait for that name."""
@@ -178,11 +189,6 @@ class Workers:
             self._start()
         return job
 
-    def is_full(self, name: str) -> bool:
-        """Whether so many jobs wait for this name that `submit` would raise."""
-        with self._changed:
-            return self._queue.is_full(name)
-
     def stop(self) -> None:
         """Let every thread end once all jobs are done."""
         with self._changed:
@@ -196,7 +202,7 @@ class Workers:
             # The system grants no more threads: those there are take the job, and if there is none the caller does.
             with self._changed:
                 self._started -= 1
-                taken = None if self._started else self._queue.take()
+                taken = None if self._started else self._queue.take(self._running_each)
             if taken is not None:
                 name, job = taken
                 job.do()
@@ -204,6 +210,7 @@ class Workers:
                     self._queue.done(name, 0.0)
 
     def _work(self) -> None:
+        worked = 0.0
         taken = self._next()
         while taken is not None:
             name, job = taken
@@ -211,14 +218,25 @@ class Workers:
             job.do()
             # Not kept until the next has come: it may hold a large answer.
             del taken, job
-            taken = self._next(name, self._cost(time.monotonic() - began))
+            took = time.monotonic() - began
+            worked += took
+            if worked >= AT_A_STRETCH_SECONDS:
+                # Before it counts as done: no other thread is to go on with the next job of this name meanwhile.
+                self._give_way(GIVES_WAY_TIMES * worked)
+                worked = 0.0
+            taken = self._next(name, self._cost(took))
+
+    def _give_way(self, seconds: float) -> None:
+        ends_at = time.monotonic() + seconds
+        for first in self._first:
+            first.give_way(ends_at)
 
     def _next(self, done: str | None = None, cost: float = 0.0) -> tuple[str, Job[Any]] | None:
         """The job whose turn it is, once there is one; None at the end. One for `done` is finished and cost so much."""
         with self._changed:
             if done is not None:
                 self._queue.done(done, cost)
-            while (taken := self._queue.take()) is None:
+            while (taken := self._queue.take(self._running_each)) is None:
                 if self._is_stopping and not self._queue.waiting:
                     self._wake_all()
                     return None
@@ -229,54 +247,6 @@ class Workers:
     def _wake_all(self) -> None:
         self._idle = 0
         self._changed.notify_all()
-
-
-def after(seconds: float) -> Later[None]:
-    """Settled when so much time has passed, by a thread that all who wait share: its callbacks must be quick."""
-    return _alarms.set(time.monotonic() + seconds)
-
-
-class _Alarms:
-    """Settles each `Later` at its time, in one thread, which is started when it is first needed."""
-
-    def __init__(self) -> None:
-        # All is read and written under this condition's lock only.
-        self._changed = threading.Condition()
-        self._alarms: list[tuple[float, int, Later[None]]] = []
-        self._numbers = count()
-        self._is_started = False
-
-    def set(self, at: float) -> Later[None]:
-        alarm: Later[None] = Later()
-        with self._changed:
-            is_kept = self._is_started or self._start()
-            if is_kept:
-                heapq.heappush(self._alarms, (at, next(self._numbers), alarm))
-                self._changed.notify()
-        if not is_kept:
-            # The system grants no more threads: too early is better than never.
-            alarm.succeed(None)
-        return alarm
-
-    def _start(self) -> bool:
-        with contextlib.suppress(RuntimeError):
-            threading.Thread(target=self._run, name="alarms", daemon=True).start()
-            self._is_started = True
-        return self._is_started
-
-    def _run(self) -> None:
-        while True:
-            self._next().succeed(None)
-
-    def _next(self) -> Later[None]:
-        """The first alarm, once its time has come."""
-        with self._changed:
-            while not self._alarms or self._alarms[0][0] > time.monotonic():
-                self._changed.wait(self._alarms[0][0] - time.monotonic() if self._alarms else None)
-            return heapq.heappop(self._alarms)[2]
-
-
-_alarms = _Alarms()
 
 
 def _raise(error: BaseException) -> NoReturn:

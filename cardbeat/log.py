@@ -5,6 +5,8 @@ import threading
 from queue import SimpleQueue
 from typing import Final
 
+from cardbeat import threads
+
 QUEUED_RECORDS: Final = 1000
 """Past these, new ones are lost."""
 STALL_SECONDS: Final = 0.25
@@ -23,17 +25,19 @@ def cut(word: str) -> str:
 class QueuedHandler(logging.Handler):
     """Hands records to another handler in a thread of its own, so that nobody waits long for stderr's reader.
 
-    As long as that reads, a record is written when the call that logs it returns.
+    As long as that reads, a record is written when the call that logs it returns. The constructor raises `StartupError`
+    where the system grants no thread.
     """
 
     def __init__(self, target: logging.Handler) -> None:
-        super().__init__()
         self._target = target
         self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
         # Set by whoever logs and unset by the thread that writes, without a lock: at worst one more caller waits.
         self._stalled = False
         self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        self._thread.start()
+        threads.start(self._thread)
+        # Last: the logging module ends whatever handler it knows.
+        super().__init__()
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._records.qsize() < QUEUED_RECORDS:

@@ -4,25 +4,21 @@ Only sums: no key, check id or address is in them.
 """
 
 import platform
-import threading
 import time
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
 
 import PIL
 
 from cardbeat import __version__
-from cardbeat.cards.render import Drawing, Renderer
-from cardbeat.cards.request import Card
 from cardbeat.cards.store import Store
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.delivery import Delivery
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.message import Answered, Request, Response
 from cardbeat.web.router import Route
 
@@ -58,13 +54,21 @@ class Histogram:
 
 
 class Answers:
-    """Counts answers as the server gives them, in its one thread and so without a lock."""
+    """Counts answers as the server gives them, in its one thread and so without a lock, and what they took to draw."""
 
     def __init__(self) -> None:
+        self.drawing_seconds: deque[float] = deque()
+        """Of each card that was drawn. The thread that draws appends them, and they are counted with the next answers.
+
+        Both are one step each.
+        """
+        self._drawings = Histogram()
         self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:
+        while self.drawing_seconds:
+            self._drawings.observe(self.drawing_seconds.popleft())
         for request, response, seconds in answers:
             key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
             histogram = self._histograms.get(key)
@@ -113,27 +117,8 @@ class Answers:
             "Pings answered 200, by whether they ended an overdue spell.",
             [("", {"recovered": str(recovered).lower()}, n) for recovered, n in self._pings.items()],
         )
-
-
-class TimedRenderer(Renderer):
-    """A renderer whose drawing time is measured."""
-
-    def __init__(self, fonts: Fonts) -> None:
-        super().__init__(fonts)
-        self._seconds = Histogram()
-        self._seconds_lock = threading.Lock()
-
-    def render(self, card: Card) -> Drawing:
-        started = time.perf_counter()
-        drawing = super().render(card)
-        with self._seconds_lock:
-            self._seconds.observe(time.perf_counter() - started)
-        return drawing
-
-    def family(self) -> str:
-        with self._seconds_lock:
-            samples = list(self._seconds.samples({}))
-        return family("cardbeat_card_render_duration_seconds", "histogram", "Drawing of a card.", samples)
+        drawings = self._drawings.samples({})
+        yield family("cardbeat_card_render_duration_seconds", "histogram", "Drawing of a card.", drawings)
 
 
 class MetricsRoutes:
@@ -142,29 +127,35 @@ class MetricsRoutes:
     def __init__(
         self,
         answers: Answers,
-        renderer: TimedRenderer,
         *,
         store: Store,
         checks: Checks,
         delivery: Delivery,
         sweep: Sweep,
+        connections_shed: Callable[[], int],
     ) -> None:
         self._answers = answers
-        self._renderer = renderer
         self._store = store
         self._checks = checks
         self._delivery = delivery
         self._sweep = sweep
+        self._connections_shed = connections_shed
         self._started_at = time.time()
 
     def routes(self) -> list[Route]:
         return [Route("GET", "/metrics", self.read)]
 
     def read(self, _request: Request) -> Response:
-        text = "".join([*self._answers.families(), self._renderer.family(), *self._gauges()])
+        text = "".join([*self._answers.families(), *self._gauges()])
         return Response(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
 
     def _gauges(self) -> Iterable[str]:
+        yield family(
+            "cardbeat_connections_shed_total",
+            "counter",
+            "Connections closed because too much was held for all clients together.",
+            [("", {}, self._connections_shed())],
+        )
         yield gauge("cardbeat_store_bytes", "Stored cards.", self._store.bytes_stored)
         yield family("cardbeat_checks", "gauge", "Checks, by status.", self._checks_by_status())
         yield family(
@@ -172,6 +163,17 @@ class MetricsRoutes:
             "counter",
             "Attempts to deliver an alert, by what came of them.",
             [("", {"outcome": outcome}, n) for outcome, n in self._delivery.totals().items()],
+        )
+        yield family(
+            "cardbeat_alert_oldest_due_seconds",
+            "gauge",
+            "For how long the oldest alert whose time has come waits for its post to end; 0 where none does.",
+            self._oldest_due(),
+        )
+        yield gauge(
+            "cardbeat_delivery_age_seconds",
+            "Since alerts were worked on, whether there were any or not.",
+            self._delivery.liveness.age_seconds(),
         )
         yield gauge("cardbeat_sweep_age_seconds", "Since a sweep finished.", self._sweep.age_seconds())
         yield gauge("cardbeat_sweep_duration_seconds", "Of the last sweep.", self._sweep.last_duration_seconds or 0)
@@ -184,6 +186,12 @@ class MetricsRoutes:
             return [("", {"status": status}, n) for status, n in self._checks.totals().items()]
         except Unavailable:
             # All else is needed most when the database is in trouble.
+            return []
+
+    def _oldest_due(self) -> list[Sample]:
+        try:
+            return [("", {}, self._delivery.oldest_due_seconds())]
+        except Unavailable:
             return []
 
 

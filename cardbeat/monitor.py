@@ -7,12 +7,6 @@ def values(connection: sqlite3.Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT name, value FROM monitor").fetchall())
 
 
-def value(connection: sqlite3.Connection, name: str) -> int:
-    """The value of this name, 0 if it has none."""
-    row = connection.execute("SELECT value FROM monitor WHERE name = ?", (name,)).fetchone()
-    return row[0] if row else 0
-
-
 def note(connection: sqlite3.Connection, name: str, value: int) -> None:
     """Replace the value of this name, inside the caller's transaction."""
     connection.execute(
@@ -21,8 +15,11 @@ def note(connection: sqlite3.Connection, name: str, value: int) -> None:
     )
 
 
-def increment(connection: sqlite3.Connection, name: str) -> None:
-    """Add one to the value of this name, which counts from 0, inside the caller's transaction."""
-    connection.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1", (name,)
-    )
+def increment(connection: sqlite3.Connection, name: str) -> int:
+    """Add one to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
+    row = connection.execute(
+        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        " RETURNING value",
+        (name,),
+    ).fetchone()
+    return int(row[0])

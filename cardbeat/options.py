@@ -166,6 +166,9 @@ HOST = Option("--host", "ADDRESS", host_name, "127.0.0.1", "127.0.0.1", "address
 DATA = Option("--data", "DIR", file_path, Path("cardbeat-data"), "./cardbeat-data", "folder of all data")
 BASE_URL = Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "where clients reach the server")
 TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file that defines tiers")
+URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "http://127.0.0.1:8080", "the server to ask")
+KEY_VARIABLE = "CARDBEAT_KEY"
+"""Where a client's key stands. It is no option: the command line of a process can be read by all users of the host."""
 
 SERVE_OPTIONS = (
     HOST,

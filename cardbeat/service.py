@@ -6,6 +6,7 @@ import time
 from math import inf
 
 from cardbeat import __version__
+from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock, wall_clock
@@ -17,6 +18,7 @@ from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
@@ -27,14 +29,17 @@ from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
-from cardbeat.metrics import Answers, MetricsRoutes, TimedRenderer
+from cardbeat.metrics import Answers, MetricsRoutes
 from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.system import on_stop_signals, wake_on_signals
+from cardbeat.system import on_stop_signals
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
+
+LEAST_SECONDS = 0.1
+"""What a part has to end in where nothing is left of the time of a stop."""
 
 
 class Service:
@@ -51,6 +56,7 @@ class Service:
             undo.callback(server.server_close)
             self.database = Database(config.data)
             undo.callback(self.database.close)
+            server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
@@ -61,28 +67,42 @@ class Service:
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
-            self.removal = Removal(self.database)
+            webhook_secrets = WebhookSecrets(self.database, clock)
+            self.removal = Removal(self.database, also=webhook_secrets.forget_old)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
-            renderer = TimedRenderer(Fonts())
-            self.cards = CardRoutes(self.keys, self.store, renderer, renders)
             answers = Answers()
+            self.cards = CardRoutes(
+                self.keys,
+                self.store,
+                Renderer(Fonts()),
+                renders,
+                work_soon=server.exchange.work_soon,
+                note_drawing_seconds=answers.drawing_seconds.append,
+            )
             server.exchange.observe = answers.observe
             for part in (
                 KeyRoutes(
                     self.keys,
-                    WebhookSecrets(self.database, clock),
+                    webhook_secrets,
                     renders,
                     checks.count,
                     self.removal.wake,
+                    count_tests=checks.count_tests,
+                    tests_an_hour=TESTS_AN_HOUR,
                     registration_open=config.registration_open,
                     register_per_minute=config.register_per_minute,
                 ),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
-                HealthRoutes(self.database, clock, self.sweep.healthy),
+                HealthRoutes(self.database, clock, self.sweep.healthy, self.delivery.liveness.healthy),
                 MetricsRoutes(
-                    answers, renderer, store=self.store, checks=checks, delivery=self.delivery, sweep=self.sweep
+                    answers,
+                    store=self.store,
+                    checks=checks,
+                    delivery=self.delivery,
+                    sweep=self.sweep,
+                    connections_shed=lambda: server.connections_shed,
                 ),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
@@ -90,37 +110,51 @@ class Service:
                 server.router.add(part.routes())
             undo.pop_all()
 
-    def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, finish what runs, and return.
+    def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, finish what runs, and return whether all of it has ended.
 
-        Raises `StartupError`, before it serves, if the lock file of the alerts can't be used.
+        Signals must wake the server's loop. Raises `StartupError`, before it serves, if the lock file of the alerts
+        can't be used or the system grants too few threads.
         """
         on_stop_signals(lambda _number, _frame: self._stop())
-        wake_on_signals(self.server.loop.waker)
         try:
             self.delivery.start()
-            log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.transitions.start()
             self.sweep.start()
             self.removal.start()
+            self.server.exchange.access_log.start()
+            log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.server.serve_forever()
         finally:
-            wake_on_signals(None)
-            self.close()
+            has_ended = self.close()
         log.info("stopped")
+        return has_ended
 
     def _stop(self) -> None:
         self._stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
         self.server.stop()
 
-    def close(self) -> None:
-        """Stop what works in the background, and let go of the port and the database."""
+    def close(self) -> bool:
+        """Stop what works in the background, and let go of the port and the database.
+
+        False where something has not ended in time: it holds what it works with until the process ends.
+        """
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
+
+        def left() -> float:
+            return max(LEAST_SECONDS, stop_by - time.monotonic())
+
+        # Nobody's end is waited for before all were told.
         self.cards.stop()
-        self.sweep.stop()
-        self.removal.stop()
-        self.delivery.stop(max(0, stop_by - time.monotonic()))
-        self.transitions.stop()
-        self.store.close()
+        self.sweep.stop(0)
+        self.removal.stop(0)
         self.server.server_close()
-        self.database.close()
+        have_ended = [
+            self.delivery.stop(max(0, stop_by - time.monotonic())),
+            self.sweep.stop(left()),
+            self.removal.stop(left()),
+            self.transitions.stop(left()),
+            self.store.close(left()),
+            self.database.close(left()),
+        ]
+        return all(have_ended)

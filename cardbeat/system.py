@@ -210,11 +210,14 @@ def epoll() -> Any:
     return None
 
 
-def send_together(client: socket.socket, parts: Sequence[bytes | memoryview]) -> int:
-    """Send several pieces as if they were one; how many bytes of them the system took. Raises `OSError`."""
-    if sys.platform != "win32":
-        return client.sendmsg(parts)
-    return client.send(b"".join(parts))
+if sys.platform == "win32":
+
+    def send_together(client: socket.socket, parts: Sequence[bytes | memoryview]) -> int:
+        return client.send(b"".join(parts))
+
+else:
+    send_together: Callable[[socket.socket, Sequence[bytes | memoryview]], int] = socket.socket.sendmsg
+"""Sends several pieces as if they were one; how many bytes of them the system took. Raises `OSError`."""
 
 
 if sys.platform == "linux":

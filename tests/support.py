@@ -8,12 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from cardbeat.config import Config
 from cardbeat.later import Later
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.router import Answer, Router
 from cardbeat.web.server import Server
 
 if TYPE_CHECKING:
     from cardbeat.service import Service
+
+GOOD_CHECK = {
+    "name": "nightly backup",
+    "period_seconds": 3600,
+    "grace_seconds": 60,
+    "webhook_url": "https://hooks.example/x",
+}
+"""The body that creates a check."""
 
 
 class FakeClock:
@@ -61,7 +70,7 @@ class App:
             body = json.dumps(json_body).encode()
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
-        request = Request(method, target, path, query, sent, body, client, id="test")
+        request = Request(method, target, path, query, sent, body, client, network_of(client), "test")
         return answer_of(self.service.server.router, request)
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:

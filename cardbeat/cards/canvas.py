@@ -4,7 +4,6 @@ The palette holds the background's ramp, then for each ink its shades over each 
 ever quantised, except emoji, which get the indices that are left.
 """
 
-import zlib
 from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
@@ -13,7 +12,7 @@ from PIL import Image, ImageChops, ImageDraw
 
 from cardbeat.cards.background import STRIDE, Background, Rgb, mix, rgb
 from cardbeat.cards.layout import HEIGHT, WIDTH
-from cardbeat.cards.png import BAND_ROWS, png_file, zlib_stream
+from cardbeat.cards.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
 from cardbeat.cards.themes import Colour
 
 SHADES = 12
@@ -30,7 +29,9 @@ _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
 _SUPERSAMPLING = 4
 _DENSER = 1.14
-"""How many times too long a picture is at most that the denser compression, twice as slow, makes short enough."""
+"""How many times too long a picture is at most that the densest compression, twice as slow, makes short enough."""
+_LITTLE, _DENSER_LEVEL = 1.05, 5
+"""Likewise a denser one, half as slow again as the usual."""
 
 
 class Canvas:
@@ -79,10 +80,14 @@ class Canvas:
 
     def _denser(self, rows: bytes, length: int) -> bytes:
         """A picture that was too long, in fewer colours if need be: of a card full of dense script or of emoji."""
+        if length <= MAX_BYTES * _LITTLE:
+            picture = png_file(WIDTH, HEIGHT, _flat(self._colours), self._packed(rows, _DENSER_LEVEL))
+            if len(picture) <= MAX_BYTES:
+                return picture
         first = 0 if length <= MAX_BYTES * _DENSER else self._first_short(rows)
         for shades, emoji_colours in REDUCED[first:]:
             table, colours = self._merged(SHADES // shades, emoji_colours)
-            picture = png_file(WIDTH, HEIGHT, _flat(colours), zlib.compress(rows.translate(table), 6))
+            picture = png_file(WIDTH, HEIGHT, _flat(colours), self._packed(rows.translate(table), DENSEST))
             if len(picture) <= MAX_BYTES:
                 break
         return picture
@@ -96,8 +101,8 @@ class Canvas:
 
         return bisect_left(range(len(REDUCED) - 1), True, lo=1, key=is_short)
 
-    def _packed(self, rows: bytes) -> bytes:
-        return zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed)
+    def _packed(self, rows: bytes, level: int = LEVEL) -> bytes:
+        return zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed, level)
 
     def _merged(self, count: int, emoji_colours: int) -> tuple[bytes, list[Rgb]]:
         """For each palette index the one to use instead, and the palette's colours.

@@ -1,12 +1,17 @@
 """Cards that wait to be drawn: in turns by key, and who gives way when there are too many."""
 
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
 
-from cardbeat.errors import Unavailable
-from cardbeat.later import Later, Workers
+from cardbeat.errors import TooMany, Unavailable
+from cardbeat.keys.key import Key
+from cardbeat.keys.rate import RateLimit
+from cardbeat.later import Job, Later, Workers
 
 T = TypeVar("T")
 
@@ -15,11 +20,13 @@ WAITING_IN_ALL = 512
 """So many cards may wait for one key, and for all together; each holds up to 30 KB."""
 
 
-class Waiter(NamedTuple):
-    """Whose card waits: the identifier of its key, and the network of the client who asks for it."""
+@dataclass(eq=False, slots=True)
+class Waiter:
+    """A card that waits: the identifier of its key, the network of the client who asks for it, and what is drawn."""
 
     key_id: str
     client: str
+    drawn: Job[Any] | None = None
 
 
 class DrawingQueue:
@@ -30,36 +37,37 @@ class DrawingQueue:
 
     Nothing waits in vain: no card's time runs out, because it would do so for those who wait for others. What is
     bounded is how many wait: past `WAITING_OF_KEY` a key's next card is refused, past `WAITING_IN_ALL` one of whoever
-    has most waiting gives way to the newest.
+    has most waiting gives way to the newest. `renders` bounds how many begin to wait in a minute.
     """
 
-    def __init__(self) -> None:
-        self._workers = Workers(1, waiting_each=WAITING_OF_KEY, cost=turn_cost)
+    def __init__(self, renders: RateLimit) -> None:
+        self._renders = renders
+        # It sets no limit of its own: among its jobs are some that have given way.
+        self._workers = Workers(1, waiting_each=sys.maxsize, cost=turn_cost)
         # Guards all below. It may be taken again by the same thread: without threads, `submit` does the work itself.
         self._lock = threading.RLock()
-        self._waiting: dict[Later[Any], tuple[Waiter, Callable[[], Any]]] = {}
-        """What waits for its turn, in the order in which it came."""
+        self._waiting: dict[Waiter, None] = {}
+        """In the order in which they came."""
         self._is_stopped = False
 
-    def submit(self, waiter: Waiter, admit: Callable[[], None], work: Callable[[], T]) -> Later[T]:
-        """What will have come of `work`. If it may wait, `admit` is called first; what that raises is raised here.
+    def submit(self, key: Key, client: str, work: Callable[[], T]) -> Later[T]:
+        """What will have come of `work`, done for this key and the client of this network.
 
-        Raises `Unavailable` if it may not wait, as does the result when it has given way to another or at a stop.
+        Raises `Unavailable` if it may not wait, as does the result when it has given way to another or at a stop; and
+        `TooMany` past the key's limit.
         """
-        drawn: Later[T] = Later()
+        waiter = Waiter(key.id, client)
         with self._lock:
-            if self._workers.is_full(waiter.key_id):
+            out = self._one_too_many(waiter)
+            if out is waiter:
                 raise _busy()
-            out = self._one_too_many(drawn, waiter)
-            if out is drawn:
-                raise _busy()
-            admit()
+            self._take_render(key)
             if out is not None:
                 del self._waiting[out]
-            self._waiting[drawn] = waiter, work
-            self._workers.submit(waiter.key_id, lambda: self._do(drawn))
-        if out is not None:
-            out.fail(_busy())
+            self._waiting[waiter] = None
+            drawn = waiter.drawn = self._workers.submit(key.id, partial(self._do, waiter, work))
+        if out is not None and out.drawn is not None:
+            out.drawn.cancel(_busy())
         return drawn
 
     def stop(self) -> None:
@@ -67,21 +75,28 @@ class DrawingQueue:
         self._is_stopped = True
         self._workers.stop()
 
-    def _one_too_many(self, newest: Later[Any], waiter: Waiter) -> Later[Any] | None:
+    def _one_too_many(self, newest: Waiter) -> Waiter | None:
         """What gives way if one more is to wait: perhaps that one itself."""
+        if sum(waiter.key_id == newest.key_id for waiter in self._waiting) >= WAITING_OF_KEY:
+            return newest
         if len(self._waiting) < WAITING_IN_ALL:
             return None
-        waiters = [*(waiting for waiting, _ in self._waiting.values()), waiter]
-        return [*self._waiting, newest][gives_way(waiters)]
+        waiters = [*self._waiting, newest]
+        return waiters[gives_way(waiters)]
 
-    def _do(self, drawn: Later[Any]) -> None:
+    def _take_render(self, key: Key) -> None:
+        per_minute = key.limits.renders_per_minute
+        wait_seconds = 0 if per_minute is None else self._renders.take(key.id, per_minute)
+        if wait_seconds:
+            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
+
+    def _do(self, waiter: Waiter, work: Callable[[], T]) -> T:
         with self._lock:
-            _, work = self._waiting.pop(drawn, (None, None))
-        # It has none if it has given way.
-        if work and self._is_stopped:
-            drawn.fail(_busy())
-        elif work:
-            drawn.run(work)
+            has_given_way = waiter not in self._waiting
+            self._waiting.pop(waiter, None)
+        if has_given_way or self._is_stopped:
+            raise _busy()
+        return work()
 
 
 def turn_cost(seconds: float) -> float:

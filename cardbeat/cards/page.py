@@ -8,7 +8,8 @@ from cardbeat.cards.request import Card
 from cardbeat.cards.themes import THEME_OF
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
-from cardbeat.typeset.text import Block, fit
+from cardbeat.typeset.paragraph import Paragraph
+from cardbeat.typeset.text import Block, Box, fit, fitted, room_of
 
 GAP = 24
 KICKER_GAP = 8
@@ -28,14 +29,15 @@ class Style:
     max_lines: int = 1
 
 
-TEXT_FONT_BYTES = 1_100_000
-"""Of the font files opened for a title or a description: inflating one takes time in proportion to its length, that of
-27 KB of Han about a twentieth of an ordinary card. A full one in which no Han character comes twice needs 1 MB, and one
-in 25 scripts; prose needs half as much."""
-LABEL_FONT_BYTES = 650_000
-"""Likewise for a line of 38 different Han characters."""
-LABELS_FONT_BYTES = 900_000
-"""For all labels of a card together."""
+TEXT_WORK = 3_400_000
+"""What a title or a description may take, in the unit of `typeset.work`: a full one in which no Han character comes
+twice takes 2.7 million, one of Hindi with ten English words in it 3.2, other prose up to 1.2."""
+LABEL_WORK = 1_300_000
+"""Likewise a line of 38 different Han characters."""
+LABELS_WORK = 1_600_000
+"""What all labels of a card may take together."""
+CARD_WORK = 4_800_000
+"""What all texts of a card may take together. The title and the labels come first."""
 
 SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)
 TITLE = Style(700, 96, 40, leading=1.15, max_lines=5)
@@ -51,11 +53,13 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = False
-        self._label_font_bytes = LABELS_FONT_BYTES
-        """What the labels that are not yet set may have together."""
+        self._labels_work = LABELS_WORK
+        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts = fonts
-        self._title_fonts = title_fonts
         self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
+        self._title = self._paragraph(title_fonts, card.title, TITLE, TEXT_WORK)
+        self._work = CARD_WORK - self._title.work
+        """What is left for the texts that are not yet set."""
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
@@ -65,9 +69,10 @@ class Page:
     def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
         """One line, cut where it does not fit."""
         style = Style(weight, size, size, leading=1.3)
-        most = min(LABEL_FONT_BYTES, self._label_font_bytes)
-        block = _label(self._fonts, text, style, width, language=self._language, max_font_bytes=most)
-        self._label_font_bytes -= block.font_bytes
+        most = min(LABEL_WORK, self._labels_work)
+        block = _label(self._fonts, text, style, width, language=self._language, most=most)
+        self._labels_work -= block.work
+        self._work -= block.work
         return block
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
@@ -79,7 +84,7 @@ class Page:
         over = self.label(kicker, INNER, weight=700) if kicker else None
         room = bottom - top - (over.height_px + KICKER_GAP if over else 0)
         under = self._description(int(room * 0.4)) if card.description else None
-        title = self._title(room - (under.height_px + GAP if under else 0))
+        title = self._set_title(room - (under.height_px + GAP if under else 0))
         self.rtl = title.rtl
         used = title.height_px + (under.height_px + GAP if under else 0)
         y = bottom - room + int((room - used) * spare_above)
@@ -105,50 +110,42 @@ class Page:
             top = min(top, end_top)
         return top
 
-    def _title(self, height: int) -> Block:
+    def _set_title(self, height: int) -> Block:
         """Short titles stand larger; long ones shrink, then are cut."""
-        title = self.card.title
-        large = self._set(title, SHORT_TITLE, height, self._title_fonts) if len(title) <= 32 else None
-        return large if large and not large.cut else self._set(title, TITLE, height, self._title_fonts)
+        large = _set(self._title, SHORT_TITLE, height) if len(self.card.title) <= 32 else None
+        return large if large and not large.cut else _set(self._title, TITLE, height)
 
     def _description(self, height: int) -> Block:
-        return self._set(self.card.description, DESCRIPTION, height, self._fonts)
+        most = min(TEXT_WORK, self._work)
+        return _set(self._paragraph(self._fonts, self.card.description, DESCRIPTION, most), DESCRIPTION, height)
 
-    def _set(self, text: str, style: Style, height: int, fonts: Fonts) -> Block:
-        most = TEXT_FONT_BYTES
-        return _set(fonts, text, style, INNER, language=self._language, height=height, max_font_bytes=most)
+    def _paragraph(self, fonts: Fonts, text: str, style: Style, most: int) -> Paragraph:
+        room = room_of(INNER, style.max_lines, style.smallest_px)
+        return Paragraph(fonts, text, room=room, weight=style.weight, language=self._language, max_work=most)
 
 
-def _set(
-    fonts: Fonts,
-    text: str,
-    style: Style,
-    width: int,
-    *,
-    language: str,
-    max_font_bytes: int,
-    height: int | None = None,
-) -> Block:
+def _set(paragraph: Paragraph, style: Style, height: int) -> Block:
+    box = Box(INNER, height, style.max_lines, style.leading)
+    return fitted(paragraph, box, size_px=style.largest_px, min_size_px=style.smallest_px)
+
+
+@lru_cache(32)
+def _label(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
+    """The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
+
+    `lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
+    """
     return fit(
         fonts,
         text,
         width_px=width,
-        height_px=height,
-        max_lines=style.max_lines,
         size_px=style.largest_px,
         min_size_px=style.smallest_px,
         weight=style.weight,
         leading=style.leading,
         language=language,
-        max_font_bytes=max_font_bytes,
+        max_work=most,
     )
-
-
-_label = lru_cache(32)(_set)
-"""The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
-
-`lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
-"""
 
 
 def middle_of(block: Block, top: int) -> int:

@@ -12,7 +12,9 @@ from itertools import groupby
 BAND_ROWS = 15
 """Smaller bands cost bytes, larger ones time: a band is compressed again when any text touches it."""
 LEVEL = 3
-"""A third of the time of zlib's default 6 for a sixth more bytes. The background's bands are compressed with 6."""
+"""A third of the time of zlib's default 6 for a sixth more bytes."""
+DENSEST = 6
+"""The background's bands are compressed with it."""
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _ZLIB_HEADER = b"\x78\x9c"
@@ -22,7 +24,7 @@ _FINAL_BLOCK = b"\x03\x00"
 
 def deflated_bands(rows: bytes, band_bytes: int) -> list[bytes]:
     """Every band of the rows, compressed."""
-    return [_deflated(rows[start : start + band_bytes], 6) for start in range(0, len(rows), band_bytes)]
+    return [_deflated(rows[start : start + band_bytes], DENSEST) for start in range(0, len(rows), band_bytes)]
 
 
 def inflated(bands: Iterable[bytes]) -> bytes:
@@ -30,13 +32,15 @@ def inflated(bands: Iterable[bytes]) -> bytes:
     return zlib.decompressobj(-15).decompress(b"".join(bands))
 
 
-def zlib_stream(rows: bytes, band_bytes: int, known: Sequence[bytes], changed: Collection[int]) -> bytes:
+def zlib_stream(
+    rows: bytes, band_bytes: int, known: Sequence[bytes], changed: Collection[int], level: int = LEVEL
+) -> bytes:
     """All rows as a zlib stream (RFC 1950): changed bands are compressed, neighbours together, others are `known`."""
     parts = [_ZLIB_HEADER]
     for is_changed, group in groupby(range(len(known)), key=changed.__contains__):
         bands = list(group)
         if is_changed:
-            parts.append(_deflated(rows[bands[0] * band_bytes : (bands[-1] + 1) * band_bytes], LEVEL))
+            parts.append(_deflated(rows[bands[0] * band_bytes : (bands[-1] + 1) * band_bytes], level))
         else:
             parts += known[bands[0] : bands[-1] + 1]
     return b"".join((*parts, _FINAL_BLOCK, struct.pack(">I", zlib.adler32(rows))))

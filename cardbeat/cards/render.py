@@ -19,8 +19,8 @@ from cardbeat.typeset.line import TextLine
 
 DRAWING_FOLDERS = ("cards", "fonts", "typeset")
 """Folders of the package that hold what a drawing is made with."""
-TEXT_DECODING = ("web", "query.py")
-"""A folder and its file that decides which texts a URL holds."""
+TEXT_DECODING = ("characters.py", "web/query.py")
+"""Other files, which decide what texts a URL holds and whether they show anything."""
 NOT_DRAWING = {"drawing_queue.py", "eviction.py", "folder.py", "routes.py", "store.py"}
 """Files there that may change without a stored card changing."""
 
@@ -64,11 +64,11 @@ class Renderer:
 def renderer_version() -> str:
     """Changes with whatever changes a drawing: the code and fonts named above, and whether Raqm shapes text."""
     package = resources.files("cardbeat")
-    names = [(folder, file.name) for folder in DRAWING_FOLDERS for file in (package / folder).iterdir()]
+    names = [f"{folder}/{file.name}" for folder in DRAWING_FOLDERS for file in (package / folder).iterdir()]
     digest = hashlib.sha256()
-    for folder, name in sorted([*names, TEXT_DECODING]):
-        if name.endswith((".py", ".json", ".bin", ".txt")) and name not in NOT_DRAWING:
-            digest.update(read_bytes(f"{folder}/{name}"))
+    for name in sorted([*names, *TEXT_DECODING]):
+        if name.endswith((".py", ".json", ".bin", ".txt")) and name.rpartition("/")[2] not in NOT_DRAWING:
+            digest.update(read_bytes(name))
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
 

@@ -1,26 +1,23 @@
 """What a card's URL asks for: from the parameters of its query to a `Card`. The README's section "Cards" lists them."""
 
 import re
-import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from cardbeat.characters import seen, shows_nothing
 from cardbeat.errors import Invalid
-from cardbeat.typeset.clusters import EMOJI_STYLE, IGNORED, TEXT_STYLE, is_mark
-from cardbeat.web.query import Pairs, known_among
+from cardbeat.typeset.clusters import is_mark
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
 THEMES = ("dark", "light")
 PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
+"""All that a card's query may hold once; others are ignored."""
 
 MAX_CHARACTERS = 4_000
 """Of one text. No card has room for more, and what comes after would only cost time."""
 
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
-_INVISIBLE = {"Cc", "Cf", "Zs", "Zl", "Zp"}
-_BLANK = {TEXT_STYLE, EMOJI_STYLE, "\u2800"}
-"""What draws nothing by itself, whatever its category; the last is the Braille pattern without dots."""
 
 _DOTTED_CIRCLE = "\u25cc"
 """Stands for the letter of marks that have none, as in the code charts of Unicode."""
@@ -39,11 +36,6 @@ class Card:
     theme: str = "dark"
 
 
-def card_of(pairs: Pairs) -> Card:
-    """The card asked for; unknown parameters are allowed. Raises `Invalid` for what can't be drawn."""
-    return card_from(known_among(pairs, PARAMETERS))
-
-
 def card_from(values: Mapping[str, str]) -> Card:
     """A card from its fields by name. Raises `Invalid` for a blank title or an unknown template or theme."""
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
@@ -57,17 +49,9 @@ def card_from(values: Mapping[str, str]) -> Card:
 def _clean(text: str) -> str:
     """A text without control characters and surrounding white space; empty if it shows nothing."""
     text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
-    if not any(_visible(text)):
+    if shows_nothing(text):
         return ""
-    return _DOTTED_CIRCLE + text if all(map(is_mark, _visible(text))) else text
-
-
-def _visible(text: str) -> Iterator[str]:
-    return (
-        character
-        for character in IGNORED.sub("", text)
-        if unicodedata.category(character) not in _INVISIBLE and character not in _BLANK
-    )
+    return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text
 
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:

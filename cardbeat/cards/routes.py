@@ -1,26 +1,25 @@
 """`GET /og`: a card's image, and `GET /robots.txt`."""
 
-import contextlib
 import os
 import re
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from cardbeat.cards.drawing_queue import DrawingQueue, Waiter
+from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.render import Renderer
-from cardbeat.cards.request import Card, card_of
+from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.errors import Refusal, TooMany, Unavailable
+from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.later import Later, Workers
-from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
-from cardbeat.web.query import first_value, pairs_of
-from cardbeat.web.router import Route, header_lines
+from cardbeat.web.query import first_value, known_among
+from cardbeat.web.router import Route, WorkSoon, header_lines
 
 READERS = 4
 """Threads that look up keys and read stored cards."""
@@ -35,17 +34,8 @@ _CONDITIONAL = frozenset({"if-none-match", "range"})
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
-class _Asked(NamedTuple):
-    """A card that is not in the index: `name` is that of its file, `client` the network of whoever asks for it."""
-
-    name: str
-    query: str
-    key_hash: bytes
-    client: str
-
-
 class Found(NamedTuple):
-    """A card and what its answer says of it. `signature` is that of its file, None where it could not be stored."""
+    """A card, the signature of its file, None where it could not be stored, and what the first answer says of it."""
 
     card: StoredCard
     signature: Signature | None
@@ -64,14 +54,24 @@ class CardRoutes:
     `_flights`, each by one step of a dictionary. The rest of the attributes are set once and safe for any thread.
     """
 
-    def __init__(self, keys: Keys, store: Store, renderer: Renderer, renders: RateLimit) -> None:
+    def __init__(
+        self,
+        keys: Keys,
+        store: Store,
+        renderer: Renderer,
+        renders: RateLimit,
+        *,
+        work_soon: WorkSoon,
+        note_drawing_seconds: Callable[[float], object] = lambda _: None,
+    ) -> None:
         self._keys = keys
         self._store = store
         self._renderer = renderer
-        self._renders = renders
+        self._note_drawing_seconds = note_drawing_seconds
+        self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
         self._readers = Workers(READERS, running_each=READERS_OF_ONE)
-        self._drawing = DrawingQueue()
+        self._drawing = DrawingQueue(renders)
         self._flights: dict[str, Later[Found]] = {}
         """What will be found for a name that is looked for or drawn now."""
 
@@ -91,17 +91,17 @@ class CardRoutes:
         hit = self._hit(request)
         if hit is not None:
             return hit
+        name = file_name(request.target)
         value = first_value(request.query, "key")
         if not value:
             raise _key_missing(request.query)
         key_hash = hash_of(value)
         key = self._keys.last_known(key_hash)
-        client = network_of(request.client)
-        name = file_name(request.target)
         found: Later[Found] = Later()
-        work = partial(self._find, _Asked(name, request.query, key_hash, client), found)
-        self._readers.submit(client if key is None else key.id, work)
-        return found.map(partial(self._respond, request, name, key_hash))
+        # Before anybody is told, so that whoever asks once this is answered gets an answer of their own.
+        found.then(partial(self._flights.pop, name))
+        work = partial(self._find, request, name, key_hash, found)
+        return self._readers.submit(request.network if key is None else key.id, work)
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
@@ -126,60 +126,41 @@ class CardRoutes:
         finally:
             os.close(descriptor)
 
-    def _renew(self) -> None:
-        # Where so many wait already, one more would do nothing more.
-        with contextlib.suppress(Unavailable):
-            self._readers.submit("", self._keys.renew)
+    def _find(self, request: Request, name: str, key_hash: bytes, found: Later[Found]) -> Later[Response]:
+        """The answer with the card, stored or drawn, or the refusal of it.
 
-    def _respond(self, request: Request, name: str, key_hash: bytes, found: Found) -> Response:
-        card = found.card
-        headers = _headers(card.etag, card.missing_glyphs, found.cache)
-        if found.signature:
-            entry = Entry(name, found.signature, key_hash, headers["ETag"], card.missing_glyphs)
-            self._index.put(request.target, entry)
-        return _asked_part(request, card.png, headers)
-
-    def _find(self, asked: _Asked, found: Later[Found]) -> None:
-        """Settle with the card, stored or drawn, or with the refusal of it."""
-        try:
-            # Nothing is told or done before the key is known to be good.
-            key = self._keys.authenticate_hash(asked.key_hash, CARDS)
-        except Exception as error:
-            return found.fail(error)
-        flight = self._flights.setdefault(asked.name, found)
+        `found` is settled with the card, unless that is looked for already: then it is left alone.
+        """
+        # Nothing is told or done before the key is known to be good.
+        key = self._keys.authenticate_hash(key_hash, CARDS)
+        flight = self._flights.setdefault(name, found)
         if flight is not found:
-            return flight.then(partial(_share, found))
+            return flight.map(partial(self._respond, request, name, key_hash, "HIT"))
         try:
-            stored = self._store.get(asked.name)
-            if stored is not None:
-                return self._land(asked.name, found, partial(Found, *stored, "HIT"))
-            work = partial(self._draw, asked.name, key, card_of(pairs_of(asked.query)))
-            drawn = self._drawing.submit(Waiter(key.id, asked.client), partial(self._take_render, key), work)
+            stored = self._store.get(name)
+            if stored is None:
+                card = card_from(known_among(PARAMETERS, request.query))
+                found.follow(self._drawing.submit(key, request.network, partial(self._draw, name, key, card)))
+            else:
+                found.succeed(Found(*stored, "HIT"))
         except Exception as error:
-            del self._flights[asked.name]
-            return found.fail(error)
-        return drawn.then(lambda settled: self._land(asked.name, found, settled.result))
-
-    def _land(self, name: str, found: Later[Found], outcome: Callable[[], Found]) -> None:
-        # First, so that whoever asks once this is answered gets an answer of their own.
-        del self._flights[name]
-        found.settle(outcome)
+            found.fail(error)
+        return found.map(partial(self._respond, request, name, key_hash, None))
 
     def _draw(self, name: str, key: Key, card: Card) -> Found:
+        began = time.perf_counter()
         drawing = self._renderer.render(card)
+        self._note_drawing_seconds(time.perf_counter() - began)
         sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
         return Found(sealed, self._store.put(name, sealed), "MISS")
 
-    def _take_render(self, key: Key) -> None:
-        per_minute = key.limits.renders_per_minute
-        wait_seconds = 0 if per_minute is None else self._renders.take(key.id, per_minute)
-        if wait_seconds:
-            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
-
-
-def _share(found: Later[Found], flight: Later[Found]) -> None:
-    """Settle with what was found for whoever asked first."""
-    found.settle(lambda: flight.result()._replace(cache="HIT"))
+    def _respond(self, request: Request, name: str, key_hash: bytes, cache: str | None, found: Found) -> Response:
+        """The answer, which says `cache` instead of what is said to whoever has asked first."""
+        card = found.card
+        response = _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, cache or found.cache))
+        if found.signature:
+            self._index.put(request.target, Entry(name, found.signature, key_hash, card.etag, card.missing_glyphs))
+        return response
 
 
 def _written(entry: Entry, body: FileBody) -> bytes:

@@ -20,16 +20,12 @@ NOBODY = "0" * _OWNER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class StoredCard:
-    """A card as it is served: `png` carries its seal, `digest` names its content, `owner` whose room it takes."""
+    """A card as it is served: `png` carries its seal, `etag` names its content, `owner` whose room it takes."""
 
     png: bytes
-    digest: str
+    etag: str
     missing_glyphs: int
     owner: str
-
-    @property
-    def etag(self) -> str:
-        return f'"{self.digest}"'
 
 
 def owner_of(key_id: str) -> str:
@@ -50,7 +46,7 @@ def seal(name: str, png: bytes, missing_glyphs: int, owner: str = NOBODY) -> Sto
         zlib.crc32(chunk).to_bytes(4, "big"),
         _IEND,
     )
-    return StoredCard(sealed, digest, missing_glyphs, owner)
+    return StoredCard(sealed, f'"{digest}"', missing_glyphs, owner)
 
 
 def unseal(name: str, data: bytes) -> StoredCard | None:

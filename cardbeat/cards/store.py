@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cardbeat import threads
 from cardbeat.cards.eviction import StoredFile, leaving
 from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, is_temporary, remove_other_versions, removed
 from cardbeat.cards.render import RENDERER_VERSION
@@ -77,14 +78,13 @@ class Store:
         self._wake.set()
         self._closing = False
         self._maintenance = threading.Thread(target=self._maintain, name="card-store", daemon=True)
-        self._maintenance.start()
+        threads.start(self._maintenance)
 
-    def close(self) -> None:
-        """End the background work and write down what was used when."""
+    def close(self, seconds: float | None = None) -> bool:
+        """End the background work and write down what was used when; False where the disk takes longer for that."""
         self._closing = True
         self._wake.set()
-        self._maintenance.join()
-        self.write_uses()
+        return threads.has_ended(self._maintenance, seconds)
 
     @property
     def bytes_stored(self) -> int:
@@ -138,13 +138,13 @@ class Store:
             return None
         if self._disk_is_low():
             return None
+        self._note_owner(name, card.owner)
         try:
             signature = self._write(name, card.png)
         except OSError as error:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()
-        self._note_owner(name, card.owner)
         with self._lock:
             self._bytes += len(card.png)
             over = self._bytes > self._max_bytes
@@ -190,6 +190,7 @@ class Store:
                     self.write_uses()
             except OSError as error:
                 log.error("can't tidy %s: %s", self.folder, error.strerror)
+        self.write_uses()
 
     def _trim(self) -> None:
         """Count what is there, and remove what gives way first until there is room."""

@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from cardbeat.database_file import back_up
+from cardbeat.database_backup import back_up
 from cardbeat.options import DATA, Parser, file_path
 from cardbeat.progress import tell_if_slow
+from cardbeat.stopping import stop_signals_noted
 
 
 def run(argv: Sequence[str]) -> int:
@@ -12,6 +13,6 @@ def run(argv: Sequence[str]) -> int:
     DATA.add_to(parser)
     parser.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
     given = parser.parse_args(list(argv))
-    with tell_if_slow("copying the database"):
-        back_up(DATA.value(given), given.file)
+    with stop_signals_noted(f"{given.file} was not written") as require_going, tell_if_slow("copying the database"):
+        back_up(DATA.value(given), given.file, require_going)
     return 0

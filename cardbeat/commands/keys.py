@@ -19,7 +19,7 @@ from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.options import DATA, TIERS, Parser
-from cardbeat.output import printable, say
+from cardbeat.output import printable, say, table
 from cardbeat.progress import tell_if_slow
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
@@ -36,10 +36,10 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     parser.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
     parser.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
-    parser.add_argument("--json", action="store_true", default=None, help="list or create: print JSON, for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
     for option in (DATA, TIERS):
         option.add_to(parser)
-    given = parser.parse_args(list(argv))
+    given = parser.parse_intermixed_args(list(argv))
     _check_arguments(parser, given)
     tiers = tiers_from(TIERS.value(given))
     for name in (given.tier, given.name):
@@ -57,6 +57,8 @@ def run(argv: Sequence[str]) -> int:
             _CHANGES[given.action](keys, given)
         if given.action == "revoke":
             _remove_checks(database)
+    if given.json and given.action in _DONE:
+        say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
     return 0
 
 
@@ -67,7 +69,6 @@ def _check_arguments(parser: Parser, given: argparse.Namespace) -> None:
     for option, value, actions in (
         ("--email", given.email, ("create",)),
         ("--tier", given.tier, ("create",)),
-        ("--json", given.json, ("create", "list")),
     ):
         if value is not None and given.action not in actions:
             parser.error(f"keys {given.action} takes no {option}")
@@ -81,20 +82,12 @@ def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:
     if as_json:
         say([json.dumps([{**_as_json(key), "checks": checks.get(key.id, 0)} for key in found])])
     else:
-        say(_table([_row(key, checks.get(key.id, 0)) for key in found]))
+        say(table(HEADINGS, [_row(key, checks.get(key.id, 0)) for key in found]))
 
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
     created_at = utc_text(key.created_at)
     return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), printable(key.email or "")
-
-
-def _table(rows: list[tuple[str, ...]]) -> Iterator[str]:
-    """Lines of columns under their headings."""
-    table = [HEADINGS, *rows]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    for row in table:
-        yield "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _warn(sentences: Iterable[str]) -> None:
@@ -148,6 +141,11 @@ def _move(keys: Keys, given: argparse.Namespace) -> None:
         raise _no_such_key(given.id)
 
 
+_DONE: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
+    "revoke": lambda _given: {"revoked": True},
+    "tier": lambda given: {"tier": given.name},
+}
+"""What JSON says of a change that prints nothing otherwise."""
 _CHANGES: dict[str, Callable[[Keys, argparse.Namespace], None]] = {"create": _create, "revoke": _revoke, "tier": _move}
 
 

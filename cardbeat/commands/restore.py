@@ -9,6 +9,7 @@ from cardbeat.database_restore import restore
 from cardbeat.options import DATA, Parser, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
+from cardbeat.stopping import stop_signals_noted
 from cardbeat.system import current_user
 
 
@@ -21,8 +22,9 @@ def run(argv: Sequence[str]) -> int:
     parser.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
     given = parser.parse_args(list(argv))
     data = DATA.value(given)
-    with tell_if_slow("checking and copying the database"):
-        kept = restore(data, given.file, wall_clock())
+    doing = "checking and copying the database"
+    with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):
+        kept = restore(data, given.file, wall_clock(), require_going)
     say(_report(data, given.file, kept))
     return 0
 

@@ -16,6 +16,7 @@ from cardbeat.keys.tiers import tiers_from
 from cardbeat.log import QueuedHandler
 from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
 from cardbeat.system import keep_files_private, on_stop_signals
+from cardbeat.watchdog import Watchdog, end_now
 from cardbeat.web.router import Router
 from cardbeat.web.server import Server
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
+OVERTIME_SECONDS = 0.75
+"""What a stop may take longer than it waits for anything, before the process is ended whatever hangs."""
 LAST_LINES_SECONDS = 0.2
 """What stderr's reader has at the end to take what is left."""
 
@@ -32,8 +35,8 @@ EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
   keys list|create|revoke|tier       see, issue and end keys of a data folder
-  backup FILE, restore FILE          copy the database, put a copy back
-  doctor                             check this host, and say what to do
+  checks list|apply|ping             a client: keep your checks in a file
+  backup FILE, restore FILE, doctor  copy and restore the data, check this host
 """
 
 
@@ -49,6 +52,8 @@ def run(argv: Sequence[str]) -> int:
         sys.exit(0)
 
     on_stop_signals(leave)
+    watchdog = Watchdog(config.http.stop_seconds + OVERTIME_SECONDS)
+    watchdog.start()
     if problem := pillow.problem():
         raise StartupError(problem)
     # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
@@ -64,7 +69,11 @@ def run(argv: Sequence[str]) -> int:
     if stops:
         # It came in a callback, out of which Python lets no exception.
         server.stop()
-    service.run()
+    watchdog.on_signal = server.loop.wake
+    has_ended = service.run()
+    watchdog.end()
+    if not has_ended:
+        end_now()
     if not main_log.finish(LAST_LINES_SECONDS):
         # Python's own end would wait for stderr's reader.
         os._exit(0)

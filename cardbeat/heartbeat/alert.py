@@ -32,14 +32,12 @@ _MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
 class Outcome:
     """What came of one attempt: delivered if `error` is None, else a sentence for the alert's history.
 
-    `status` is None where there was no answer. `retry_after` is the answer's header as sent; `final` says that no
-    other attempt can do better.
+    `status` is None where there was no answer. `retry_after` is the answer's header as sent.
     """
 
     status: int | None = None
     error: str | None = None
     retry_after: str | None = None
-    final: bool = False
 
 
 def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:

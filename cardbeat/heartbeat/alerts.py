@@ -2,13 +2,13 @@
 
 import secrets
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database
-from cardbeat.heartbeat.alert import OVERDUE, TEST, body_of
+from cardbeat.heartbeat.alert import OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.quota import take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, TransitionLog, subject_of
@@ -18,20 +18,6 @@ KEPT = 100
 WAITING_OUTAGES = 10
 """The newest outages of a check whose alerts may wait, beside the one that is tried now: a receiver that is dead must
 not fill the disk. Each outage has an alert of its begin and one of its end."""
-PAGE = 1000
-"""Pending alerts read at once."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """An undelivered alert, as much of it as is kept in memory."""
-
-    seq: int
-    check_seq: int
-    key_id: str
-    webhook_url: str | None
-    attempts: int
-    next_attempt_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +43,7 @@ class Message:
 class Attempt:
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent to, None for nowhere.
+    `webhook_url` is where it was sent to.
     """
 
     seq: int
@@ -65,7 +51,7 @@ class Attempt:
     status: int | None
     error: str | None
     next_attempt_at: int | None
-    webhook_url: str | None
+    webhook_url: str
 
 
 class Alerts:
@@ -81,14 +67,20 @@ class Alerts:
         self._base_url = base_url
         self.transitions = transitions
 
+    @property
+    def database(self) -> Database:
+        return self._database
+
     def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
-        Nothing is stored for a check without a webhook URL, one that is gone or whose key is revoked, nor a second
-        alert of one outage and type. A new outage of a check that has many waiting gives the oldest of them up: their
-        checks are returned, as the log names them.
+        Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
+        Without a webhook URL nothing is stored either, but for the end of an outage whose begin still waits. A new
+        outage of a check that has many waiting gives the oldest of them up: their checks are returned, as the log
+        names them.
         """
-        alerts = [self._row(alert_type, check, now) for check in checks if check.webhook_url is not None]
+        told = [check for check in checks if check.webhook_url is not None or _waits(connection, alert_type, check)]
+        alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
             _insert(connection, alerts)
         if alert_type != OVERDUE:
@@ -100,25 +92,17 @@ class Alerts:
         take_test(connection, check, now)
         self.record(connection, TEST, [check], now)
 
-    def make_due(self, connection: sqlite3.Connection, check_id: str, now: int) -> None:
-        """Let a check's unfinished alerts be due now, for another receiver; the attempts made still count.
+    def move(self, connection: sqlite3.Connection, check_id: str, due_at: int | None) -> None:
+        """Let a check's unfinished alerts be due then, at another receiver; the attempts made still count.
 
-        `Delivery.move` is to be called after the commit.
+        None for a check that has no receiver now: its alerts wait until it has one.
+
+        `Delivery.wake` is to be called after the commit.
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
-        connection.execute(sql, (now, check_id))
-
-    def pending_after(self, seq: int) -> list[Pending]:
-        """The undelivered alerts created after the one with this `seq`, in that order, at most `PAGE` of them."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT alerts.seq, checks.seq, checks.api_key_id, checks.webhook_url, alerts.attempts,"
-                " alerts.next_attempt_at"
-                " FROM alerts JOIN checks ON checks.id = alerts.check_id"
-                " WHERE alerts.state = 'pending' AND alerts.seq > ? ORDER BY alerts.seq LIMIT ?",
-                (seq, PAGE),
-            )
-            return [Pending(*row) for row in rows]
+        if connection.execute(sql, (due_at, check_id)).rowcount:
+            sql = "INSERT OR REPLACE INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?"
+            connection.execute(sql, (check_id,))
 
     def message(self, seq: int) -> Message | None:
         """What the next attempt needs; None for an alert that is finished, gone with its check, or a revoked key's."""
@@ -132,26 +116,29 @@ class Alerts:
             ).fetchone()
         return row and Message(row[0], row[1].encode(), *row[2:])
 
-    def store(self, attempts: Iterable[Attempt]) -> None:
-        """Record results, and with each its check's `delivery`, all in one transaction."""
+    def store(self, attempts: Collection[Attempt]) -> set[int]:
+        """Record results, and with each its check's `delivery`, all in one transaction.
 
-        def store(connection: sqlite3.Connection) -> list[str]:
-            tried = [(_store(connection, attempt), attempt) for attempt in attempts]
-            return [_subject(connection, id) for id, attempt in tried if id is not None and attempt.state == "failed"]
+        An alert that was not delivered at a URL which its check no longer has is due at the one it has, whatever the
+        earlier receiver said: the `seq` of these.
+        """
 
-        self.transitions.note(GIVEN_UP, self._database.write(store))
+        def store(connection: sqlite3.Connection) -> tuple[set[int], list[str]]:
+            moved = {attempt.seq for attempt in attempts if _store_if_moved(connection, attempt)}
+            tried = [(_store(connection, attempt), attempt) for attempt in attempts if attempt.seq not in moved]
+            failed = [id for id, attempt in tried if id is not None and attempt.state == "failed"]
+            return moved, _subjects(connection, failed)
+
+        moved, given_up = self._database.write(store)
+        self.transitions.note(GIVEN_UP, given_up)
+        return moved
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
-        """A check's newest alerts as `GET /checks/{id}/alerts` shows them, newest first, at most `KEPT`.
-
-        A check's alerts go out in order, so the next attempt of one is not before that of the oldest unfinished one.
-        """
+        """A check's newest alerts as `GET /checks/{id}/alerts` shows them, newest first, at most `KEPT`."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT id, type, state, attempts, last_status, last_error, created_at, max(next_attempt_at,"
-                " (SELECT next_attempt_at FROM alerts WHERE check_id = ?1 AND state NOT IN ('delivered', 'failed')"
-                " ORDER BY seq LIMIT 1)) AS next_attempt_at"
-                " FROM alerts WHERE check_id = ?1 ORDER BY seq DESC LIMIT ?2",
+                "SELECT id, type, state, attempts, last_status, last_error, created_at, next_attempt_at"
+                " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",
                 (check_id, KEPT),
             ).fetchall()
         return [_shown(row) for row in rows]
@@ -163,8 +150,16 @@ class Alerts:
         return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
 
 
+def _waits(connection: sqlite3.Connection, alert_type: str, check: Check) -> bool:
+    """Whether this is a recovery from an outage of which the receiver has not heard yet, but will."""
+    if alert_type != RECOVERED:
+        return False
+    sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
+    return connection.execute(sql, (check.id, check.outage)).fetchone() is not None
+
+
 def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]) -> None:
-    """Store alerts in one statement.
+    """Store alerts in one statement, each due when those before it of its check are, or now; without a URL never.
 
     At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
     one.
@@ -173,11 +168,26 @@ def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]
     connection.execute(
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-        " SELECT new.id, check_id, type, new.outage, body, now, now FROM new JOIN checks ON checks.id = check_id"
-        " JOIN keys ON keys.id = checks.api_key_id WHERE keys.revoked_at IS NULL"
+        " SELECT new.id, new.check_id, type, new.outage, body, now, iif(webhook_url IS NULL, NULL, max(now, coalesce(("
+        "SELECT max(next_attempt_at) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
+        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL)), 0))) FROM new"
+        " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) DO NOTHING",
         [value for alert in alerts for value in alert],
     )
+
+
+def _store_if_moved(connection: sqlite3.Connection, attempt: Attempt) -> bool:
+    """Count an attempt that failed at a URL which the check has no longer; whether it was such a one."""
+    if attempt.state == "delivered":
+        return False
+    updated = connection.execute(
+        "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
+        " WHERE seq = ? AND state = 'pending' AND EXISTS (SELECT 1 FROM checks WHERE checks.id = alerts.check_id"
+        " AND webhook_url IS NOT ?)",
+        (attempt.status, attempt.error, attempt.seq, attempt.webhook_url),
+    )
+    return updated.rowcount > 0
 
 
 def _store(connection: sqlite3.Connection, attempt: Attempt) -> str | None:
@@ -192,9 +202,20 @@ def _store(connection: sqlite3.Connection, attempt: Attempt) -> str | None:
         return None
     check_id: str = row["check_id"]
     _note_delivery(connection, check_id, attempt)
-    if attempt.state != "pending":
+    if attempt.state == "pending":
+        _put_off(connection, check_id, attempt)
+    else:
         _drop_oldest(connection, check_id)
     return check_id
+
+
+def _put_off(connection: sqlite3.Connection, check_id: str, attempt: Attempt) -> None:
+    """Let those that wait behind an alert be due no earlier than its next attempt."""
+    connection.execute(
+        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ?1 WHERE check_id = ?2 AND state = 'pending'"
+        " AND next_attempt_at < ?1 AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?3)",
+        (attempt.next_attempt_at, check_id, attempt.seq),
+    )
 
 
 def _note_delivery(connection: sqlite3.Connection, check_id: str, attempt: Attempt) -> None:
@@ -225,13 +246,16 @@ def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -
     check_ids = [row["check_id"] for row in given_up]
     for check_id in set(check_ids):
         _drop_oldest(connection, check_id)
-    return [_subject(connection, check_id) for check_id in check_ids]
+    return _subjects(connection, check_ids)
 
 
-def _subject(connection: sqlite3.Connection, check_id: str) -> str:
-    sql = "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ?"
-    (key_prefix,) = connection.execute(sql, (check_id,)).fetchone()
-    return subject_of(check_id, key_prefix)
+def _subjects(connection: sqlite3.Connection, check_ids: Sequence[str]) -> list[str]:
+    """Each of these checks as the log names it, but none of a revoked key."""
+    sql = (
+        "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ? AND revoked_at IS NULL"
+    )
+    found = [(check_id, connection.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
+    return [subject_of(check_id, row["prefix"]) for check_id, row in found if row is not None]
 
 
 def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from operator import itemgetter
 from typing import Any
 
+from cardbeat.characters import shows_nothing, turns_direction
 from cardbeat.clock import utc_text
 from cardbeat.errors import Invalid
 
@@ -15,9 +16,6 @@ LONGEST_SECONDS = 31_536_000
 """A year: the largest period and the largest grace."""
 REQUIRED = ("name", "period_seconds", "grace_seconds")
 CHANGEABLE = (*REQUIRED, "webhook_url")
-
-BIDI_CONTROLS = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
-"""The characters of Unicode's property Bidi_Control: unseen, they change the order of the text around them."""
 
 RefusedUrl = Callable[[str], str | None]
 """Why a webhook URL is refused, as a sentence; None for a good one."""
@@ -116,8 +114,11 @@ def _name(value: Any) -> str:
     # Line and paragraph separators break a line too, and names stand in one-line messages.
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
-    if any(character in BIDI_CONTROLS for character in name):
+    if turns_direction(name):
         sentence = "The field name must not hold characters that control the direction of text."
+        raise Invalid("invalid_field", sentence, field="name")
+    if shows_nothing(name):
+        sentence = "The field name must show something; it holds only characters that are not seen."
         raise Invalid("invalid_field", sentence, field="name")
     return name
 

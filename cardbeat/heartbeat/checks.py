@@ -2,7 +2,7 @@
 
 Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor, change
 many at a time; `alerts.py` notes in `delivery` what came of an attempt. `removal.py` removes the checks of
-revoked keys, which are never pinged, added to or alerted for.
+revoked keys, which are never pinged, swept, counted, added to or alerted for.
 """
 
 import dataclasses
@@ -17,9 +17,12 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.quota import tests_taken
 from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
+
+_COLUMNS = ", ".join(COLUMNS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class Checks:
         with self._database.read() as connection:
             after_seq = 0 if after is None else _seq_of(connection, key_id, after)
             rows = connection.execute(
-                f"SELECT {', '.join(COLUMNS)} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+                f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
                 (key_id, after_seq, limit + 1),
             ).fetchall()
         checks = [Check(*row) for row in rows[:limit]]
@@ -81,23 +84,20 @@ class Checks:
     def update(self, check: Check, settings: Settings) -> Later[Check]:
         """Write `settings` if the check still has the version that was read; the row so written, once it is on disk.
 
-        Another webhook URL gets the alerts that wait at once. The result raises `Refusal` 409 when no row changed,
-        because the check was modified or deleted since it was read: nothing of an update that lost is written.
+        Another webhook URL gets the alerts that wait at once; without one they go on waiting. The result raises
+        `Refusal` 409 when no row changed, because the check was modified or deleted since it was read: nothing of an
+        update that lost is written.
         """
         now = int(self._clock())
-        if settings.webhook_url in (None, check.webhook_url):
+        if settings.webhook_url == check.webhook_url:
             return self._database.write_later(lambda connection: _update(connection, check, settings, now))
 
         def move(connection: sqlite3.Connection) -> Check:
             moved = _update(connection, check, settings, now)
-            self._alerts.make_due(connection, check.id, now)
+            self._alerts.move(connection, check.id, None if settings.webhook_url is None else now)
             return moved
 
-        return self._database.write_later(move).map(self._tell_of_move)
-
-    def _tell_of_move(self, moved: Check) -> Check:
-        self._delivery.move(moved.seq, moved.webhook_url)
-        return moved
+        return self._database.write_later(move).map(self._wake_delivery)
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
         """Remove a check and, with it, its alerts; settled when that is on disk.
@@ -127,10 +127,10 @@ class Checks:
         The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
         """
         return self._database.create_later(lambda connection: self._test(connection, key_id, check_id)).map(
-            self._tell_of_test
+            self._wake_delivery
         )
 
-    def _tell_of_test(self, check: Check) -> Check:
+    def _wake_delivery(self, check: Check) -> Check:
         self._delivery.wake()
         return check
 
@@ -138,12 +138,17 @@ class Checks:
         with self._database.read() as connection:
             return _count(connection, key_id)
 
-    def totals(self) -> dict[str, int]:
-        """How many checks there are in each status."""
+    def count_tests(self, key_id: str) -> int:
+        """How many test alerts of a key were taken in the last hour."""
         with self._database.read() as connection:
-            (on_time,) = connection.execute("SELECT count(*) FROM checks WHERE status = 'on_time'").fetchone()
-            (total,) = connection.execute("SELECT count(*) FROM checks").fetchone()
-        return {"on_time": on_time, "overdue": total - on_time}
+            return tests_taken(connection, key_id, int(self._clock()))
+
+    def totals(self) -> dict[str, int]:
+        """How many checks there are in each status, but for those of revoked keys."""
+        with self._database.read() as connection:
+            kept = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
+            dead = _dead_by_status(connection)
+        return {status: checks - dead[status] for status, checks in kept.items()}
 
     def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
         # The clock is read here, one write after another, so that of two pings the later one's time stays.
@@ -199,13 +204,13 @@ def _update(connection: sqlite3.Connection, check: Check, settings: Settings, no
     row = connection.execute(
         "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
         "updated_at = ?5, version = version + 1 "
-        "WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING *",
+        f"WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING {_COLUMNS}",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
         sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
         raise Refusal(409, "conflict", sentence)
-    return Check.from_row(row)
+    return Check(*row)
 
 
 def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version: int | None) -> None:
@@ -215,15 +220,25 @@ def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version:
 
 
 def _count(connection: sqlite3.Connection, key_id: str) -> int:
-    (count,) = connection.execute("SELECT count(*) FROM checks WHERE api_key_id = ?", (key_id,)).fetchone()
-    return int(count)
+    row = connection.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
+    return int(row["checks"]) if row else 0
+
+
+def _dead_by_status(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many checks there are in each status whose key is revoked; they are few, or gone soon."""
+    rows = connection.execute(
+        "SELECT status, count(*) FROM checks WHERE api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL)"
+        " GROUP BY status"
+    )
+    return {"on_time": 0, "overdue": 0, **dict(map(tuple, rows))}
 
 
 def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
-    row = connection.execute("SELECT * FROM checks WHERE id = ? AND api_key_id = ?", (check_id, key_id)).fetchone()
+    sql = f"SELECT {_COLUMNS} FROM checks WHERE id = ? AND api_key_id = ?"
+    row = connection.execute(sql, (check_id, key_id)).fetchone()
     if row is None:
         raise _no_check()
-    return Check.from_row(row)
+    return Check(*row)
 
 
 def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
@@ -237,8 +252,7 @@ def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
 def count_by_key(database: Database) -> dict[str, int]:
     """How many checks each key has that has any, by the key's id."""
     with database.read() as connection:
-        rows = connection.execute("SELECT api_key_id, count(*) FROM checks GROUP BY api_key_id").fetchall()
-    return {row[0]: row[1] for row in rows}
+        return dict(connection.execute("SELECT api_key_id, checks FROM totals_by_key WHERE checks > 0").fetchall())
 
 
 def other_version(check: Check) -> Refusal:

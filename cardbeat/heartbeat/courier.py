@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 Post = Callable[[str, Mapping[str, str], bytes, Permit], Outcome]
 """Sends a body with headers to a URL, and tells what came of it. Raises `Postponed`."""
 
-_NO_URL = Outcome(error="The check has no webhook URL any more.", final=True)
+WITHOUT_URL_SECONDS = 60.0
+"""How often it is looked whether a check that has alerts and no webhook URL has one again, where nobody tells of it."""
 _BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
 
 
@@ -52,31 +53,32 @@ class Courier:
         message = self._alerts.message(queue.alerts[0])
         if message is None:
             return Result(queue)
-        host = host_of(message.webhook_url)
+        url = message.webhook_url
+        if url is None:
+            # No attempt: the check's alerts wait until it has a URL again.
+            return Result(queue, wait_seconds=WITHOUT_URL_SECONDS)
+        host = host_of(url)
         if host != queue.host:
             # Not posted yet: it has to count for the limits of its new host.
             return Result(queue, wait_seconds=0, host=host)
-        return self._judged(queue, message, self._outcome(message, permit))
+        return self._judged(queue, message, url, self._outcome(message, url, permit))
 
-    def _outcome(self, message: Message, permit: Permit) -> Outcome:
-        if message.webhook_url is None:
-            return _NO_URL
+    def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:
         try:
-            body = body_for(message.webhook_url, message.body)
+            body = body_for(url, message.body)
             now = int(self._clock())
             headers = signed_headers(message.id, now, body, *message.secrets_at(now))
-            return self._post(message.webhook_url, headers, body, permit)
+            return self._post(url, headers, body, permit)
         except Postponed:
             raise
         except Exception:
             log.exception("alert %s could not be sent", message.id)
             return _BROKEN
 
-    def _judged(self, queue: CheckQueue, message: Message, outcome: Outcome) -> Result:
+    def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
         now = self._clock()
         judged = verdict(outcome, message.attempts + 1, now, random.random())  # noqa: S311 - jitter
         wait_seconds = judged.wait_seconds
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
-        url = message.webhook_url
         attempt = Attempt(queue.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at, url)
         return Result(queue, attempt, wait_seconds)

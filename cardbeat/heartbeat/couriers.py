@@ -34,6 +34,8 @@ class Couriers:
         self._results: deque[Result] = deque()
         self._may_send = False
         self._stopping = False
+        # The dispatcher's own.
+        self._lacks_threads = False
 
     def add(self, queues: Iterable[CheckQueue]) -> None:
         """These are due. Posting begins with the next `send_out`, or as soon as a courier is free."""
@@ -46,17 +48,20 @@ class Couriers:
         until = time.monotonic() + STARTING_SECONDS
         with self._changed:
             self._may_send = False
-        while (queue := self._take()) is not None:
-            try:
-                _start_small(functools.partial(self._post_while_due, queue))
-            except RuntimeError:
-                log.warning("no more threads for alerts; going on with those that run")
-                self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
+        # After a thread could not be started one is tried though nothing is due, to know whether it could now.
+        while (queue := self._take()) is not None or self._lacks_threads:
+            if not self._start(functools.partial(self._post_while_due, queue)):
+                if queue is not None:
+                    self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
                 return
             if time.monotonic() >= until:
                 with self._changed:
                     self._may_send = True
                 return
+
+    def can_post(self) -> bool:
+        """Whether there are threads to post with, as far as the last `send_out` has found."""
+        return not self._lacks_threads or self.posting()
 
     def stop(self) -> None:
         """Begin no more posts."""
@@ -95,14 +100,24 @@ class Couriers:
 
     def _next(self) -> CheckQueue | None:
         """The queue to post for now; the caller holds the lock."""
-        queue = None if self._stopping else self._lanes.take()
-        if queue is not None:
-            # The URL is read after this, so a move before it needs nothing more.
-            queue.moved_to = None
-        return queue
+        return None if self._stopping else self._lanes.take()
 
-    def _post_while_due(self, first: CheckQueue) -> None:
-        queue: CheckQueue | None = first
+    def _start(self, work: Callable[[], None]) -> bool:
+        """Whether a thread could be started. A line tells when none can be, another when they can again."""
+        try:
+            _start_small(work)
+        except (RuntimeError, MemoryError):
+            if not self._lacks_threads:
+                log.warning("no more threads for alerts; going on with those that run")
+            self._lacks_threads = True
+            return False
+        if self._lacks_threads:
+            log.warning("there are threads for alerts again")
+        self._lacks_threads = False
+        return True
+
+    def _post_while_due(self, first: CheckQueue | None) -> None:
+        queue = first
         while queue is not None:
             began = time.monotonic()
             result = self._attempt(queue)

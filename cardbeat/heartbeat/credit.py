@@ -1,14 +1,16 @@
 """Credit for outages of the monitor itself: pings lost while it was down are not the jobs' fault.
 
-Every finished sweep notes the time by the wall clock and by the monotonic clock, and so does an orderly stop. Before
-the next sweep, what has passed on each since then tells whether the monitor was down or asleep, or the wall clock was
-set. If so, the deadlines of all checks that were on time move by as much.
+Every write of a sweep and of a credit notes the present moment, by the wall clock and by the monotonic clock, and so
+does an orderly stop. What passes from one noted moment to the next without being spent on writing is silence: the
+monitor was down, suspended or could not write, or the wall clock was set. Where it is long, the deadlines of all checks
+that were on time move by as much. Work, however slow, is not silence.
 """
 
 import logging
 import sqlite3
 import threading
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeVar
 
 from cardbeat import monitor
 from cardbeat.clock import Clock
@@ -16,23 +18,14 @@ from cardbeat.database import Database
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 CREDIT_BATCH = 1000
 """How many checks one write job moves: bounds how long a ping waits behind it."""
 DRIFT_SECONDS = 2
 """Up to here the clocks differ by rounding and by the usual corrections of time servers."""
-
-
-def lost_seconds(gap_seconds: int, listened_seconds: int | None, sweep_seconds: float) -> int:
-    """By how many seconds the deadlines must move; negative if the wall clock was set back.
-
-    Since the last finished sweep or orderly stop `gap_seconds` passed on the wall clock, and `listened_seconds` on the
-    monotonic one, which is None where it can't be known, as after a start. An outage is more than two sweeps.
-    """
-    outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
-    if listened_seconds is None or listened_seconds > outage_seconds:
-        return gap_seconds if abs(gap_seconds) > outage_seconds else 0
-    jump_seconds = gap_seconds - listened_seconds
-    return jump_seconds if abs(jump_seconds) > DRIFT_SECONDS else 0
+LOOK_SECONDS: Final = 0.5
+"""From one look at the clocks to the next, while a write is waited for."""
 
 
 class Moment(NamedTuple):
@@ -42,11 +35,25 @@ class Moment(NamedTuple):
     monotonic: int
 
 
+def lost_seconds(gap_seconds: int, listened_seconds: int | None, sweep_seconds: float) -> int:
+    """By how many seconds the deadlines must move; negative if the wall clock was set back.
+
+    Since the last noted moment `gap_seconds` passed on the wall clock, and `listened_seconds` on the monotonic one,
+    which is None where it can't be known, as after a start. An outage is more than two sweeps.
+    """
+    outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
+    if listened_seconds is None or listened_seconds > outage_seconds:
+        return gap_seconds if abs(gap_seconds) > outage_seconds else 0
+    jump_seconds = gap_seconds - listened_seconds
+    return jump_seconds if abs(jump_seconds) > DRIFT_SECONDS else 0
+
+
 class Credit:
     """Credits each outage and each jump of the clock once, whatever crashes and however many processes sweep.
 
-    A credit is begun in one transaction and then given in batches, each noted with its progress: the rows of `monitor`
-    are the only state that counts, and only write jobs change them.
+    The rows of `monitor` are the only state that counts, and only write jobs change them. One transaction notes that a
+    credit is due and that the time was listened up to now; the credit is then given in batches, each noted with its
+    progress. One that becomes due meanwhile is noted as the next.
     """
 
     def __init__(self, database: Database, clock: Clock, monotonic: Clock, sweep_seconds: float) -> None:
@@ -54,9 +61,14 @@ class Credit:
         self._clock = clock
         self._monotonic = monotonic
         self._sweep_seconds = sweep_seconds
-        # Written by the thread that sweeps, read by the database's writer: it turns True once and stays so.
-        self.monotonic_is_known = False
-        """Whether the noted monotonic time is of this boot of the machine: sure from the first finished sweep on."""
+        # Both are written and read by the thread that sweeps and by the database's writer: each is whole at any time,
+        # and where the two write at once, that makes no difference of more than a moment.
+        self._noted = Moment(0, 0)
+        self._listened: Moment | None = None
+        """Until when this process has listened; None before its first noted moment.
+
+        From that on the noted monotonic times are known to be of this boot of the machine.
+        """
 
     def moment(self) -> Moment:
         return Moment(int(self._clock()), int(self._monotonic()))
@@ -66,60 +78,88 @@ class Credit:
         now = self.moment()
         return abs(now.wall - moment.wall - (now.monotonic - moment.monotonic)) > DRIFT_SECONDS
 
-    def note_sweep(self, connection: sqlite3.Connection, moment: Moment) -> None:
-        """Note in this transaction that a sweep as of `moment` finishes: a later outage or jump counts from there."""
+    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """As `Database.write`, for work that calls `note`, in the thread that sweeps.
+
+        What passes while a write is under way is not silence, if the write succeeds and the process goes on meanwhile.
+        """
+        listened, settled = self._listened, threading.Event()
+        written = self._database.write_later(work)
+        written.then(lambda _: settled.set())
+        while not settled.wait(LOOK_SECONDS):
+            self.look()
+        try:
+            result = written.result()
+        except BaseException:
+            # Pings can't be written either.
+            self._listened = listened
+            raise
+        self._listened = _newest(self._noted, self._listened)
+        self.look()
+        return result
+
+    def look(self) -> None:
+        """Note, in memory alone, that this process goes on, unless too much has passed since the last look.
+
+        To be called every `LOOK_SECONDS` while a write is under way.
+        """
+        now = self.moment()
+        if self._listened is not None and not lost_seconds(*_between(self._listened, now), self._sweep_seconds):
+            self._listened = now
+
+    def note(self, connection: sqlite3.Connection, moment: Moment | None = None) -> bool:
+        """Note in this transaction the present moment, or another, and the credit due for what passed before it.
+
+        False while a credit is to be given, be it this one or another: then nobody may be marked as overdue.
+        """
+        moment = moment or self.moment()
+        noted = monitor.values(connection)
+        gap, listened = self._passed(noted, moment)
+        seconds = lost_seconds(gap, listened, self._sweep_seconds)
+        if seconds:
+            _note_credit(connection, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
         monitor.note(connection, "last_sweep_at", moment.wall)
         monitor.note(connection, "last_sweep_monotonic", moment.monotonic)
+        # From here on the commit is work. If it fails, `write` takes this back.
+        self._noted = self._listened = moment
+        return not seconds and "credit_seconds" not in noted
 
     def note_stop(self, connection: sqlite3.Connection, moment: Moment) -> None:
-        """Note in this transaction that the monitor ran until then, unless a credit is due that would be lost by it."""
-        if not self.monotonic_is_known:
-            return
-        if not lost_seconds(*self._passed(monitor.values(connection), moment), self._sweep_seconds):
-            self.note_sweep(connection, moment)
+        """Note in this transaction that the monitor ran until then, if it has got as far as to note anything."""
+        if self._listened is not None:
+            self.note(connection, moment)
 
     def give_due(self, stopping: threading.Event) -> Moment:
-        """Finish a credit that a crash or a stop cut short, then give the one due now, if any; the moment of that.
+        """Give the credits due now, first of all one that a crash or a stop cut short; the moment after that.
 
         To be called before each sweep. When `stopping` is set, credits stay unfinished, and no sweep may follow.
         """
-        self._finish(stopping)
-        moment = self.moment()
-        if not stopping.is_set() and self._database.write(lambda connection: self._begin(connection, moment)):
-            self._finish(stopping)
-        return moment
+        if self._is_due():
+            while not stopping.is_set() and self.write(self._step):
+                pass
+        return self.moment()
 
-    def _begin(self, connection: sqlite3.Connection, moment: Moment) -> bool:
-        noted = monitor.values(connection)
+    def _is_due(self) -> bool:
+        with self._database.read() as connection:
+            noted = monitor.values(connection)
+        seconds = lost_seconds(*self._passed(noted, self.moment()), self._sweep_seconds)
+        return seconds != 0 or "credit_seconds" in noted
+
+    def _passed(self, noted: Mapping[str, int], moment: Moment) -> tuple[int, int | None]:
+        """The seconds since the last moment noted here or in memory, by each clock, as `lost_seconds` takes them."""
         if "last_sweep_at" not in noted:
-            return False
-        gap, listened = self._passed(noted, moment)
-        seconds = lost_seconds(gap, listened, self._sweep_seconds)
-        if not seconds:
-            return False
-        monitor.note(connection, "credit_seconds", seconds)
-        monitor.note(connection, "credit_before", moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
-        monitor.note(connection, "credit_after_seq", 0)
-        self.note_sweep(connection, moment)
-        log.warning(
-            "nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds
-        )
-        return True
-
-    def _passed(self, noted: dict[str, int], moment: Moment) -> tuple[int, int | None]:
-        """The seconds since the last finished sweep or orderly stop, by each clock, as `lost_seconds` takes them."""
-        listened = moment.monotonic - noted["last_sweep_monotonic"] if self.monotonic_is_known else None
-        return moment.wall - noted["last_sweep_at"], listened
-
-    def _finish(self, stopping: threading.Event) -> None:
-        while not stopping.is_set() and self._database.write(self._step):
-            pass
+            return 0, None
+        listened = Moment(noted["last_sweep_at"], noted["last_sweep_monotonic"])
+        if self._listened is None:
+            return moment.wall - listened.wall, None
+        return _between(_newest(listened, self._listened), moment)
 
     def _step(self, connection: sqlite3.Connection) -> bool:
-        """Give the credit to the next batch, and note that in the same transaction. False when all have it.
+        """Give the credit to the next batch, and note that in the same transaction. False when none is due any more.
 
         Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now.
         """
+        self.note(connection)
         noted = monitor.values(connection)
         if "credit_seconds" not in noted:
             return False
@@ -128,8 +168,7 @@ class Credit:
             (noted["credit_after_seq"], CREDIT_BATCH),
         ).fetchone()
         if last_seq is None:
-            connection.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
-            return False
+            return _end_credit(connection)
         connection.execute(
             "UPDATE checks SET clock_from = min(clock_from + :seconds, :now) "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
@@ -144,3 +183,28 @@ class Credit:
         )
         monitor.note(connection, "credit_after_seq", last_seq)
         return True
+
+
+def _between(earlier: Moment, later: Moment) -> tuple[int, int]:
+    return later.wall - earlier.wall, later.monotonic - earlier.monotonic
+
+
+def _newest(noted: Moment, other: Moment | None) -> Moment:
+    """The later of the two; where they are equally late, the first."""
+    return noted if other is None or noted.monotonic >= other.monotonic else other
+
+
+def _note_credit(connection: sqlite3.Connection, noted: Mapping[str, int], seconds: int, before: int) -> None:
+    """Begin a credit or, while one is being given, add to the one that comes next."""
+    prefix = "next_" if "credit_seconds" in noted else ""
+    monitor.note(connection, f"{prefix}credit_seconds", seconds + noted.get(f"{prefix}credit_seconds", 0))
+    monitor.note(connection, f"{prefix}credit_before", before)
+    monitor.note(connection, f"{prefix}credit_after_seq", 0)
+    log.warning("nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds)
+
+
+def _end_credit(connection: sqlite3.Connection) -> bool:
+    """All have been given it. Whether there is a next one, which now takes its place."""
+    connection.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
+    sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE 'next_credit_%'"
+    return connection.execute(sql).rowcount > 0

@@ -9,26 +9,32 @@ import math
 import os
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from pathlib import Path
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database_file import open_lock_file
-from cardbeat.heartbeat.alerts import Alerts, Pending
+from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers, log_trouble
 from cardbeat.heartbeat.lanes import COURIERS, CheckQueue
+from cardbeat.heartbeat.liveness import FAILS, NO_THREADS, Liveness, LivenessLog
+from cardbeat.heartbeat.pending import PAGE, Pending, PendingAlerts
 from cardbeat.heartbeat.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.schedule import Schedule
 from cardbeat.heartbeat.target import host_of
+from cardbeat.heartbeat.unread import Unread
 from cardbeat.system import descriptor_limit, try_lock
 
 log = logging.getLogger(__name__)
 
 POLL_SECONDS = 1.0
-"""How soon another process's alerts are seen, or that it has let go of the lock."""
+"""How soon another process's alerts and changes are seen, or that it has let go of the lock."""
 GROUP_COMMIT_SECONDS = 0.01
 """Results that come within it of each other share a commit."""
+ABANDONED_SECONDS = 0.25
+"""What the thread has to end in after a stop has waited for posts in vain."""
 GROUP_COMMIT_RESULTS = 500
 """Results in one commit at the most."""
 
@@ -45,44 +51,43 @@ class Delivery:
         self._lock_path = lock_path
         # The dispatcher's own: no other thread touches them.
         self._schedule = Schedule()
-        self._last_seq = 0
+        self._pending = PendingAlerts(alerts.database)
+        self._unread = Unread(self._pending)
+        self._unplanned: deque[Pending] = deque()
+        self._last_move: int | None = None
         self._poll_at = -math.inf
         # Written by the dispatcher alone; others may read it at any time.
         self._totals: Counter[str] = Counter(delivered=0, retried=0, failed=0)
         # Read and written by the dispatcher, the couriers and callers, under this condition's lock only.
         self._changed = threading.Condition()
         self._couriers = Couriers(courier, self._changed, _courier_limit())
-        self._moved: dict[int, str] = {}
         self._woken = False
         self._abandoned = False
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
+        self.liveness = Liveness(alerts.database, elapsed)
+        self._liveness_log = LivenessLog(self.liveness, self.oldest_due_seconds)
 
     def start(self) -> None:
         """Begin to deliver, first of all what an earlier process left. Raises `StartupError` without the lock file."""
         self._lock_file = open_lock_file(self._lock_path)
-        self._thread.start()
+        self.liveness.begin()
+        self._liveness_log.start()
+        threads.start(self._thread)
 
     def wake(self) -> None:
-        """New alerts are stored and committed."""
+        """New alerts, or another webhook URL of a check that has some, are stored and committed."""
         with self._changed:
             self._woken = True
             self._changed.notify()
 
-    def move(self, check_seq: int, webhook_url: str | None) -> None:
-        """A check has another webhook URL, and `Alerts.make_due` was committed with it: go on with its alerts now."""
-        host = host_of(webhook_url)
-        with self._changed:
-            self._moved[check_seq] = host
-            self._woken = True
-            self._changed.notify()
-
-    def stop(self, seconds: float) -> None:
+    def stop(self, seconds: float) -> bool:
         """Begin no more posts, and wait at most `seconds` for those that run to end and be recorded.
 
-        What is left is sent after the next start.
+        What is left is sent after the next start. False where the database keeps the thread even a little longer.
         """
+        self._liveness_log.stop()
         if not self._thread.is_alive():
-            return
+            return True
         with self._changed:
             self._couriers.stop()
             self._changed.notify()
@@ -90,21 +95,24 @@ class Delivery:
         with self._changed:
             self._abandoned = True
             self._changed.notify()
-        self._thread.join()
+        return threads.has_ended(self._thread, ABANDONED_SECONDS)
 
     def totals(self) -> dict[str, int]:
         """Attempts since the start by what came of them: delivered, retried, failed."""
         return dict(self._totals)
 
+    def oldest_due_seconds(self) -> float:
+        """For how long the oldest alert whose time has come waits for its post to end; 0 where none does.
+
+        Raises `Unavailable`.
+        """
+        due_at = self._pending.first_due_at()
+        return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
+
     def _run(self) -> None:
         self._take_lock()
-        while self._wait():
-            time.sleep(GROUP_COMMIT_SECONDS)
-            try:
-                self._dispatch()
-            except Exception as error:
-                log_trouble(error)
-                self._pause(TROUBLE_SECONDS)
+        while self._go_round():
+            pass
         if not self._couriers.posting():
             # Else a post is still on its way: the lock is kept until the process ends.
             os.close(self._lock_file)
@@ -117,9 +125,30 @@ class Delivery:
             try:
                 if try_lock(self._lock_file):
                     return
+                self.liveness.look_at_other()
             except OSError as error:
                 wait_seconds = TROUBLE_SECONDS
                 log.error("can't lock %s (%s); no alert is sent until that works", self._lock_path, error.strerror)
+            except Exception as error:
+                wait_seconds = TROUBLE_SECONDS
+                log_trouble(error)
+
+    def _go_round(self) -> bool:
+        """Wait until there is something to do, and do it; False when this is the end."""
+        try:
+            if not self._wait():
+                return False
+            time.sleep(GROUP_COMMIT_SECONDS)
+            self._dispatch()
+        except Exception as error:
+            self.liveness.failed(FAILS)
+            log_trouble(error)
+            return self._pause(TROUBLE_SECONDS)
+        if self._couriers.can_post():
+            self.liveness.worked()
+        else:
+            self.liveness.failed(NO_THREADS)
+        return True
 
     def _wait(self) -> bool:
         """Sleep until there is something to do; False when this is the end."""
@@ -141,8 +170,7 @@ class Delivery:
             self._record()
         finally:
             # On a full disk nothing can be recorded, but what is stored must still go out.
-            self._apply_moves()
-            self._read_new()
+            self._read_changes()
             self._couriers.add(self._schedule.take_due(self._elapsed()))
             self._couriers.send_out()
 
@@ -150,36 +178,49 @@ class Delivery:
         """Store what couriers brought back, then let each queue go on."""
         results = self._couriers.results(GROUP_COMMIT_RESULTS)
         attempts = [result.attempt for result in results if result.attempt is not None]
-        if attempts:
-            self._alerts.store(attempts)
+        moved = self._alerts.store(attempts) if attempts else set()
         # Only now: until it is stored a result must not be lost, nor the next alert of its queue sent.
         self._couriers.forget(len(results))
         for result in results:
-            self._schedule.resume(result.queue, result.wait_seconds, result.host, self._elapsed())
-        self._totals.update(_OUTCOMES[attempt.state] for attempt in attempts)
+            is_moved = result.attempt is not None and result.attempt.seq in moved
+            self._schedule.resume(result.queue, 0 if is_moved else result.wait_seconds, result.host, self._elapsed())
+        self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
 
-    def _apply_moves(self) -> None:
-        # Under the lock throughout: a courier may take a queue meanwhile, and reads its new URL only after that.
-        with self._changed:
-            moved, self._moved = self._moved, {}
-            for check_seq, host in moved.items():
-                self._schedule.move(check_seq, host, self._elapsed())
-
-    def _read_new(self) -> None:
-        """Read one page of the alerts stored since the last time, so that posting never waits for a long list."""
+    def _read_changes(self) -> None:
+        """Read one page of what was stored since the last time, so that posting never waits for a long list."""
         with self._changed:
             woken, self._woken = self._woken, False
         if not woken and self._elapsed() < self._poll_at:
             return
-        page = self._alerts.pending_after(self._last_seq)
-        for pending in page:
-            self._plan(pending)
-            self._last_seq = pending.seq
-        self._poll_at = self._elapsed() + (0 if page else POLL_SECONDS)
+        # Moves first: alerts that are read after them have the new URL, and later moves are read in the next round.
+        moves = self._read_moves()
+        pages = self._read_alerts()
+        self._poll_at = self._elapsed() + (0 if moves or pages else POLL_SECONDS)
+
+    def _read_moves(self) -> bool:
+        """Whether there may be more."""
+        if self._last_move is None:
+            _, self._last_move = self._pending.newest_seqs()
+        moves = self._pending.moves_after(self._last_move)
+        for move in moves:
+            self._schedule.move(move.check_seq, host_of(move.webhook_url), self._elapsed())
+            self._last_move = move.seq
+        return len(moves) == PAGE
+
+    def _read_alerts(self) -> bool:
+        """Whether there may be more."""
+        if not self._unplanned:
+            self._unplanned.extend(self._unread.page())
+        page_is_empty = not self._unplanned
+        while self._unplanned:
+            self._plan(self._unplanned[0])
+            self._unplanned.popleft()
+        return not (page_is_empty and self._unread.has_read_old())
 
     def _plan(self, pending: Pending) -> None:
-        if not self._schedule.append(pending.check_seq, pending.seq):
-            queue = CheckQueue(pending.check_seq, pending.key_id, host_of(pending.webhook_url), [pending.seq])
+        if not self._schedule.append(pending.check_seq, pending.seq, pending.is_test):
+            host = host_of(pending.webhook_url)
+            queue = CheckQueue(pending.check_seq, pending.key_id, host, [pending.seq], pending.is_test)
             self._schedule.add(queue, self._elapsed() + _wait_seconds(pending, self._clock()))
 
 
@@ -188,7 +229,7 @@ _OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
 
 def _wait_seconds(pending: Pending, now: float) -> float:
     """Seconds until a stored alert is due; 0 where the wall clock was set back so far that it would be over a day."""
-    wait_seconds = pending.next_attempt_at - now if pending.attempts else 0
+    wait_seconds = pending.next_attempt_at - now if pending.attempts and pending.next_attempt_at else 0
     # What is stored is rounded up to the next second.
     return wait_seconds if 0 < wait_seconds < LONGEST_RETRY_AFTER_SECONDS + 1 else 0
 

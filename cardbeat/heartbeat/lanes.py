@@ -28,16 +28,18 @@ QUICK, NEW, SLOW = range(3)
 
 @dataclass(slots=True, eq=False)
 class CheckQueue:
-    """A check's undelivered alerts in order, by their `seq`; the first is the one being sent or waited for."""
+    """A check's undelivered alerts in order, by their `seq`; the first is the one being sent or waited for.
+
+    Its tests are in a queue of their own: a test waits for no outage whose receiver failed.
+    """
 
     check_seq: int
     key: str
     host: str
     alerts: list[int]
+    is_test: bool = False
     entry: int = 0
     """The number of its entry in the schedule while it waits for its time; 0 while it is due or being posted for."""
-    moved_to: str | None = None
-    """The host of its check's new URL, if that was set while the queue is due or being posted for."""
     pace: int = NEW
     """Of the check's receiver, as known when the queue was put among those that wait for a courier."""
     is_long: bool = False

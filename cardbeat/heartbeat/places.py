@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -53,14 +54,14 @@ class Place(Generic[T]):
 
     def wait(self, key: str, item: T, is_long: bool) -> None:
         if is_long not in self._waiting:
-            self._waiting[is_long] = FairQueue(sys.maxsize, running_each=1)
+            self._waiting[is_long] = FairQueue(sys.maxsize)
         self._waiting[is_long].put(key, item)
 
     def woken(self) -> Iterator[tuple[T, bool]]:
         """What is to be tried, as there may be room, and whether it must be long; `tried` is to follow for each."""
         for is_long, waiting in self._waiting.items():
             if waiting.waiting and self.has_room(is_long):
-                for _, item in islice(iter(waiting.take, None), WOKEN):
+                for _, item in islice(iter(partial(waiting.take, 1), None), WOKEN):
                     yield item, is_long
 
     def tried(self, key: str, is_long: bool) -> None:

@@ -10,8 +10,9 @@ WAITING_TESTS = 5
 TESTS_AN_HOUR = 30
 """Test alerts of all checks of a key that are taken in any 60 minutes."""
 HOUR_SECONDS = 3600
-_RETRY_AFTER_SECONDS = 60
-"""While too many wait for a receiver, nobody knows when that answers again."""
+_SHORTEST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10, 3600
+"""Of those that wait one may be finished with its next attempt: an attempt takes up to 10 s, and the receiver may be
+mended, or the check be given another, long before a late one."""
 
 
 def take_test(connection: sqlite3.Connection, check: Check, now: int) -> None:
@@ -20,9 +21,10 @@ def take_test(connection: sqlite3.Connection, check: Check, now: int) -> None:
     The count is of rows, so that it holds over restarts and for several processes, and is not lost with a check that
     is deleted.
     """
-    if _waiting_tests(connection, check.id) >= WAITING_TESTS:
+    waiting, next_attempt_at = _waiting_tests(connection, check.id)
+    if waiting >= WAITING_TESTS:
         sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver, which is all that may."
-        raise TooMany(sentence, _RETRY_AFTER_SECONDS)
+        raise TooMany(sentence, min(max(next_attempt_at - now, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS))
     # A time still to come is from before the clock was set back.
     sql = "DELETE FROM tests_taken WHERE api_key_id = ? AND taken_at NOT BETWEEN ? AND ?"
     connection.execute(sql, (check.api_key_id, now - HOUR_SECONDS + 1, now))
@@ -35,8 +37,18 @@ def take_test(connection: sqlite3.Connection, check: Check, now: int) -> None:
     connection.execute("INSERT INTO tests_taken (api_key_id, taken_at) VALUES (?, ?)", (check.api_key_id, now))
 
 
-def _waiting_tests(connection: sqlite3.Connection, check_id: str) -> int:
-    # A test is of no outage.
-    sql = "SELECT count(*) FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
-    (count,) = connection.execute(sql, (check_id,)).fetchone()
+def tests_taken(connection: sqlite3.Connection, key_id: str, now: int) -> int:
+    """How many test alerts of a key were taken in the last hour."""
+    sql = "SELECT count(*) FROM tests_taken WHERE api_key_id = ? AND taken_at BETWEEN ? AND ?"
+    (count,) = connection.execute(sql, (key_id, now - HOUR_SECONDS + 1, now)).fetchone()
     return int(count)
+
+
+def _waiting_tests(connection: sqlite3.Connection, check_id: str) -> tuple[int, int]:
+    """How many wait, and when the first of them is or was due, in Unix seconds."""
+    # A test is of no outage.
+    rows = connection.execute(
+        "SELECT next_attempt_at FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending' ORDER BY seq",
+        (check_id,),
+    ).fetchall()
+    return len(rows), rows[0]["next_attempt_at"] or 0 if rows else 0

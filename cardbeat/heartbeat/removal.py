@@ -9,7 +9,9 @@ import logging
 import sqlite3
 import threading
 import time
+from collections.abc import Callable
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 
@@ -29,31 +31,38 @@ POLL_SECONDS = 60.0
 class Removal:
     """Removes the checks of revoked keys, their alerts and the keys, until none is left: now, and at each `wake`.
 
+    `also` removes what else nobody needs any more. It is called after that, and every `POLL_SECONDS`.
+
     After each step it pauses for some times as long as that took, waiting for the writer included: so most of the
     writer's time is free for other work, and where there is much of that, more is.
     """
 
-    def __init__(self, database: Database, monotonic: Clock = time.monotonic) -> None:
+    def __init__(
+        self, database: Database, monotonic: Clock = time.monotonic, also: Callable[[], object] = lambda: None
+    ) -> None:
         self._database = database
+        self._also = also
         self._monotonic = monotonic
         self._woken = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
 
     def start(self) -> None:
-        """Begin, first of all with what an earlier process left, in a thread."""
-        self._thread.start()
+        """Begin, first of all with what an earlier process left, in a thread. Raises `StartupError` without one."""
+        threads.start(self._thread)
 
     def wake(self) -> None:
         """A key was revoked, and that is committed."""
         self._woken.set()
 
-    def stop(self) -> None:
-        """End the thread, at the latest after the step that it is in. What is left goes after the next start."""
+    def stop(self, seconds: float | None = None) -> bool:
+        """End the thread after the step that it is in. What is left goes after the next start.
+
+        False where that step takes longer than `seconds`.
+        """
         self._stopping.set()
         self._woken.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        return threads.has_ended(self._thread, seconds)
 
     def finish(self) -> None:
         """Take steps until nothing is left or a stop. Raises `Unavailable` when the database can't be used."""
@@ -70,8 +79,11 @@ class Removal:
         while not self._stopping.is_set():
             try:
                 self.finish()
+                self._also()
             except Exception as error:
-                log.warning("a revoked key's checks are not all removed: %s; trying again in %g s", error, POLL_SECONDS)
+                log.warning(
+                    "what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS
+                )
             self._woken.wait(POLL_SECONDS)
             # After the wait: what is set between two of them, by a stop too, ends the next at once.
             self._woken.clear()

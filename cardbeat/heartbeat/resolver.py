@@ -103,12 +103,14 @@ class Resolver:
         return free if known else min(free, LOOKUPS - LOOKUPS // KEPT_SHARE - others)
 
     def _start(self, begun: list["_Lookup"]) -> None:
-        for one in begun:
+        """Start a thread for each of these, and for what may begin in place of those that get none."""
+        while begun:
+            one = begun.pop(0)
             try:
                 threading.Thread(target=self._run, args=(one,), name="webhook-resolver", daemon=True).start()
             except RuntimeError:
                 # The system grants no more threads.
-                self._finish(one, 0, TimeoutError("no thread"))
+                begun += self._ended(one, 0, TimeoutError("no thread"))
 
     def _run(self, one: "_Lookup") -> None:
         began = time.monotonic()
@@ -117,9 +119,10 @@ class Resolver:
             outcome = self._lookup(one.host) or socket.gaierror(socket.EAI_NONAME, "no address")
         except Exception as error:
             outcome = error
-        self._finish(one, time.monotonic() - began, outcome)
+        self._start(self._ended(one, time.monotonic() - began, outcome))
 
-    def _finish(self, one: "_Lookup", seconds: float, outcome: list[IpAddress] | Exception) -> None:
+    def _ended(self, one: "_Lookup", seconds: float, outcome: list[IpAddress] | Exception) -> list["_Lookup"]:
+        """Tell who waits for it; the lookups that may begin now."""
         with self._lock:
             del self._running[one.known][one.host]
             self._waiting[one.known].done(one.key, seconds)
@@ -129,7 +132,7 @@ class Resolver:
             one.future.set_exception(outcome)
         else:
             one.future.set_result(outcome)
-        self._start(begun)
+        return begun
 
     def _remember(self, host: str, found: bool) -> None:
         self._found_before.pop(host, None)

@@ -30,7 +30,7 @@ def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict
     """
     if outcome.error is None:
         return Verdict("delivered")
-    if outcome.final or outcome.status == GONE or attempts > len(SCHEDULE_SECONDS):
+    if outcome.status == GONE or attempts > len(SCHEDULE_SECONDS):
         return Verdict("failed")
     wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
     return Verdict("pending", max(wait_seconds, _asked_seconds(outcome.retry_after, now)))

@@ -10,13 +10,14 @@ from cardbeat.errors import Invalid
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
+from cardbeat.heartbeat.resolver import is_own
 from cardbeat.heartbeat.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, Key
 from cardbeat.keys.store import Keys
 from cardbeat.later import Later
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
-from cardbeat.web.query import known_among, pairs_of
+from cardbeat.web.query import known_among
 from cardbeat.web.router import Route
 
 PAGE_CHECKS = 100
@@ -34,7 +35,7 @@ class CheckRoutes:
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
-        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks)
+        self._refused_url = partial(refused_url, allow_private=allow_private_webhooks, is_own=is_own)
 
     def routes(self) -> list[Route]:
         return [
@@ -58,7 +59,7 @@ class CheckRoutes:
 
     def page(self, request: Request) -> Response:
         key = key_of(request)
-        parameters = known_among(pairs_of(request.query), ("limit", "after"))
+        parameters = known_among(("limit", "after"), request.query)
         checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
         listed = (check.as_json(self._base_url) for check in checks)
         return Response(200, json_page("checks", listed, {"next": following}), JSON_HEADERS)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
@@ -62,18 +63,19 @@ class Sweep:
         self.last_duration_seconds: float | None = None
 
     def start(self) -> None:
+        """Raises `StartupError` without a thread."""
         self._finished_monotonic = self._monotonic()
-        self._thread.start()
+        threads.start(self._thread)
 
-    def stop(self) -> None:
-        """End the thread, at the latest after the step that it is in."""
-        self._stopping.set()
-        # Without waiting: a database that can't be written must not hold up the stop of the service.
-        moment = self.credit.moment()
-        with contextlib.suppress(Unavailable):
-            self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
-        if self._thread.is_alive():
-            self._thread.join()
+    def stop(self, seconds: float | None = None) -> bool:
+        """End the thread after the step that it is in; False where that takes longer than `seconds`."""
+        if not self._stopping.is_set():
+            self._stopping.set()
+            # Without waiting: a database that can't be written must not hold up the stop of the service.
+            moment = self.credit.moment()
+            with contextlib.suppress(Unavailable):
+                self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
+        return threads.has_ended(self._thread, seconds)
 
     def age_seconds(self) -> float:
         """How long ago a sweep finished; before the first, how long ago sweeping began."""
@@ -86,13 +88,14 @@ class Sweep:
     def sweep_once(self, moment: Moment | None = None) -> int:
         """Mark every check that is due at `moment`, by default now, as overdue; the number of them.
 
-        If the wall clock is set meanwhile, the sweep ends there and the next one goes on, after the credit for that.
+        If nobody listens for a time or the wall clock is set meanwhile, the sweep ends there and the next one goes on,
+        after the credit for that.
         """
         started = self._monotonic()
         moment = moment or self.credit.moment()
         marked = 0
         while not self._stopping.is_set():
-            step = self._database.write(lambda connection: self._mark_overdue(connection, moment))
+            step = self.credit.write(lambda connection: self._mark_overdue(connection, moment))
             if step is None:
                 break
             marked += len(step.overdue)
@@ -106,27 +109,26 @@ class Sweep:
         return marked
 
     def _finish(self, started: float) -> None:
-        self.credit.monotonic_is_known = True
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
     def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> Step | None:
-        """Mark one batch; the change of status and its alert are one transaction. None if the clock was set meanwhile.
+        """Mark one batch; the change of status and its alert are one transaction. None while a credit is to be given.
 
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
-        every ping that is stored by now.
+        every ping that is stored by now. The credit may have been given already, by another process.
         """
-        if self.credit.jumped_since(moment):
+        if not self.credit.note(connection) or self.credit.jumped_since(moment):
             return None
         rows = connection.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
-            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ? ORDER BY deadline_at LIMIT ?"
+            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
+            # Those of a revoked key wait for their removal.
+            " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
             f") RETURNING *, {KEY_PREFIX}",
             (moment.wall, SWEEP_BATCH),
         ).fetchall()
         given_up = self._alerts.record(connection, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        if len(rows) < SWEEP_BATCH:
-            self.credit.note_sweep(connection, moment)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
 
     def _run(self) -> None:

@@ -7,6 +7,7 @@ import functools
 import ipaddress
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
@@ -63,6 +64,12 @@ named.
 
 PRIVATE = "The URL's host is a private or reserved address; give one that is reachable from the Internet."
 
+_INVALID_HOST = "The URL's host is not valid."
+_TOO_LONG = (
+    f"The URL's host is too long: a name has at most {HOST_CHARACTERS} characters, and {LABEL_CHARACTERS} between its"
+    " dots."
+)
+
 _PUBLIC_V6 = _V6("2000::/3")
 _MAPPED = _V6("::ffff:0:0/96")
 _NAT64 = _V6("64:ff9b::/96")
@@ -71,7 +78,7 @@ _6TO4 = _V6("2002::/16")
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 """What separates the labels of a name (RFC 3490, 3.1)."""
 _NETLOC = re.compile(r"(\[[^\[\]]*\]|[^:\[\]]*)(?::([0-9]{0,5}))?")
-_NAME = re.compile(r"[a-z0-9._-]{1,253}")
+_NAME = re.compile(r"[a-z0-9._-]+")
 # Sharp s, final sigma and the joiners: our codec and browsers make different hosts of them (IDNA 2003 and 2008).
 _AMBIGUOUS = frozenset("\u00df\u1e9e\u03c2\u200c\u200d")
 _NUMERIC = re.compile(r"0x[0-9a-f]*|[0-9]+")
@@ -131,12 +138,20 @@ def parse(url: str) -> Target:
     return Target(parts.scheme, host, port, _path(parts.path or "/", parts.query), address)
 
 
-def refused_url(url: str, allow_private: bool) -> str | None:
-    """Why a check can't have this webhook URL, as a sentence; None for a good one. Names are judged when sending."""
+def refused_url(
+    url: str, allow_private: bool, is_own: Callable[[IpAddress], bool] = lambda _address: False
+) -> str | None:
+    """Why a check can't have this webhook URL, as a sentence; None for a good one. Names are judged when sending.
+
+    `is_own` tells whether an address is this host's.
+    """
     try:
-        return refusal_of(parse(url), allow_private)
+        target = parse(url)
     except BadTarget as bad:
         return str(bad)
+    if target.address and not allow_private and is_own(target.address):
+        return PRIVATE
+    return refusal_of(target, allow_private)
 
 
 def host_of(webhook_url: str | None) -> str:
@@ -194,7 +209,7 @@ def _host(text: str) -> tuple[str, IpAddress | None]:
         return _ipv6(text[1:-1])
     name = _in_ascii(text)
     if not _NAME.fullmatch(name):
-        raise BadTarget("The URL's host is not valid.")
+        raise BadTarget(_INVALID_HOST)
     if _NUMERIC.fullmatch(name.rpartition(".")[2]):
         address = _ipv4(name)
         return str(address), address
@@ -202,17 +217,20 @@ def _host(text: str) -> tuple[str, IpAddress | None]:
 
 
 def _in_ascii(text: str) -> str:
-    """A name as it is looked up, without a dot at its end; empty for one that can't be.
+    """A name as it is looked up, without a dot at its end. Raises `BadTarget` for one that can't be.
 
     The codec takes time that grows with the square of a label's length, and holds the interpreter meanwhile. So lengths
     are judged first, and once more with every character written out: one can stand for eighteen.
     """
+    if not (_fits(text) and _fits(unicodedata.normalize("NFKC", text))):
+        raise BadTarget(_TOO_LONG)
     try:
-        if _fits(text) and _fits(unicodedata.normalize("NFKC", text)):
-            return text.encode("idna").decode("ascii").lower().removesuffix(".")
+        name = text.encode("idna").decode("ascii").lower().removesuffix(".")
     except UnicodeError:
-        pass
-    return ""
+        raise BadTarget(_INVALID_HOST) from None
+    if not _fits(name):
+        raise BadTarget(_TOO_LONG)
+    return name
 
 
 def _fits(text: str) -> bool:

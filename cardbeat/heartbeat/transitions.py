@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from cardbeat import threads
 from cardbeat.log import cut
 
 log = logging.getLogger(__name__)
@@ -46,15 +47,17 @@ class TransitionLog:
         self._thread = threading.Thread(target=self._run, name="transition-log", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Raises `StartupError` without a thread."""
+        threads.start(self._thread)
 
-    def stop(self) -> None:
-        """End the thread, and write what it has left."""
+    def stop(self, seconds: float | None = None) -> bool:
+        """End the thread, and write what it has left. False where stderr's reader keeps it from that for so long."""
         self._stopped.set()
         self._noted.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        if not threads.has_ended(self._thread, seconds):
+            return False
         self._write_noted()
+        return True
 
     def note(self, kind: str, subjects: Iterable[str]) -> None:
         """Take in transitions of one kind, once they are committed; each check as `subject_of` has it."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from cardbeat.keys.key import Key, in_scope, key_missing
+from cardbeat.keys.key import Key, key_missing, key_out_of_scope
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request
 
@@ -23,9 +23,9 @@ class Bearer:
 
     def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Key | None:
         key = self._keys.find_cached(hash_of(_value_in(request)), partial(work_soon, self._keys.renew))
-        if key is None or self._scope in (None, key.scope):
-            return key
-        return in_scope(key, self._scope, self._wrong_scope)
+        if key is not None and self._scope not in (None, key.scope):
+            raise key_out_of_scope(self._scope, self._wrong_scope)
+        return key
 
     def look_up(self, request: Request) -> Key:
         return self._keys.authenticate_value(_value_in(request), self._scope, self._wrong_scope)

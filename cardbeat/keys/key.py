@@ -44,11 +44,9 @@ class IssuedKey:
     webhook_secret: str | None
 
 
-def in_scope(key: Key, scope: str | None, wrong_scope: str | None = None) -> Key:
-    """The key. Raises `Refusal` 403, with the sentence `wrong_scope` if one is given, for another scope."""
-    if scope is not None and key.scope != scope:
-        raise Refusal(403, "wrong_scope", wrong_scope or _WRONG_SCOPE[scope])
-    return key
+def key_out_of_scope(scope: str, sentence: str | None = None) -> Refusal:
+    """403 for a key of another scope than this one."""
+    return Refusal(403, "wrong_scope", sentence or _WRONG_SCOPE[scope])
 
 
 def key_missing(sentence: str = _KEY_MISSING, field: str | None = None) -> Refusal:

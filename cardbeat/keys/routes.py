@@ -4,6 +4,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Any
 
+from cardbeat.characters import holds_formats, shows_nothing
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
@@ -11,16 +12,11 @@ from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
-from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
-_INVISIBLE = "Cf"
-"""Unicode's format characters, those among them that turn the direction of the text around them."""
-_JOINERS = "\u200c\u200d"
-"""Invisible too, but part of how several scripts and emoji are spelt."""
 
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
@@ -29,7 +25,8 @@ _PUBLIC = (
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id; `renders` counts the drawings of each key.
+    """`count_checks` tells how many checks a key has, by its id, and `count_tests` how many test alerts it had in the
+    last hour, of `tests_an_hour`; `renders` counts the drawings of each key.
 
     `after_revocation` is called when a key was revoked.
     """
@@ -42,6 +39,8 @@ class KeyRoutes:
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
         *,
+        count_tests: Callable[[str], int],
+        tests_an_hour: int,
         registration_open: bool,
         register_per_minute: int,
     ) -> None:
@@ -51,6 +50,8 @@ class KeyRoutes:
         self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._count_checks = count_checks
+        self._count_tests = count_tests
+        self._tests_an_hour = tests_an_hour
         self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
@@ -69,7 +70,7 @@ class KeyRoutes:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        wait = self._registrations.take(network_of(request.client), self._register_per_minute)
+        wait = self._registrations.take(request.network, self._register_per_minute)
         if wait:
             raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
         return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
@@ -103,10 +104,12 @@ class KeyRoutes:
                 "max_checks": limits.max_checks,
                 "min_period_seconds": limits.min_period_seconds,
                 "renders_per_minute": per_minute,
+                "test_alerts_per_hour": self._tests_an_hour,
             },
             "usage": {
                 "checks": self._count_checks(key.id),
                 "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
+                "test_alerts": self._count_tests(key.id),
             },
         }
 
@@ -119,8 +122,8 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
-    It needs one @ with something on both sides and at most 254 characters, none of them a space, a control character or
-    an invisible one.
+    It needs one @ with something that is seen on both sides and at most 254 characters, none of them a space, a control
+    character or a format character, such as those that turn the direction of text.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -134,7 +137,10 @@ def valid_email(email: object) -> str:
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
-    if any(unicodedata.category(character) == _INVISIBLE and character not in _JOINERS for character in email):
+    if holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
+        raise Invalid("invalid_field", sentence, field="email")
+    if shows_nothing(name) or shows_nothing(host):
+        sentence = "The e-mail address must show something on both sides of its @."
         raise Invalid("invalid_field", sentence, field="email")
     return email

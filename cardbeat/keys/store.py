@@ -4,20 +4,22 @@ import base64
 import hashlib
 import secrets
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from cardbeat import monitor
+from cardbeat.alarms import after
 from cardbeat.clock import Clock
 from cardbeat.config import Tier
 from cardbeat.database import Database
-from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, in_scope, key_missing, key_unknown
+from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_missing, key_out_of_scope, key_unknown
 from cardbeat.keys.tiers import tier_of
-from cardbeat.later import Later, after
+from cardbeat.later import Later
 
 T = TypeVar("T")
 
@@ -37,7 +39,8 @@ class Keys:
     Keys are cached by their hash, in each process on its own. Every change is counted in its own transaction, and the
     cache holds as long as that count does not change. It is read again once it is `CACHE_SECONDS` old: one short read
     for all keys together. A change is committed first and then waits that long, so when it returns, no process goes by
-    what was there before it.
+    what was there before it. The process that made a change lets go of that key alone, whoever changes keys in a loop;
+    all others empty their caches, as nothing tells them which key it was.
     """
 
     def __init__(self, database: Database, clock: Clock, tiers: Mapping[str, Tier]) -> None:
@@ -48,7 +51,7 @@ class Keys:
         self._lock = threading.Lock()
         self._cache: dict[bytes, Key] = {}
         self._changes: int | None = None
-        """How many changes there had been when the cache was last known to hold; None if it was emptied since."""
+        """How many changes there had been when the cache was last known to hold; None if that is not known."""
         self._checked_at = -inf
         """When that was, on the monotonic clock, before the read."""
         self._is_renewing = False
@@ -111,11 +114,13 @@ class Keys:
         """Empty the cache if a key was changed since it was last looked at; it is good for `CACHE_SECONDS` then."""
         checked_at = time.monotonic()
         with self._database.read() as connection:
-            changes = monitor.value(connection, CHANGES)
+            row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
+        changes = row["value"] if row else 0
         with self._lock:
-            if changes != self._changes:
+            # Fewer than are known: it was read before a change whose key is let go of already.
+            if self._changes is None or changes > self._changes:
                 self._cache.clear()
-            self._changes = changes
+                self._changes = changes
             self._checked_at = checked_at
             self._is_renewing = False
 
@@ -124,7 +129,7 @@ class Keys:
         return self._cache.get(digest)
 
     def authenticate_value(self, value: str | None, scope: str | None, wrong_scope: str | None = None) -> Key:
-        """The key with this value. Raises `Refusal` 401 without a known one, 403 as `in_scope` does."""
+        """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
         if not value:
             raise key_missing()
         return self.authenticate_hash(hash_of(value), scope, wrong_scope)
@@ -134,7 +139,9 @@ class Keys:
         key = self.find_by_hash(digest)
         if key is None:
             raise key_unknown("This API key is not known here, or was revoked.")
-        return in_scope(key, scope, wrong_scope)
+        if scope not in (None, key.scope):
+            raise key_out_of_scope(scope, wrong_scope)
+        return key
 
     def rotate_later(self, key: Key) -> Later[IssuedKey]:
         """A new value for the same key; the old one is unknown from then on.
@@ -143,6 +150,7 @@ class Keys:
         """
         value = _new_value()
         row = self._change(
+            key.id,
             "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *",
             (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
         )
@@ -154,6 +162,7 @@ class Keys:
         Its row stays, found by nobody, until `Removal` has removed its checks.
         """
         row = self._change(
+            key_id,
             "UPDATE keys SET revoked_at = ?, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
             " WHERE id = ? AND revoked_at IS NULL RETURNING *",
             (int(self._clock()), key_id),
@@ -167,7 +176,7 @@ class Keys:
     def set_tier(self, key_id: str, tier: str) -> bool:
         """Move a key to a tier. False if there is none with this id."""
         sql = "UPDATE keys SET tier = ? WHERE id = ? AND revoked_at IS NULL RETURNING *"
-        return self._change(sql, (tier, key_id)).wait() is not None
+        return self._change(key_id, sql, (tier, key_id)).wait() is not None
 
     def all(self) -> list[Key]:
         """Every key that is not revoked, oldest first."""
@@ -194,25 +203,38 @@ class Keys:
                 self._cache[digest] = key
         return key
 
-    def _change(self, sql: str, values: tuple[object, ...]) -> Later[sqlite3.Row | None]:
+    def _change(self, key_id: str, sql: str, values: tuple[object, ...]) -> Later[sqlite3.Row | None]:
         """Change one key and count it; the row so written. Once it is settled, no process uses what was before."""
 
-        def change(connection: sqlite3.Connection) -> sqlite3.Row | None:
+        def change(connection: sqlite3.Connection) -> _Changed:
+            before = connection.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
             row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
-            monitor.increment(connection, CHANGES)
-            return row
+            return _Changed(row, before["hash"] if before else b"", monitor.increment(connection, CHANGES))
 
         changed: Later[sqlite3.Row | None] = Later()
         self._database.write_later(change).then(partial(self._forget, changed))
         return changed
 
-    def _forget(self, changed: Later[T], written: Later[T]) -> None:
-        """Let go of what is cached here, and settle `changed` when every other process has done so too."""
+    def _forget(self, changed: Later[sqlite3.Row | None], written: Later["_Changed"]) -> None:
+        """Let go of the key as it is cached here, and settle `changed` when every other process has done so too.
+
+        The whole cache goes where another process changed a key too, and nobody has looked since.
+        """
+        try:
+            old_hash, number = written.result().old_hash, written.result().number
+        except Exception:
+            # Perhaps it was written all the same.
+            old_hash, number = b"", sys.maxsize
         with self._lock:
-            self._cache.clear()
-            self._changes = None
-            self._checked_at = -inf
-        after(CACHE_SECONDS).then(lambda _: changed.settle(written.result))
+            if self._changes == number - 1:
+                self._changes = number
+            if self._changes is not None and self._changes >= number:
+                self._cache.pop(old_hash, None)
+            else:
+                self._cache.clear()
+                self._changes = None
+                self._checked_at = -inf
+        after(CACHE_SECONDS).then(lambda _: changed.settle(lambda: written.result().row))
 
     def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
         return Key(
@@ -226,6 +248,18 @@ class Keys:
         )
 
 
+class _Changed(NamedTuple):
+    """What a change did.
+
+    The row so written, if there is one, the hash by which the key was found until then, and how many changes there have
+    been with it.
+    """
+
+    row: sqlite3.Row | None
+    old_hash: bytes
+    number: int
+
+
 def _found(row: T | None) -> T:
     if row is None:
         raise key_unknown("This API key was rotated or revoked a moment ago.")
@@ -233,7 +267,8 @@ def _found(row: T | None) -> T:
 
 
 def count_by_tier(connection: sqlite3.Connection) -> dict[str, int]:
-    return {row[0]: row[1] for row in connection.execute("SELECT tier, count(*) FROM keys GROUP BY tier")}
+    sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
+    return dict(map(tuple, connection.execute(sql)))
 
 
 def _new_value() -> str:

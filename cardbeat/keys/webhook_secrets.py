@@ -10,6 +10,7 @@ from cardbeat.later import Later
 
 OLD_SECRET_SECONDS = 24 * 60 * 60
 """For how long alerts are signed with the secret before the present one too."""
+_FORGOTTEN_AT_ONCE = 500
 
 
 class WebhookSecrets:
@@ -37,3 +38,17 @@ class WebhookSecrets:
             return secret
 
         return self._database.write_later(renew)
+
+    def forget_old(self) -> None:
+        """Remove the old secrets that sign no alert any more, some at a time. Raises `Unavailable`."""
+        now = int(self._clock())
+        with self._database.read() as connection:
+            sql = "SELECT seq FROM keys WHERE old_webhook_secret_until <= ? LIMIT ?"
+            seqs = [row["seq"] for row in connection.execute(sql, (now, _FORGOTTEN_AT_ONCE))]
+        if not seqs:
+            return
+        forget = (
+            "UPDATE keys SET old_webhook_secret = NULL, old_webhook_secret_until = NULL"
+            f" WHERE seq IN ({', '.join('?' * len(seqs))}) AND old_webhook_secret_until <= ?"
+        )
+        self._database.write(lambda connection: connection.execute(forget, (*seqs, now)).rowcount)

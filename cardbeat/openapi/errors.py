@@ -150,6 +150,10 @@ KINDS: Final = {
             "disk_low": ("The server's disk is nearly full, so nothing new is taken; try again later.", None),
             "busy": ("Too many of your requests wait already; try again in a moment.", None),
             "sweep_stalled": ("The sweep has not finished for three intervals; see the log.", None),
+            "delivery_stalled": (
+                "No alert is sent: nobody has worked on them for 300 seconds; see the log.",
+                None,
+            ),
             "stopping": ("The server is stopping; try again in a moment.", None),
         },
         "Retry-After",

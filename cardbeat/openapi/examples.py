@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from cardbeat.heartbeat.check import CHANGEABLE
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 
 CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
 ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"
@@ -51,8 +52,13 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
             "prefix": "sk_3Vn0a",
             **_KEY,
             **_EMAIL,
-            "limits": {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120},
-            "usage": {"checks": 12, "renders": 0},
+            "limits": {
+                "max_checks": 100,
+                "min_period_seconds": 1,
+                "renders_per_minute": 120,
+                "test_alerts_per_hour": TESTS_AN_HOUR,
+            },
+            "usage": {"checks": 12, "renders": 0, "test_alerts": 1},
         }
     },
     "NewCheck": {"backup": {field: _CHECK[field] for field in CHANGEABLE}},

@@ -4,7 +4,9 @@ from typing import Final
 
 from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
+from cardbeat.characters import SEEN
 from cardbeat.heartbeat.alerts import WAITING_OUTAGES
+from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
@@ -22,7 +24,7 @@ from cardbeat.openapi.parts import (
     query,
     text_answer,
 )
-from cardbeat.openapi.schemas import CHECK_ID_SCHEMA, VISIBLE_PATTERN
+from cardbeat.openapi.schemas import CHECK_ID_SCHEMA
 
 CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "Accept-Ranges")
 PNG: Final[Json] = {"image/png": {}}
@@ -35,7 +37,7 @@ IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while i
 
 def card_text(name: str, meaning: str, example: str, *, required: bool = False) -> Json:
     """A text on the card. Only the required one, `title`, must hold something visible."""
-    schema = {"type": "string", "pattern": VISIBLE_PATTERN} if required else {"type": "string"}
+    schema = {"type": "string", "pattern": SEEN} if required else {"type": "string"}
     return query(name, meaning, schema, required=required, example=example)
 
 
@@ -193,7 +195,7 @@ OPERATIONS: Final[dict[str, Json]] = {
             "Absent fields keep their values, and the merged result is validated. The change applies only if no "
             "other one came in between (409). A ping changes neither `version` nor `updated_at`, and is never lost. "
             "Another `webhook_url` gets the alerts that wait at once; the attempts already made count, and `delivery` "
-            "tells of the last one until then."
+            "tells of the last one until then. With null they go on waiting until there is one again."
         ),
         security=BEARER,
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),
@@ -224,7 +226,9 @@ OPERATIONS: Final[dict[str, Json]] = {
         errors=(401, 403, 404, 415, 429, 503),
         description=(
             f"At most {WAITING_TESTS} test alerts of a check wait for its receiver, and {TESTS_AN_HOUR} of a key are "
-            "taken in an hour; past either 429, whose sentence says which."
+            "taken in an hour; past either 429, whose sentence says which. `Retry-After` then tells when the first of "
+            "those that wait is tried again, at most an hour, or when the key may have another one. Of the check's "
+            "alerts it waits for tests alone."
         ),
         security=BEARER,
     ),
@@ -252,8 +256,13 @@ OPERATIONS: Final[dict[str, Json]] = {
         "health",
         "Operation",
         "Tell whether the service can do its work",
-        {200: json_answer("The database can be written, and the sweep keeps time.", "Health")},
+        {200: json_answer("The database can be written, the sweep keeps time, and alerts are worked on.", "Health")},
         errors=(503,),
+        description=(
+            "503 when the database can't be written, when no sweep has finished for three intervals, or when nobody "
+            f"has worked on alerts for {STALLED_SECONDS} seconds: neither this process nor another one with the same "
+            "data folder. An alert that is late because receivers are silent is no reason."
+        ),
     ),
     "GET /metrics": operation(
         "metrics",
@@ -289,10 +298,10 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "summary": "An alert, sent to a check's webhook_url by the Standard Webhooks specification",
             "description": (
                 "Sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h until it is answered 2xx "
-                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order; while they "
-                f"can't, those of its newest {WAITING_OUTAGES} outages wait. A Mattermost "
-                "URL, one that ends in `/hooks/` and 26 letters and digits, also gets `attachments`: without them "
-                "Mattermost refuses the `type`."
+                "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order, apart from "
+                f"tests, which wait for tests alone. While they can't, those of its newest {WAITING_OUTAGES} outages "
+                "wait. A Mattermost URL, one that ends in `/hooks/` and 26 letters and digits, also gets "
+                "`attachments`: without them Mattermost refuses the `type`."
             ),
             "parameters": [
                 header("webhook-id", "The same over retries: drop doubles by it.", ALERT_ID),

@@ -49,7 +49,7 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "X-Cache": ("Whether the card was stored already.", {"type": "string", "enum": ["HIT", "MISS"]}),
     "X-Content-Type-Options": ("Always the same.", {"const": "nosniff"}),
     "X-Missing-Glyphs": (
-        "Characters that no font has, or whose font is one too many for the card.",
+        "Characters that no font has, or left out where texts mix scripts so much that the card would take too long.",
         {"type": "integer", "minimum": 0},
     ),
     "X-Request-Id": ("Names this request in the operator's log.", {"type": "string"}),

@@ -2,7 +2,8 @@
 
 from typing import Any, Final
 
-from cardbeat.heartbeat.check import BIDI_CONTROLS, LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
+from cardbeat.characters import BIDI_CONTROLS, CONTROL, SEEN, SPACE
+from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
 from cardbeat.heartbeat.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
@@ -20,24 +21,19 @@ SCOPE: Final[Schema] = {"type": "string", "enum": ["cards", "checks"]}
 ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]}
 
 # What surrounds a name is trimmed; inside it, neither separators of lines nor controls may stand, also of direction.
-_SPACE = r"\t-\r\u001c- \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-_CONTROL = r"\u0000-\u001f\u007f-\u009f\u2028\u2029" + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
-_UNSEEN = (
-    r"\u00ad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180e"
-    r"\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-)
-VISIBLE_PATTERN: Final = f"[^{_SPACE}{_CONTROL}{_UNSEEN}]"
+_CONTROL = CONTROL + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
 NAME_PATTERN: Final = (
-    f"^[{_SPACE}]*[^{_SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{_SPACE}{_CONTROL}])?[{_SPACE}]*$"
+    f"^[{SPACE}]*[^{SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{SPACE}{_CONTROL}])?[{SPACE}]*$"
 )
 
 SETTINGS: Final[dict[str, Schema]] = {
     "name": {
         "type": "string",
         "pattern": NAME_PATTERN,
+        "allOf": [{"pattern": SEEN}],
         "description": (
             f"1 to {NAME_CHARACTERS} characters after trimming, none of them a control character or one that controls "
-            "the direction of text."
+            "the direction of text, and not all of them invisible."
         ),
     },
     "period_seconds": {
@@ -100,8 +96,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "format": "email",
                 "maxLength": MAX_EMAIL_LENGTH,
                 "description": (
-                    "One `@` with something on both sides; no spaces, control characters or invisible ones, such as "
-                    "those that turn the direction of text."
+                    "One `@` with something that is seen on both sides; no spaces, control characters or invisible "
+                    "ones, such as those that turn the direction of text."
                 ),
             }
         },
@@ -129,10 +125,17 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     "max_checks": nullable(COUNT),
                     "min_period_seconds": {"type": "integer", "minimum": 1},
                     "renders_per_minute": nullable({"type": "integer", "minimum": 1}),
+                    "test_alerts_per_hour": {**COUNT, "description": "The same in every tier."},
                 }
             )
             | {"description": "Of the key's tier; null is no limit."},
-            "usage": record({"checks": COUNT, "renders": {**COUNT, "description": "Of the burst of a minute."}}),
+            "usage": record(
+                {
+                    "checks": COUNT,
+                    "renders": {**COUNT, "description": "Of the burst of a minute."},
+                    "test_alerts": {**COUNT, "description": "In the last hour."},
+                }
+            ),
         },
         optional=("email",),
     ),
@@ -187,7 +190,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     **TIME,
                     "description": (
                         "UTC; null when no attempt follows. Behind another alert of the check it is that one's, if "
-                        "later. A time that has passed means at once, in its turn."
+                        "later. A time that has passed means at once, in its turn, or as soon as the check has a "
+                        "webhook URL again."
                     ),
                 }
             ),

@@ -2,7 +2,7 @@
 
 /** Where the job is and when it shall run is the reader's to change. */
 export function crontabLine({ period_seconds: seconds, ping_url: url }) {
-  return `${schedule(seconds)} /path/to/job && curl -fsS -m 10 --retry 5 -o /dev/null ${url}`;
+  return `${schedule(seconds)} /path/to/job && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null ${url}`;
 }
 
 // As often as the check expects it; more often where cron has no such times, every minute at most.

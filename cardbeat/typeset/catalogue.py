@@ -104,11 +104,12 @@ class SubsetTable:
 
     def _put(self, place: int, boundaries: list[int]) -> None:
         """Most ranges of Han are of one character, for which an index is quicker than a slice."""
+        places, one = self._places, array("H", [place])
         for start, stop in zip(boundaries[::2], boundaries[1::2], strict=True):
-            if stop == start + 1:
-                self._places[start] = place
+            if stop - start == 1:
+                places[start] = place
             else:
-                self._places[start:stop] = array("H", [place]) * (stop - start)
+                places[start:stop] = one * (stop - start)
 
     def covers(self, character: str) -> bool:
         """Whether any of them has the character."""

@@ -14,6 +14,8 @@ from cardbeat.typeset.faces import Face
 _SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
 """No script needs more: a grapheme that reaches farther is drawn without its marks."""
+_LOOKED_AT = 4
+"""Graphemes of a run, the longest, that are drawn one by one to see which reach too far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class TextLine:
     ink_y: int
     emoji: tuple[PlacedEmoji, ...]
     left_out: int = 0
-    """Characters that are not drawn although a font has them, because the text has too many fonts."""
+    """Characters that are not drawn although a font has them, because the text takes too much work."""
 
     def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
         """Paints the emoji into an "RGBA" image, over what is there."""
@@ -101,8 +103,9 @@ class LineBuilder:
     def _drawn_lower(self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
         """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
         bare = {t: without_marks(t) for t in texts}
-        alone = {t: self._drawn(subset, face, face.to_draw([t], rtl), rtl) for t in bare}
-        text = face.to_draw([bare[t] if self._too_far(alone[t]) else t for t in texts], rtl)
+        marked = sorted((t for t in bare if bare[t] != t), key=len, reverse=True)[:_LOOKED_AT]
+        far = {t for t in marked if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))}
+        text = face.to_draw([bare[t] if t in far else t for t in texts], rtl)
         masks = self._drawn(subset, face, text, rtl)
         if self._too_far(masks):
             text = face.to_draw([bare[t] for t in texts], rtl)

@@ -15,16 +15,16 @@ from cardbeat.typeset.fallback import FontChoice
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
+from cardbeat.typeset.work import Work
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
+_LEAST_SAMPLE = 4
+"""Fewer change the width of a line by less than is corrected when it is drawn: not worth opening their font for."""
 _WIDE = 3.8
 """The least width of a Han character or an emoji, in narrowest letters."""
-_LEFT_OUT = FontChoice()
-_ALWAYS = 3
-"""Fonts that a text may have however long their files are: that of Tibetan has 236 KB."""
 
 
 class Room(NamedTuple):
@@ -39,18 +39,15 @@ class Paragraph:
     """One text in one weight. Widths are planned, in em; what is drawn may differ a little."""
 
     def __init__(
-        self, fonts: Fonts, text: str, *, room: Room, weight: int, language: str | None, max_font_bytes: int
+        self, fonts: Fonts, text: str, *, room: Room, weight: int, language: str | None, max_work: int
     ) -> None:
         """Looks only at as much text as `room` says; `truncated` says whether there is more.
 
-        A font that would make `max_font_bytes` to open is left out, and what only it has is not drawn.
+        Of a text that takes more than `max_work`, in the unit of `work`, what begins another run then is not drawn.
         """
         text, self.missing = fonts.repertoire.drawable(clean(text))
         graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
-        self._fonts, self._weight, self._max_font_bytes = fonts, weight, max_font_bytes
-        self.font_bytes = 0
-        """Of the font files opened for this text, each counted once: it takes little to open it in another size."""
-        self._files: set[str] = set()
+        self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int], Face] = {}
         self._drawn: DrawnRuns = {}
@@ -64,7 +61,10 @@ class Paragraph:
         self._breaks = breaks(graphemes)
         self._levels = _levels(graphemes, whole, self.rtl)
         choices = fonts.fallback.choose(graphemes, language_of(whole, language))
-        self._choices = self._affordable(choices)
+        work = Work(weight, max_work)
+        self._choices = work.affordable(choices, self._levels)
+        self.work = work.spent
+        """Of all that is looked at, whether it will stand in the box or not."""
         self._left_out = [
             0 if g.isspace() else len(g) * (a is not b)
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)
@@ -103,30 +103,8 @@ class Paragraph:
     def _face(self, subset: FontSubset, size_px: int) -> Face:
         key = subset, size_px
         if key not in self._opened:
-            self._count(subset)
             self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
         return self._opened[key]
-
-    def _count(self, subset: FontSubset) -> None:
-        """Adds a font that is about to be opened to `font_bytes`."""
-        file = subset.file(self._weight)
-        if file not in self._files:
-            self._files.add(file)
-            self.font_bytes += subset.bytes(self._weight)
-
-    def _affordable(self, choices: Sequence[FontChoice]) -> list[FontChoice]:
-        """The choices, with an empty one for each grapheme whose fonts come after `_max_font_bytes` of others."""
-        fonts: set[FontSubset] = set()
-        left, found = self._max_font_bytes, []
-        for choice in choices:
-            new = {piece.subset for piece in choice.pieces} - fonts
-            if new and left > 0:
-                left -= sum(subset.bytes(self._weight) for subset in new)
-            affordable = not new or left >= 0 or len(fonts | new) <= _ALWAYS
-            if affordable:
-                fonts |= new
-            found.append(choice if affordable else _LEFT_OUT)
-        return found
 
     def _end_within(self, width_em: float) -> int:
         """Where the text has become wider than that: what comes after is not even measured."""
@@ -178,10 +156,12 @@ class Paragraph:
     def _factor(self, subset: FontSubset) -> float:
         """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
         if subset not in self._factors:
-            self._count(subset)
             level, texts = self._samples.get(subset, (0, []))
-            factor = self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
-            self._factors[subset] = factor
+            self._factors[subset] = (
+                self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
+                if len(texts) >= _LEAST_SAMPLE
+                else 1.0
+            )
         return self._factors[subset]
 
 

@@ -13,13 +13,14 @@ from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.work import UNBOUNDED
 from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
 
 _SIZE_STEP_PX = 2
 _UNBOUNDED_PX = 1e9
 _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
-_MEASURED = 2
+_MEASURED = 1.5
 """Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
@@ -32,8 +33,8 @@ class Block:
     """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
 
     All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
-    `missing` counts the characters that are drawn as nothing: no font has them, or the text has too many fonts.
-    `font_bytes` is the length of the font files that the text needs opened.
+    `missing` counts the characters that are drawn as nothing: no font has them, or the text takes too much work.
+    `work` is what it takes, in the unit of `work`.
     """
 
     lines: tuple[TextLine, ...]
@@ -45,7 +46,7 @@ class Block:
     rtl: bool
     missing: int
     cut: bool
-    font_bytes: int
+    work: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +74,29 @@ def fit(
     weight: int = 400,
     leading: float = 1.15,
     language: str | None = None,
-    max_font_bytes: int = 10_000_000,
+    max_work: int = UNBOUNDED,
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
     The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
     "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
-    Of a text in so many fonts that their files are longer than `max_font_bytes`, the last ones draw nothing.
+    Of a text in so many fonts or runs that it takes more than `max_work`, the last ones draw nothing.
     """
+    room = room_of(width_px, max_lines, min_size_px)
+    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_work=max_work)
+    box = Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading)
+    return fitted(paragraph, box, size_px=size_px, min_size_px=min_size_px)
+
+
+def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
+    """How much of a text is looked at for a box."""
     room_em = max_lines * width_px / min_size_px
-    room = Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
-    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_font_bytes=max_font_bytes)
-    setting = _Setting(paragraph, Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading))
+    return Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
+
+
+def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block:
+    """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
+    width_px, setting = box.width_px, _Setting(paragraph, box)
     sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
     for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
         words = paragraph.words(least)
@@ -184,4 +196,4 @@ class _Setting:
         total = ceil(first + height * (len(lines) - 1) + last) if lines else 0
         width = max((line.width_px for line in lines), default=0)
         missing = paragraph.missing + sum(line.left_out for line in lines)
-        return Block(tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.font_bytes)
+        return Block(tuple(lines), size, height, first, width, total, paragraph.rtl, missing, cut, paragraph.work)

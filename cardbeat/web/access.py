@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from cardbeat import threads
 from cardbeat.clock import utc_text
 from cardbeat.log import cut
 from cardbeat.web.message import Answered, Request, Response
@@ -37,13 +38,15 @@ class AccessLog:
         self._thread = threading.Thread(target=self._run, name="access-log", daemon=True)
 
     def start(self) -> None:
-        self._thread.start()
+        """Begin, unless that is done. Raises `StartupError` without a thread."""
+        if self._thread.ident is None:
+            threads.start(self._thread)
 
     def stop(self, seconds: float = 0.5) -> None:
         """Write what is waiting, if stderr takes it in this time."""
         self._stopped.set()
         self._has_lines.set()
-        self._thread.join(seconds)
+        threads.has_ended(self._thread, seconds)
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""
@@ -71,10 +74,9 @@ class AccessLog:
 def access_line(request: Request, response: Response, seconds: float) -> str:
     """`GET /ping/{id} 200 71 1.3ms 127.0.0.1 - 5f0c-2a`, with `slow` at the end past a second."""
     tenths = int(seconds * 10_000 + 0.5)
-    body = response.body
     return (
         f"{request.method} {request.pattern or _shown_path(request)}{'?' if '?' in request.target else ''}"
-        f" {response.status} {len(body) if isinstance(body, bytes) else body.length}"
+        f" {response.status} {len(response.body)}"
         f" {_SHOWN_MS[tenths] if tenths < len(_SHOWN_MS) else f'{seconds * 1000:.1f}ms'}"
         f" {request.client} {response.headers.get('X-Cache', '-')} {request.id}"
         f"{' slow' if seconds > SLOW_SECONDS else ''}"

@@ -15,43 +15,37 @@ import socket
 import time
 from collections.abc import Callable
 from functools import partial
-from math import inf
 from typing import Any
 
-from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
 from cardbeat.later import Job, Later
-from cardbeat.web.forwarded import is_trusted, network_of, parse_address
-from cardbeat.web.loop import WRITE, Loop, Phase
+from cardbeat.system import MORE_FOLLOWS, send_together, sendfile
+from cardbeat.web.forwarded import Peer
+from cardbeat.web.loop import Loop, Phase
 from cardbeat.web.message import CONTINUE, FileBody, Request, Response
 from cardbeat.web.phases import Phases
 from cardbeat.web.reader import Reader
-from cardbeat.web.router import Answer, Exchange, Route
-from cardbeat.web.sending import send
+from cardbeat.web.router import Answer, Exchange, Found, Route
 
 log = logging.getLogger(__name__)
 
 RECEIVE_BYTES = 16 * 1024
 UNCOUNTED_BYTES = 1024
 """A connection that holds no more than this takes as much itself."""
+COPIED_BYTES = 16 * 1024
+"""Up to this size of a body it is cheaper to join head and body than to hand both over."""
 
 Step = Callable[["Connection"], None]
 
 
-Found = Answer | Route
-"""What a request leads to: an answer, or the route that will give it once the whole request has come."""
-
-
 class Connection:
-    """One client's socket, and how far its request or its answer has come. `peer` is the client's address."""
+    """One client's socket, and how far its request or its answer has come. `peer` is the client, or its proxy."""
 
     __slots__ = (
         "_exchange",
         "_is_holding",
-        "_is_trusted",
         "_job",
         "_loop",
-        "_peer",
         "_phase",
         "_phases",
         "_reader",
@@ -60,20 +54,17 @@ class Connection:
         "_then",
         "_unsent",
         "_watched",
-        "network",
+        "peer",
     )
 
     def __init__(
-        self, client: socket.socket, peer: str, loop: Loop, phases: "Phases[Connection]", exchange: Exchange
+        self, client: socket.socket, peer: Peer, loop: Loop, phases: "Phases[Connection]", exchange: Exchange
     ) -> None:
         self._socket = client
-        self._peer = peer
-        self.network = network_of(peer)
+        self.peer = peer
         self._loop = loop
         self._phases = phases
         self._exchange = exchange
-        proxies = exchange.trusted_proxies
-        self._is_trusted = bool(proxies) and is_trusted(parse_address(peer), proxies)
         self._reader = Reader(phases.limits, exchange.router.ignores_body)
         self._phase: Phase[Connection] | None = None  # once it is closed
         self._route: Route | None = None  # of a request that may go on to its body
@@ -114,11 +105,14 @@ class Connection:
             self._socket.close()
 
     def read(self) -> None:
+        """Take what has come. After the last answer it is dropped, until the client has ended its side too."""
         try:
             data = self._socket.recv(RECEIVE_BYTES)
         except BlockingIOError:
-            return self._await()
-        return self._serve(data) if data else self.close()
+            return self._await() if self._phase is self._phases.new else None
+        if not data:
+            return self.close()
+        return None if self._phase is self._phases.lingering else self._serve(data)
 
     def watch(self, events: int = 0) -> None:
         """Be called for these events; for none, what the client sends stays in the kernel until the answer is out."""
@@ -141,7 +135,8 @@ class Connection:
 
     def give_way(self) -> None:
         """Close and let go of everything, unless it is being worked on: then that would free nothing."""
-        if self._phase is not self._phases.working or (isinstance(self._job, Job) and self._job.cancel()):
+        is_at_work = self._phase is self._phases.working
+        if not is_at_work or (isinstance(self._job, Job) and self._job.cancel(ConnectionAbortedError())):
             self.close()
 
     def _enter(self, phase: Phase["Connection"]) -> None:
@@ -176,9 +171,8 @@ class Connection:
         request = request or self._reader.request
         if request is None:
             return self._await()
-        exchange = self._exchange
-        exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
-        found = exchange.admit(request, is_whole=self._reader.request is None)
+        self._exchange.identify(request, self._loop.now, self.peer)
+        found = self._exchange.serve(request, is_whole=self._reader.request is None)
         return self._answer(request, found) if isinstance(found, Response) else self._take(request, found)
 
     def _await(self) -> None:
@@ -215,7 +209,7 @@ class Connection:
             self._route = found
             self._await()
         else:
-            self._take(request, self._exchange.begin(request, found))
+            self._take(request, self._exchange.serve(request, found))
 
     def _resume(self, request: Request, settled: Later[Found]) -> None:
         self._job = None
@@ -228,7 +222,7 @@ class Connection:
     def _refuse(self, refusal: Refusal) -> None:
         """Answer what can't be read as a request; nothing after it on this connection can be either."""
         request = Request("-", "-", "-")
-        self._exchange.identify(request, self._loop.now, self._peer, is_trusted=self._is_trusted)
+        self._exchange.identify(request, self._loop.now, self.peer)
         self._reader.keep_alive = False
         self._answer(request, Response.refusal(refusal))
 
@@ -240,7 +234,7 @@ class Connection:
         head, response = self._exchange.head_of(request, response, self._loop.date, keep_alive=keep_alive)
         body = response.body
         try:
-            self._unsent = send(self._socket, head, b"" if request.method == "HEAD" else body)
+            self._unsent = _send(self._socket, head, b"" if request.method == "HEAD" else body)
         finally:
             self._exchange.answered.append((request, response, time.monotonic() - request.received_at))
             if isinstance(body, FileBody):
@@ -266,24 +260,37 @@ class Connection:
             self.close()
 
 
-def phases_of(limits: HttpLimits) -> Phases[Connection]:
-    """The phases of all connections of a server."""
-    read, close, time_out = Connection.read, Connection.close, Connection.time_out
-    return Phases(
-        limits,
-        new=Phase(limits.header_seconds, read, time_out, events=None),
-        header=Phase(limits.header_seconds, read, time_out),
-        body=Phase(limits.body_seconds, read, time_out),
-        idle=Phase(limits.idle_seconds, read, close),
-        working=Phase(inf, Connection.watch, close, events=None),
-        writing=Phase(limits.write_seconds, Connection.write, close, events=WRITE),
-        lingering=Phase(limits.linger_seconds, _drain, close),
-    )
+def _send(client: socket.socket, head: bytes, body: bytes | FileBody) -> memoryview | None:
+    """Send what the kernel takes now of a head and a body; returns what it did not take, if anything.
+
+    Raises `OSError` for a client that is gone and for a file that is shorter than it was.
+    """
+    if isinstance(body, FileBody):
+        return _send_file(client, head, body)
+    try:
+        sent = client.send(head + body) if len(body) < COPIED_BYTES else send_together(client, (head, body))
+    except BlockingIOError:
+        sent = 0
+    if sent == len(head) + len(body):
+        return None
+    # A large body is not copied: it may be one that many clients are sent.
+    return memoryview(body)[sent - len(head) :] if sent >= len(head) else memoryview(head + body)[sent:]
 
 
-def _drain(connection: Connection) -> None:
-    if not connection._socket.recv(RECEIVE_BYTES):
-        connection.close()
+def _send_file(client: socket.socket, head: bytes, body: FileBody) -> memoryview | None:
+    if sendfile is None:
+        return _send(client, head, body.read())
+    sent = 0
+    try:
+        sent = client.send(head, MORE_FOLLOWS)
+        if sent == len(head):
+            sent += sendfile(client.fileno(), body.descriptor, 0, body.length)
+        if sent == len(head) + body.length:
+            return None
+    except OSError:  # Whatever is wrong: the rest goes another way, and fails there if it must.
+        pass
+    # The rest of a file is read: a slow client must not hold a descriptor, which is dearer than the bytes.
+    return memoryview(head + body.read())[sent:]
 
 
 def _has_unread(client: socket.socket) -> bool:

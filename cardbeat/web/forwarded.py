@@ -2,10 +2,25 @@
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from cardbeat.config import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Peer(NamedTuple):
+    """Who is at the other end of a connection; `network` is what counts as one client."""
+
+    address: str
+    network: str
+    is_trusted: bool
+    """Whether it is a proxy that is believed which clients it serves."""
+
+
+def peer_of(address: str, trusted: Sequence[Network]) -> Peer:
+    return Peer(address, network_of(address), bool(trusted) and is_trusted(parse_address(address), trusted))
 
 
 def parse_address(text: str) -> Address | None:
@@ -26,6 +41,7 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
     return address is not None and any(address in network for network in trusted)
 
 
+@lru_cache(4096)
 def network_of(client: str) -> str:
     """What counts as one client: an IPv4 address, or the IPv6 /64 that one host usually has to itself."""
     if ":" not in client:

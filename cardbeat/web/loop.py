@@ -17,6 +17,9 @@ Nothing that the loop calls may wait, be it for a client, the disk, a lock or th
 with it. Two small exceptions: a stored card's file is opened and looked at here, and read where the kernel has it in
 memory; a file of the pages is read from the package when it is first asked for.
 
+The interpreter runs one thread at a time. So while the loop has work to do, the threads that compute begin nothing new,
+as its `precedence` tells them: else it would wait for them after each call into the kernel.
+
 `now` is read once in an iteration. It is compared with deadlines in seconds, where its milliseconds do not matter.
 """
 
@@ -31,6 +34,7 @@ from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat import system
+from cardbeat.precedence import Precedence
 
 READ: Final = 1
 WRITE: Final = 4
@@ -55,6 +59,7 @@ class Loop:
         self._wakes, self.waker = socket.socketpair()
         self.waker.setblocking(False)
         self.watch(self._wakes, READ, self._run_calls)
+        self.precedence = Precedence()
         self._second = 0
         self.date = ""
         self.now = time.monotonic()
@@ -72,13 +77,17 @@ class Loop:
         """Begin an iteration at once. Safe in any thread and in a signal handler."""
         if not self._is_woken:
             self._is_woken = True
+            self.precedence.has_work = True
             # Full or closed: then the loop is awake, or has ended.
             with contextlib.suppress(OSError):
                 self.waker.send(b"\0")
 
     def run_once(self, seconds: float | None) -> None:
         """One iteration: wait until something is ready, for ever with None, and call what was registered for it."""
+        if not self._is_woken:
+            self.precedence.has_work = False
         calls = self._poller.ready(seconds)
+        self.precedence.has_work = True
         self.now = time.monotonic()
         second = int(time.time())
         if second != self._second:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import nan
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from cardbeat.errors import Invalid, Refusal
 
@@ -34,9 +34,10 @@ class Request:
     `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what follows
     the first `?`, still encoded. `headers` has those of `reader.HEADERS` that were sent, by their names in lower case;
     a repeated header's values are joined with `, `. `client` is the caller's address, the forwarded one behind a
-    trusted proxy. `pattern` is the matched route's, `params` what stands for the names in it, `key` what its guard has
-    found. `received_at` is when it had come, in seconds of the monotonic clock; `held_bytes` is about how much memory
-    it takes, with what the client has sent behind it.
+    trusted proxy, and `network` what counts as one client (`forwarded.network_of`). `pattern` is the matched route's,
+    `params` what stands for the names in it, `key` what its guard has found. `received_at` is when it had come, in
+    seconds of the monotonic clock; `held_bytes` is about how much memory it takes, with what the client has sent behind
+    it.
     """
 
     method: str
@@ -46,6 +47,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
     client: str = "127.0.0.1"
+    network: str = "127.0.0.1"
     id: str = "-"
     params: Mapping[str, str] = field(default_factory=dict)
     pattern: str | None = None
@@ -90,11 +92,15 @@ class Request:
         return value
 
 
-class FileBody(NamedTuple):
+@dataclass(slots=True)
+class FileBody:
     """A body of `length` bytes that stands at the start of an open file. Whoever sends it, or does not, closes it."""
 
     descriptor: int
     length: int
+
+    def __len__(self) -> int:
+        return self.length
 
     def read(self) -> bytes:
         """Raises `OSError` if the file is shorter now."""
@@ -130,11 +136,6 @@ class Response:
         if refusal.field is not None:
             value["field"] = refusal.field
         return cls.json(refusal.status, value, refusal.headers)
-
-    @property
-    def length(self) -> int:
-        """Of the body, in bytes."""
-        return len(self.body) if isinstance(self.body, bytes) else self.body.length
 
 
 Answered = tuple[Request, Response, float]

@@ -33,13 +33,13 @@ def first_value(query: str, name: str) -> str | None:
     return match and _decoded(match[1] or "")
 
 
-def known_among(pairs: Pairs, names: Collection[str]) -> dict[str, str]:
-    """The parameters of these names that were sent. All others are ignored, however often they come.
+def known_among(names: Collection[str], query: str) -> dict[str, str]:
+    """The parameters of these names that a query has, as `pairs_of` reads it; others may come, however often.
 
     Raises `Invalid` for one of these that is repeated.
     """
     values: dict[str, str] = {}
-    for name, value in pairs:
+    for name, value in pairs_of(query):
         if name in values:
             raise Invalid("duplicate_parameter", f"Give the parameter {name} only once.", field=name)
         if name in names:

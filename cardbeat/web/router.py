@@ -17,7 +17,7 @@ from cardbeat.config import Network
 from cardbeat.errors import NotFound, Refusal, Unavailable
 from cardbeat.later import Later, Workers
 from cardbeat.web.access import AccessLog
-from cardbeat.web.forwarded import client_address, network_of
+from cardbeat.web.forwarded import Peer, client_address, network_of
 from cardbeat.web.message import NO_STORE, Answered, Holder, Request, Response
 from cardbeat.web.reader import IgnoresBody
 
@@ -33,12 +33,15 @@ Answer = Response | Later[Response]
 
 Handler = Callable[[Request], Answer]
 
+WorkSoon = Callable[[Callable[[], None]], None]
+"""Takes something that another thread is to do once the next answer is out, which it would hold up before."""
+
 
 class Guard(Protocol):
     """Tells from a request's head alone whose it is. What it raises refuses the request: `Refusal` 401 or 403."""
 
-    def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Holder | None:
-        """Whose it is, as far as that is known without waiting; `work_soon` has something done by another thread."""
+    def find(self, request: Request, work_soon: WorkSoon) -> Holder | None:
+        """Whose it is, as far as that is known without waiting."""
 
     def look_up(self, request: Request) -> Holder:
         """Whose it is, however long it takes to find out."""
@@ -119,6 +122,9 @@ class Router:
         return Response.refusal(error)
 
 
+Found = Answer | Route
+"""What a request leads to: an answer, or the route that will give it once the whole request has come."""
+
 Observer = Callable[[Sequence[Answered]], None]
 """Told of answers, those of one iteration of the loop together."""
 
@@ -139,47 +145,45 @@ class Exchange:
         self.answered: list[Answered] = []
         """Since they were last told of."""
         self._soon: list[Callable[[], None]] = []
-        """What other threads are to do after the next answer."""
+        self.work_soon: WorkSoon = self._soon.append
         self._date = ""
         self._starts: dict[tuple[int, bool], bytes] = {}
         """The first lines of answers of that date, by status and by whether the connection is kept."""
 
-    def identify(self, request: Request, received_at: float, peer: str, *, is_trusted: bool) -> None:
+    def identify(self, request: Request, received_at: float, peer: Peer) -> None:
         """Note when a request came and from whom: from `peer`, or from the client that a trusted proxy names."""
         request.received_at = received_at
         request.id = next(self._ids)
-        request.client = client_address(peer, request.headers, self.trusted_proxies) if is_trusted else peer
+        if peer.is_trusted:
+            request.client = client_address(peer.address, request.headers, self.trusted_proxies)
+            request.network = network_of(request.client)
+        else:
+            request.client, request.network, _ = peer
 
-    def admit(self, request: Request, *, is_whole: bool) -> Route | Answer | Later[Route] | Later[Answer]:
+    def serve(
+        self, request: Request, route: Route | None = None, *, is_whole: bool = True
+    ) -> Found | Later[Route] | Later[Answer]:
         """What a request leads to: its route, once the key is known, or the answer that refuses it by its head.
 
-        One that is whole, and whose key is known, leads to its answer at once.
+        One that is whole, and whose key is known, leads to its answer, as does one that `route` has let in before.
         """
+        judged_at = -inf
         try:
-            route = self.router.find(request)
-            if route.guard is not None:
-                request.key = route.guard.find(request, self._soon.append)
-                if request.key is None:
-                    name = route.guard.name_of(request) or network_of(request.client)
-                    return self._workers.submit(name, partial(_look_up, route, route.guard, request))
+            if route is None:
+                route, judged_at = self.router.find(request), request.received_at
+                if route.guard is not None:
+                    request.key = route.guard.find(request, self.work_soon)
+                    if request.key is None:
+                        name = route.guard.name_of(request) or request.network
+                        return self._workers.submit(name, partial(_look_up, route, route.guard, request))
             if not is_whole:
                 return route
             if route.in_loop:
                 return route.handler(request)
-            return self._submit(request, route, request.received_at)
+            name = request.network if request.key is None else request.key.id
+            return self._workers.submit(name, partial(_handled, route, request, judged_at))
         except Exception as error:
             return self.router.refuse(request, error)
-
-    def begin(self, request: Request, route: Route) -> Answer | Later[Answer]:
-        """The answer to a request that was let in by its head and is whole now, at once or later."""
-        try:
-            return route.handler(request) if route.in_loop else self._submit(request, route, -inf)
-        except Exception as error:
-            return self.router.refuse(request, error)
-
-    def _submit(self, request: Request, route: Route, judged_at: float) -> Later[Answer]:
-        name = network_of(request.client) if request.key is None else request.key.id
-        return self._workers.submit(name, partial(_handled, route, request, judged_at))
 
     def head_of(self, request: Request, response: Response, date: str, *, keep_alive: bool) -> tuple[bytes, Response]:
         """All of an answer that goes before its body; also the answer, another one if this one can't be written."""
@@ -218,7 +222,7 @@ def header_lines(response: Response) -> bytes:
     """
     headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
     if response.status not in _NO_LENGTH:
-        headers["Content-Length"] = str(response.length)
+        headers["Content-Length"] = str(len(response.body))
     lines = "\r\n".join(map(": ".join, headers.items()))
     if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
         raise ValueError("a header of the response holds a line end")

@@ -1,5 +1,6 @@
 """The HTTP server: its socket, its start and its stop. `loop` says how it serves, `connection` how one client."""
 
+import contextlib
 import errno
 import logging
 import socket
@@ -7,18 +8,21 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from socketserver import TCPServer
 from typing import Any, Final
 
 from cardbeat.config import HttpLimits, Network
-from cardbeat.errors import StartupError
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.later import Workers
 from cardbeat.system import claim_port
-from cardbeat.web.connection import Connection, phases_of
+from cardbeat.web.connection import Connection
+from cardbeat.web.forwarded import peer_of
 from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
 from cardbeat.web.loop import READ, Loop
+from cardbeat.web.phases import Phases
 from cardbeat.web.router import Exchange, Router
 
 log = logging.getLogger(__name__)
@@ -29,6 +33,8 @@ TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that computes may keep the interpreter from the others."""
+
+SHED: Final = "closed %d connections that held most: more than %d MiB were held for all clients together"
 
 
 class Server(ThreadingHTTPServer):
@@ -64,9 +70,10 @@ class Server(ThreadingHTTPServer):
         except OSError as error:
             raise StartupError(bind_failure(error, host, port)) from None
         self.loop = Loop()
-        self._workers = Workers(workers)
-        self._phases = phases_of(limits)
-        self.exchange = Exchange(router, self._workers, trusted_proxies)
+        self.workers = Workers(workers)
+        self.workers.give_way_to(self.loop.precedence)
+        self._phases = Phases(limits, Connection)
+        self.exchange = Exchange(router, self.workers, trusted_proxies)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
@@ -83,6 +90,11 @@ class Server(ThreadingHTTPServer):
     @property
     def connections(self) -> int:
         return self._phases.count
+
+    @property
+    def connections_shed(self) -> int:
+        """How many were closed since the start because too much was held for all clients together."""
+        return self._phases.shed
 
     def server_bind(self) -> None:
         """Bind the socket, or take the one that systemd has bound and passed."""
@@ -110,7 +122,7 @@ class Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a client from here on, beside all others."""
-        peer = client_address[0].removeprefix("::ffff:")
+        peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
         Connection(request, peer, self.loop, self._phases, self.exchange).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -119,8 +131,10 @@ class Server(ThreadingHTTPServer):
     def service_actions(self) -> None:
         """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
         now = self.loop.now
-        if self._phases.held.is_too_much:
-            self._phases.relieve(now)
+        if self._phases.held.is_too_much and (shed := self._phases.relieve(now)):
+            # Not in this thread, which must not wait for stderr's reader.
+            with contextlib.suppress(Unavailable):
+                self.workers.submit("", partial(log.warning, SHED, shed, self._limits.held_bytes // 2**20))
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
@@ -147,7 +161,7 @@ class Server(ThreadingHTTPServer):
         finally:
             self._phases.close_all()
             self.service_actions()
-            self._workers.stop()
+            self.workers.stop()
             self.exchange.access_log.stop()
             self.server_close()
             self._has_ended.set()
@@ -174,6 +188,11 @@ class Server(ThreadingHTTPServer):
         phases = self._phases
         phases.are_ending = True
         self._set_accepting(False)
+        if self._passed is None:
+            # The kernel would reset those who are connected and not taken in; systemd keeps them for the next start.
+            for _ in range(BACKLOG // ACCEPT_AT_ONCE):
+                self._accept()
+            self._set_accepting(False)
         self.socket.close()
         # Requests that have come are answered; the poller tells of about 1,000 sockets at once.
         for _ in range(1 + phases.count // 1000):

@@ -66,7 +66,7 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
     crontab = page.evaluate("navigator.clipboard.readText()")
     schedule, command = crontab[:10], crontab[10:]
     assert schedule == "* * * * * "
-    ping = rf"curl -fsS -m 10 --retry 5 -o /dev/null {server.url}/ping/[0-9a-f]+"
+    ping = rf"curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null {server.url}/ping/[0-9a-f]+"
     assert re.fullmatch(rf"/path/to/job && {ping}", command)
     expect(check).to_contain_text(crontab)
     expect(check).to_contain_text("Overdue")

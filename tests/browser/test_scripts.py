@@ -71,7 +71,7 @@ def test_an_amount_is_edited_in_its_largest_unit(run, seconds, amount):
 )
 def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, seconds, schedule):
     line = run("cron.js", f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})")
-    assert line == f"{schedule} /path/to/job && curl -fsS -m 10 --retry 5 -o /dev/null http://x"
+    assert line == f"{schedule} /path/to/job && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null http://x"
 
 
 def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):

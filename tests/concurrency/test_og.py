@@ -24,6 +24,7 @@ from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.later import WAITING_EACH, Later
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import answer_of, wait_until
@@ -72,7 +73,7 @@ class Cards:
         self.renderer = SlowRenderer()
         self.store = Store(folder, 10_000_000, "v1")
         self.renders = CountedRenders()
-        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders)  # type: ignore[arg-type]
+        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders, work_soon=lambda work: work())  # type: ignore
         self.router = Router(self.routes.routes())
         self.keys = keys
         self.key = self.new_key()
@@ -89,7 +90,7 @@ class Cards:
 
     def request(self, n: int, key: str | None = None, client: str = "192.0.2.1") -> Request:
         query = f"title=t{n}&key={key or self.key}"
-        return Request("GET", f"/og?{query}", "/og", query, client=client)
+        return Request("GET", f"/og?{query}", "/og", query, network=network_of(client))
 
     def begin(self, n: int, key: str | None = None, client: str = "192.0.2.1") -> Later[Response]:
         """Asks, and comes back once the card is drawn, waits to be drawn, or is refused."""

@@ -22,6 +22,7 @@ def faulty_library(tmp_path_factory):
 class Faults:
     def __init__(self, folder: Path) -> None:
         self.sync_fails = folder / "sync-fails"
+        self.sync_seconds = folder / "sync-seconds"
         self.clock_offset = folder / "clock-offset"
         self.synced = folder / "synced"
 
@@ -32,6 +33,14 @@ class Faults:
             yield
         finally:
             self.sync_fails.unlink()
+
+    @contextlib.contextmanager
+    def slow_syncs(self, seconds: int):
+        self.sync_seconds.write_text(str(seconds))
+        try:
+            yield
+        finally:
+            self.sync_seconds.unlink()
 
     def set_clock(self, offset_seconds: int) -> None:
         """In one step, as the server reads it at any moment."""
@@ -46,5 +55,6 @@ def faults(faulty_library, tmp_path, monkeypatch):
     faults = Faults(tmp_path)
     monkeypatch.setenv("LD_PRELOAD", str(faulty_library))
     monkeypatch.setenv("SYNC_FAILS_WHILE", str(faults.sync_fails))
+    monkeypatch.setenv("SYNC_SECONDS", str(faults.sync_seconds))
     monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
     return faults

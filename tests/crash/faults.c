@@ -1,5 +1,6 @@
 /* Preloaded into a server under test. The environment names files that say what goes wrong while it runs:
    SYNC_FAILS_WHILE   while this file is there, syncing the database fails with EIO
+   SYNC_SECONDS       holds how long syncing the database takes besides, in whole seconds
    SYNCED_FOLDER      gets a copy of each database file as of its last sync: what a power cut would leave
    CLOCK_OFFSET       holds the seconds that the wall clock is off */
 #define _GNU_SOURCE
@@ -30,6 +31,18 @@ static void keep(int fd, const char *folder, const char *name)
     rename(partial, target);
 }
 
+static long number_in(const char *path)
+{
+    char text[32] = "";
+    int fd = path ? open(path, O_RDONLY) : -1;
+    if (fd >= 0) {
+        if (read(fd, text, sizeof text - 1) < 0)
+            abort();
+        close(fd);
+    }
+    return atol(text);
+}
+
 static int sync_with(long call, int fd)
 {
     char link[64], path[4096];
@@ -43,6 +56,8 @@ static int sync_with(long call, int fd)
         errno = EIO;
         return -1;
     }
+    if (ours)
+        sleep(number_in(getenv("SYNC_SECONDS")));
     int result = syscall(call, fd);
     if (ours && folder && result == 0)
         keep(fd, folder, name + 1);
@@ -53,24 +68,11 @@ int fsync(int fd) { return sync_with(SYS_fsync, fd); }
 
 int fdatasync(int fd) { return sync_with(SYS_fdatasync, fd); }
 
-static long offset_seconds(void)
-{
-    const char *path = getenv("CLOCK_OFFSET");
-    char text[32] = "";
-    int fd = path ? open(path, O_RDONLY) : -1;
-    if (fd >= 0) {
-        if (read(fd, text, sizeof text - 1) < 0)
-            abort();
-        close(fd);
-    }
-    return atol(text);
-}
-
 int clock_gettime(clockid_t clock, struct timespec *now)
 {
     int result = syscall(SYS_clock_gettime, clock, now);
     if (result == 0 && clock == CLOCK_REALTIME)
-        now->tv_sec += offset_seconds();
+        now->tv_sec += number_in(getenv("CLOCK_OFFSET"));
     return result;
 }
 
@@ -78,7 +80,7 @@ int gettimeofday(struct timeval *restrict now, void *restrict zone)
 {
     int result = syscall(SYS_gettimeofday, now, zone);
     if (result == 0)
-        now->tv_sec += offset_seconds();
+        now->tv_sec += number_in(getenv("CLOCK_OFFSET"));
     return result;
 }
 

@@ -1,8 +1,13 @@
-"""A backup taken while clients write, restored as the README says."""
+"""A backup taken while clients write, restored as the README says; and one that is stopped."""
 
+import contextlib
 import signal
 import subprocess
 
+import pytest
+
+from cardbeat.database import Database
+from cardbeat.staging import PREFIX
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key
 from tests.support import wait_until
@@ -40,3 +45,38 @@ def test_a_backup_under_load_restores_to_a_working_service(start, python, pyz, t
     examined = run("doctor")
     assert examined.returncode == 0, examined.stdout
     assert "sound" in examined.stdout
+
+
+@pytest.fixture
+def slow_to_copy(tmp_path):
+    """Of 300 MB."""
+    with contextlib.closing(Database(tmp_path / "cardbeat-data")) as database:
+        for number in range(60):
+            row = (f"{number}" + "x" * 5_000_000,)
+            database.write(lambda connection, row=row: connection.execute("INSERT INTO monitor VALUES (?, 1)", row))
+
+
+def left(folder):
+    """What stands in a folder of what backups make, and of the folders in which they make it."""
+    return sorted(path.name for path in folder.iterdir() if path.name.startswith((PREFIX, "copy")))
+
+
+@pytest.mark.usefixtures("slow_to_copy")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(python, pyz, tmp_path, number):
+    command = [python, pyz, "backup", "copy.db"]
+    backup = subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: any(path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")))
+    backup.send_signal(number)
+    _, told = backup.communicate(timeout=30)
+    if number == signal.SIGKILL:
+        assert backup.returncode == -number
+        assert len(left(tmp_path)) == 1
+        again = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=False)
+        assert again.returncode == 0, again.stderr
+        assert left(tmp_path) == ["copy.db"]
+    else:
+        assert backup.returncode == 2
+        assert told.splitlines()[-1] == f"cardbeat: stopped by {number.name}; copy.db was not written"
+        assert "Traceback" not in told
+        assert left(tmp_path) == []

@@ -7,7 +7,9 @@ import subprocess
 
 import pytest
 
+from cardbeat.database import Database
 from cardbeat.database_file import integrity_problems
+from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.support import wait_until
 
@@ -85,6 +87,17 @@ def test_a_full_disk_costs_pings_and_stored_cards_and_nothing_afterwards(disk, s
     again = start("--data", str(disk.folder / "data"))
     for client in clients:
         assert client.stored(again)["ping_count"] == client.pings[200]
+
+
+def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(disk, tmp_path, python, pyz):
+    Database(tmp_path / "cardbeat-data").close()
+    disk.leave(50 * 1024)
+    before = os.listdir(disk.folder)
+    command = [python, pyz, "backup", disk.folder / "copy.db"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=clean_environment(), check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert "full" in ended.stderr
+    assert os.listdir(disk.folder) == before
 
 
 @pytest.mark.parametrize("disk", [100 * MIB], indirect=True)

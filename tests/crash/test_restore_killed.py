@@ -9,7 +9,8 @@ import pytest
 
 from cardbeat.config import FREE
 from cardbeat.database import Database
-from cardbeat.database_file import back_up, integrity_problems
+from cardbeat.database_backup import back_up
+from cardbeat.database_file import integrity_problems
 from cardbeat.keys.store import Keys
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -82,12 +82,19 @@ def test_whoever_holds_up_the_log_holds_up_neither_cards_nor_a_stop(python, pyz,
             cards = tmp_path / "cardbeat-data" / "cards"
             shutil.rmtree(cards, ignore_errors=True)
             cards.touch()
-            wait_until(lambda: waiting_bytes(process.stderr) > 3000)
+            wait_until(lambda: is_full(process.stderr))
             for title in "abc":
                 assert ask(server, "GET", f"/og?title={title}&key={key}").status == 200
             assert seconds_to_stop(server) < 10
         finally:
             process.kill()
+
+
+def is_full(pipe):
+    """Whether what waits in it does not grow, though there is more; what does not fit whole waits for an empty pipe."""
+    before = waiting_bytes(pipe)
+    time.sleep(0.5)
+    return 0 < before == waiting_bytes(pipe)
 
 
 def waiting_bytes(pipe):

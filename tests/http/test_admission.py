@@ -281,6 +281,27 @@ def test_past_the_budget_unfinished_bodies_give_way_that_were_held_longest(start
     wait_until(lambda: server._phases.held.total == 0)
 
 
+def test_connections_closed_past_the_budget_are_counted_and_told_once_a_minute(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    server = start(HOLDING)
+    with contextlib.ExitStack() as stack:
+
+        def come(count: int) -> None:
+            for _ in range(count):
+                stack.enter_context(Client(server, post("/free", length=60_000) + bytes(50_000)))
+
+        come(6)
+        wait_until(lambda: caplog.messages)
+        first = server.connections_shed
+        assert first > 0
+        come(6)
+        wait_until(lambda: server.connections_shed > first)
+    (line,) = caplog.messages
+    assert line.startswith("closed ")
+    assert "0 MiB were held for all clients together" in line
+
+
 def test_past_the_budget_answers_that_nobody_takes_give_way(start: Start) -> None:
     server = start(HOLDING)
     with Client(server, get(line=b"GET /big HTTP/1.1"), receive_bytes=4096) as slow:

@@ -7,25 +7,14 @@ import pytest
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
-from tests.support import App, service_of
+from tests.support import GOOD_CHECK, App, service_of
 
-GOOD = {"name": "nightly backup", "period_seconds": 3600, "grace_seconds": 60, "webhook_url": "https://hooks.example/x"}
 MEMBERS = [
     *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),
     *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url", "delivery"),
 ]
 ALERT_MEMBERS = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
 UNKNOWN_ID = "0" * 32
-
-
-@pytest.fixture
-def key(app):
-    return app.checks_key()
-
-
-@pytest.fixture
-def check(app, key):
-    return app.json("POST", "/checks", GOOD, key=key)["check"]
 
 
 @contextlib.contextmanager
@@ -40,14 +29,14 @@ def read(app, check, key):
 
 
 def test_a_created_check_is_on_time_and_its_clock_runs(app, key):
-    answer = app("POST", "/checks", GOOD, key=key)
+    answer = app("POST", "/checks", GOOD_CHECK, key=key)
     check = json.loads(answer.body)["check"]
     assert answer.status == 201
     assert list(check) == MEMBERS
     assert re.fullmatch(r"[A-Za-z0-9_-]{22,}", check["id"])
     assert answer.headers["Location"] == f"/checks/{check['id']}"
     assert check["ping_url"] == f"https://cards.example/ping/{check['id']}"
-    assert {name: check[name] for name in GOOD} == GOOD
+    assert {name: check[name] for name in GOOD_CHECK} == GOOD_CHECK
     assert (check["status"], check["last_ping_at"], check["ping_count"], check["version"]) == ("on_time", None, 0, 1)
     assert check["created_at"] == check["updated_at"] == "2027-01-15 08:00:00"
     assert check["deadline_at"] == "2027-01-15 09:01:00"
@@ -55,7 +44,7 @@ def test_a_created_check_is_on_time_and_its_clock_runs(app, key):
 
 def test_a_created_check_is_located_below_the_base_urls_path(config, clock):
     with serving(dataclasses.replace(config, base_url="https://h.example/cb"), clock) as app:
-        answer = app("POST", "/checks", GOOD, key=app.checks_key())
+        answer = app("POST", "/checks", GOOD_CHECK, key=app.checks_key())
     check = json.loads(answer.body)["check"]
     assert check["ping_url"] == f"https://h.example/cb/ping/{check['id']}"
     assert answer.headers["Location"] == f"/cb/checks/{check['id']}"
@@ -73,7 +62,7 @@ def test_what_takes_no_body_changes_nothing_when_one_says_something(app, key, ch
 
 @pytest.mark.parametrize("missing", ["name", "period_seconds", "grace_seconds"])
 def test_a_creation_needs_its_three_fields(app, key, missing):
-    answer = app("POST", "/checks", {name: GOOD[name] for name in GOOD if name != missing}, key=key)
+    answer = app("POST", "/checks", {name: GOOD_CHECK[name] for name in GOOD_CHECK if name != missing}, key=key)
     assert answer.status == 400
     assert json.loads(answer.body)["field"] == missing
     assert app.json("GET", "/checks", key=key)["checks"] == []
@@ -100,7 +89,7 @@ def test_a_creation_needs_its_three_fields(app, key, missing):
 )
 def test_a_bad_field_is_named_and_changes_nothing(app, key, check, field, value):
     for method, path in (("POST", "/checks"), ("PATCH", f"/checks/{check['id']}")):
-        answer = app(method, path, GOOD | {field: value}, key=key)
+        answer = app(method, path, GOOD_CHECK | {field: value}, key=key)
         assert answer.status == 400
         assert json.loads(answer.body)["field"] == field
     assert app.json("GET", "/checks", key=key)["checks"] == [check]
@@ -120,7 +109,7 @@ def test_a_bad_field_is_named_and_changes_nothing(app, key, check, field, value)
 )
 def test_a_checks_key_is_needed(app, check, method, path):
     path = path.replace("{id}", check["id"])
-    body = GOOD if method in ("POST", "PATCH") else None
+    body = GOOD_CHECK if method in ("POST", "PATCH") else None
     missing = app(method, path, body)
     assert (missing.status, missing.headers["WWW-Authenticate"]) == (401, "Bearer")
     assert app(method, path, body, key="sk_unknown").status == 401
@@ -171,14 +160,14 @@ def test_an_empty_patch_is_an_update(app, key, check):
 
 def test_null_takes_the_webhook_away_and_absence_keeps_it(app, key, check):
     path = f"/checks/{check['id']}"
-    assert app.json("PATCH", path, {"name": "b"}, key=key)["check"]["webhook_url"] == GOOD["webhook_url"]
+    assert app.json("PATCH", path, {"name": "b"}, key=key)["check"]["webhook_url"] == GOOD_CHECK["webhook_url"]
     assert app.json("PATCH", path, {"webhook_url": None}, key=key)["check"]["webhook_url"] is None
 
 
 def test_the_merged_check_is_validated_under_the_keys_tier(config, clock):
     with serving(config, clock) as app:
         key = app.checks_key()
-        check = app.json("POST", "/checks", GOOD, key=key)["check"]
+        check = app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
     with serving(dataclasses.replace(config, tiers={"free": Tier(min_period_seconds=7200)}), clock) as app:
         answer = app("PATCH", f"/checks/{check['id']}", {"name": "b"}, key=key)
         assert answer.status == 400
@@ -243,7 +232,7 @@ def test_a_check_changed_since_if_match_was_compared_is_not_deleted(app, key, ch
 
 
 def test_pages_go_from_the_oldest_to_the_newest(app, key):
-    ids = [app.json("POST", "/checks", GOOD, key=key)["check"]["id"] for _ in range(5)]
+    ids = [app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]["id"] for _ in range(5)]
     seen, target = [], "/checks?limit=2"
     while target:
         page = app.json("GET", target, key=key)
@@ -256,7 +245,7 @@ def test_pages_go_from_the_oldest_to_the_newest(app, key):
 
 def test_a_page_is_of_100_checks_at_first(app, key, config):
     for _ in range(100):
-        app("POST", "/checks", GOOD, key=key)
+        app("POST", "/checks", GOOD_CHECK, key=key)
     page = app.json("GET", "/checks", key=key)
     assert (len(page["checks"]), page["next"]) == (100, None)
 
@@ -281,10 +270,10 @@ def test_another_keys_check_is_no_place_to_go_on_after(app, check):
 
 def test_no_more_checks_than_the_tier_allows(app, key):
     for _ in range(100):
-        assert app("POST", "/checks", GOOD, key=key).status == 201
-    answer = app("POST", "/checks", GOOD, key=key)
+        assert app("POST", "/checks", GOOD_CHECK, key=key).status == 201
+    answer = app("POST", "/checks", GOOD_CHECK, key=key)
     assert (answer.status, json.loads(answer.body)["code"]) == (403, "too_many_checks")
-    assert app("POST", "/checks", GOOD, key=app.checks_key()).status == 201
+    assert app("POST", "/checks", GOOD_CHECK, key=app.checks_key()).status == 201
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
@@ -337,7 +326,7 @@ def test_a_test_alert_is_stored_each_time(app, key, check):
 
 
 def test_past_five_that_wait_or_thirty_in_an_hour_a_test_alert_is_refused(app, key):
-    checks = [app.json("POST", "/checks", GOOD, key=key)["check"]["id"] for _ in range(7)]
+    checks = [app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]["id"] for _ in range(7)]
     answers = [app("POST", f"/checks/{check_id}/test-alert", key=key) for check_id in checks for _ in range(6)]
     refused = [json.loads(answer.body)["error"] for answer in answers if answer.status == 429]
     assert [answer.status for answer in answers] == ([202] * 5 + [429]) * 6 + [429] * 6
@@ -355,3 +344,19 @@ def test_a_test_alert_needs_a_webhook(app, key, check):
 def test_a_revoked_keys_checks_go_with_it(app, key, check):
     assert app("DELETE", "/key", key=key).status == 204
     assert app("GET", f"/ping/{check['id']}").status == 404
+
+
+def test_the_hosts_own_public_address_is_refused_at_once(config, clock, monkeypatch):
+    monkeypatch.setattr("cardbeat.heartbeat.routes.is_own", lambda address: str(address) == "8.8.8.8")
+    with serving(config, clock) as app:
+        key = app.checks_key()
+        check = app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
+        own = {"webhook_url": "http://8.8.8.8:8080/x"}
+        for answer in (
+            app("POST", "/checks", GOOD_CHECK | own, key=key),
+            app("PATCH", f"/checks/{check['id']}", own, key=key),
+        ):
+            refusal = json.loads(answer.body)
+            assert (answer.status, refusal["field"]) == (400, "webhook_url")
+            assert "private or reserved" in refusal["error"]
+        assert read(app, check, key)["webhook_url"] == GOOD_CHECK["webhook_url"]

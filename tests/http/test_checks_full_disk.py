@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-resource = pytest.importorskip("resource")
+from tests.support import GOOD_CHECK
 
-CHECK = {"name": "nightly backup", "period_seconds": 60, "grace_seconds": 0, "webhook_url": "https://hooks.example/x"}
+resource = pytest.importorskip("resource")
 
 
 @contextlib.contextmanager
@@ -19,16 +19,6 @@ def full_disk():
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-@pytest.fixture
-def key(app):
-    return app.checks_key()
-
-
-@pytest.fixture
-def check(app, key):
-    return app.json("POST", "/checks", CHECK, key=key)["check"]
 
 
 def test_a_ping_is_acknowledged_only_if_it_is_stored(app, key, check):
@@ -47,7 +37,7 @@ def test_nothing_else_is_half_done(app, key, check):
     path = f"/checks/{check['id']}"
     with full_disk():
         requests = [
-            app("POST", "/checks", CHECK, key=key),
+            app("POST", "/checks", GOOD_CHECK, key=key),
             app("PATCH", path, {"name": "b"}, key=key),
             app("DELETE", path, key=key),
             app("POST", f"{path}/test-alert", key=key),
@@ -60,7 +50,7 @@ def test_nothing_else_is_half_done(app, key, check):
 
 
 def test_a_sweep_on_a_full_disk_is_made_up_for(app, key, check):
-    app.clock.advance(61)
+    app.clock.advance(3661)
     with full_disk(), pytest.raises(Exception, match="database"):
         app.service.sweep.sweep_once()
     assert app.json("GET", f"/checks/{check['id']}/alerts", key=key)["alerts"] == []

@@ -4,17 +4,7 @@ import json
 
 import pytest
 
-CHECK = {"name": "nightly backup", "period_seconds": 60, "grace_seconds": 0, "webhook_url": "https://hooks.example/x"}
-
-
-@pytest.fixture
-def key(app):
-    return app.checks_key()
-
-
-@pytest.fixture
-def check(app, key):
-    return app.json("POST", "/checks", CHECK, key=key)["check"]
+from tests.support import GOOD_CHECK
 
 
 @pytest.fixture
@@ -25,7 +15,7 @@ def low_disk(app, key, check, monkeypatch):
 
 def test_nothing_new_is_taken(app, key, check, low_disk):
     refused = [
-        app("POST", "/checks", CHECK, key=key),
+        app("POST", "/checks", GOOD_CHECK, key=key),
         app("POST", f"/checks/{check['id']}/test-alert", key=key),
         app("POST", "/register"),
         app("POST", "/register", {"email": "b@example.com"}),
@@ -39,7 +29,7 @@ def test_nothing_new_is_taken(app, key, check, low_disk):
 def test_pings_transitions_and_their_alerts_go_on(app, key, check, low_disk):
     path = f"/checks/{check['id']}"
     assert app("GET", f"/ping/{check['id']}").status == 200
-    app.clock.advance(61)
+    app.clock.advance(3661)
     assert app.service.sweep.sweep_once() == 1
     assert app.json("POST", f"/ping/{check['id']}")["recovered"]
     types = [alert["type"] for alert in app.json("GET", f"{path}/alerts", key=key)["alerts"]]

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from cardbeat.keys.store import Keys
-from tests.support import App, service_of
+from tests.support import App, service_of, wait_until
 
 CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
 
@@ -59,6 +59,14 @@ def test_an_address_with_a_space_or_a_control_character_is_refused(app, characte
 def test_an_address_with_a_character_that_is_not_seen_or_turns_the_text_is_refused(app, character):
     answer = app("POST", "/register", {"email": f"a{character}b@c"})
     assert (answer.status, json.loads(answer.body)["field"]) == (400, "email")
+    assert bodies(app) == []
+
+
+@pytest.mark.parametrize("email", ["\u3164@b", "a@\u115f", "\u200d@b", "\ufe0f\u180b@\u2800"])
+def test_an_address_that_shows_nothing_on_one_side_is_refused(app, email):
+    answer = app("POST", "/register", {"email": email})
+    assert (answer.status, json.loads(answer.body)["field"]) == (400, "email")
+    assert "on both sides" in json.loads(answer.body)["error"]
     assert bodies(app) == []
 
 
@@ -188,11 +196,28 @@ def test_a_key_reads_its_own_limits_and_use(app):
     app("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)
     read = app.json("GET", "/key", key=key)
     assert (read["scope"], read["tier"], read["email"]) == ("checks", "free", "ops@example.com")
-    assert read["limits"] == {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120}
-    assert read["usage"] == {"checks": 1, "renders": 0}
+    limits = {"max_checks": 100, "min_period_seconds": 1, "renders_per_minute": 120, "test_alerts_per_hour": 30}
+    assert read["limits"] == limits
+    assert read["usage"] == {"checks": 1, "renders": 0, "test_alerts": 0}
     assert "key" not in read
     assert "webhook_secret" not in read
     assert key.startswith(read["prefix"])
+
+
+def test_a_key_reads_how_many_test_alerts_it_had_in_the_last_hour(app):
+    key = app.checks_key()
+    body = {"name": "a", "period_seconds": 60, "grace_seconds": 0, "webhook_url": "https://hooks.example/x"}
+    check = app.json("POST", "/checks", body, key=key)["check"]
+
+    def used():
+        return app.json("GET", "/key", key=key)["usage"]["test_alerts"]
+
+    for _ in range(2):
+        assert app("POST", f"/checks/{check['id']}/test-alert", key=key).status == 202
+        app.clock.advance(1800)
+    assert used() == 1
+    app.clock.advance(1800)
+    assert used() == 0
 
 
 def test_rotation_gives_the_same_key_a_new_value_and_ends_the_old_one(app):
@@ -241,6 +266,15 @@ def test_a_new_webhook_secret_is_shown_once_and_is_another_each_time(app):
     assert first["webhook_secret"].startswith("whsec_")
     assert len({issued["webhook_secret"], first["webhook_secret"], second["webhook_secret"]}) == 3
     assert "webhook_secret" not in app.json("GET", "/key", key=issued["key"])
+
+
+def test_a_replaced_webhook_secret_is_not_kept_for_longer_than_it_signs(app):
+    issued = app.json("POST", "/register", {"email": "ops@example.com"})
+    app("POST", "/key/webhook-secret", key=issued["key"])
+    assert issued["webhook_secret"] in repr(bodies(app))
+    app.clock.advance(24 * 3600)
+    app.service.removal.start()
+    wait_until(lambda: issued["webhook_secret"] not in repr(bodies(app)))
 
 
 def test_revocation_takes_the_checks_along(app):

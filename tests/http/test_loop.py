@@ -1,6 +1,7 @@
 """What comes together, what comes while the loop is held up, and what must not keep it busy."""
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import os
@@ -129,7 +130,7 @@ def test_a_body_in_a_file_arrives_whole_and_is_closed(
 def test_a_body_in_a_file_is_sent_without_sendfile_too(
     start: Start, site: Site, file: FileBody, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cardbeat.web.sending.sendfile", None)
+    monkeypatch.setattr("cardbeat.web.connection.sendfile", None)
     test_a_body_in_a_file_arrives_whole_and_is_closed(start, site, file, 4096)
 
 
@@ -145,7 +146,7 @@ def test_a_body_in_a_file_is_left_out_for_head_and_closed(start: Start, site: Si
 def test_a_body_in_a_file_that_is_cut_short_while_it_is_sent_ends_the_connection(
     start: Start, site: Site, file: FileBody
 ) -> None:
-    site.file = file._replace(length=file.length + 1)
+    site.file = dataclasses.replace(file, length=file.length + 1)
     with connected(start()) as client:
         client.socket.sendall(get(line=b"GET /file HTTP/1.1") + get())
         with pytest.raises((EOFError, ConnectionResetError)):

@@ -54,7 +54,7 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app):
     answer = app("GET", "/metrics")
     families = list(text_string_to_metric_families(answer.body.decode()))
     assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-    assert len(families) == 12
+    assert len(families) == 15
     assert all(found.documentation.endswith(".") and found.type != "unknown" for found in families)
 
 
@@ -115,9 +115,28 @@ def test_a_sweep_tells_its_age_and_duration(app, read):
     assert 0 < found["cardbeat_sweep_duration_seconds"] < 60
 
 
+def test_connections_that_were_closed_because_too_much_was_held_are_counted(app, read, monkeypatch):
+    assert read()["cardbeat_connections_shed_total"] == 0
+    monkeypatch.setattr(app.service.server._phases, "shed", 3)
+    assert read()["cardbeat_connections_shed_total"] == 3
+
+
 def test_alerts_are_counted_by_outcome(read):
     outcomes = {name for name in read() if name.startswith("cardbeat_alert_attempts_total")}
     assert outcomes == {f"cardbeat_alert_attempts_total{{outcome={it}}}" for it in ("delivered", "retried", "failed")}
+
+
+def test_the_oldest_alert_that_is_due_tells_its_age(app, clock, read):
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+    key = app.checks_key()
+    check = app.json("POST", "/checks", CHECK | {"webhook_url": "https://hooks.example/x"}, key=key)["check"]
+    clock.advance(62)
+    app.service.sweep.sweep_once()
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 0
+    clock.advance(40)
+    app("GET", f"/ping/{check['id']}")
+    assert read()["cardbeat_alert_oldest_due_seconds"] == 40
+    assert 0 <= read()["cardbeat_delivery_age_seconds"] < 60
 
 
 def test_no_key_or_check_id_is_in_them(app, ask):
@@ -135,9 +154,13 @@ def test_they_are_there_when_the_database_is_not(app, monkeypatch):
         raise Unavailable("database_unavailable", "The database can't be used now; try again soon.")
 
     monkeypatch.setattr("cardbeat.heartbeat.checks.Checks.totals", lambda self: totals())
+    monkeypatch.setattr("cardbeat.heartbeat.pending.PendingAlerts.first_due_at", lambda self: totals())
     answer = app("GET", "/metrics")
     assert answer.status == 200
-    assert "cardbeat_checks{status=on_time}" not in samples(answer.body.decode())
+    assert (
+        not {"cardbeat_checks{status=on_time}", "cardbeat_alert_oldest_due_seconds"}
+        & samples(answer.body.decode()).keys()
+    )
 
 
 def test_every_answer_counts():

@@ -70,6 +70,7 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     crontab = blocks("crontab")[0].split(maxsplit=5)[5]
     (cron_command,) = [part.strip() for part in crontab.split("&&")[1:]]
     after_alerts = next(number for number, step in enumerate(steps) if "check.recovered" in step) + 1
+    (tmp_path / "checks.toml").write_text(blocks("toml")[0])
     printed = tour(
         *steps[:after_alerts], cron_command.replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"), *steps[after_alerts:]
     )
@@ -80,6 +81,8 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
     assert '"name":"Nightly backup"' in printed
+    assert "1 created, 0 changed, 0 deleted, 0 unchanged" in printed
+    assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
     assert "ok" in printed
 
@@ -94,7 +97,7 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     from cardbeat.config import FREE
     from cardbeat.keys.tiers import load_tiers
 
-    (tmp_path / "tiers.toml").write_text(blocks("toml")[0])
+    (tmp_path / "tiers.toml").write_text(blocks("toml")[1])
     tiers = load_tiers(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000

@@ -77,7 +77,7 @@ class Front:
         self.url = "https://beats.example"
         self.router = Router()
         # The rest of a server has nothing to do here.
-        self.exchange = self.loop = Nothing()
+        self.exchange = self.loop = self.workers = Nothing()
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
         self._stopped = Event()

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from pathlib import Path
 from typing import Any
 
-from cardbeat import later, service
+from cardbeat import alarms, service
 from cardbeat.config import Config, Tier
 from cardbeat.errors import Refusal
 from tests.simulation import disk, machine, scheduler
@@ -217,11 +217,10 @@ class World:
 
     def _replace_parts(self) -> None:
         """What of the service has to do with cards, the network or the system's signals."""
-        later._alarms = PerProcess("alarms", later._Alarms)  # type: ignore[assignment]
-        for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "TimedRenderer"):
+        alarms._alarms = PerProcess("alarms", alarms._Alarms)  # type: ignore[assignment]
+        for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "Renderer"):
             setattr(service, name, Nothing)
         service.Sender = lambda *_: self.network  # type: ignore[assignment, misc]
-        service.wake_on_signals = lambda _waker: None
         service.on_stop_signals = _on_stop_signals
         _set("POLL_SECONDS", self.poll_seconds)
         _set("LOCK_POLL_SECONDS", 0.25)

@@ -23,6 +23,18 @@ def test_a_check_without_webhook_has_no_alerts(mail):
     assert mail.alerts.newest(check.id) == []
 
 
+def test_the_end_of_an_outage_is_told_with_its_begin_though_the_check_has_no_url_then(mail):
+    told, untold = mail.heart.create(), mail.heart.create(webhook_url=None)
+    mail.heart.pass_time(61)
+    mail.heart.sweep.sweep_once()
+    read = mail.heart.read(told)
+    mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=None)).wait()
+    for check in (told, untold):
+        assert mail.heart.ping(check).recovered
+    assert mail.heart.alert_types(told) == ["check.overdue", "check.recovered"]
+    assert mail.heart.alert_types(untold) == []
+
+
 def test_an_outage_has_one_alert_of_each_kind_and_tests_are_always_new(mail):
     check = mail.heart.create()
     mail.record(check, *["check.overdue"] * 2, *["check.recovered"] * 2, *["check.test"] * 2)
@@ -75,13 +87,17 @@ def test_the_history_shows_the_newest_first(mail, clock):
 
 def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     check = mail.heart.create()
-    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    mail.record(check, "check.overdue", "check.recovered")
+    store_outages(mail, check, [2])
+    mail.record(check, "check.test")
     now = int(clock())
     mail.alerts.store(
         [Attempt(1, "failed", 410, "gone", None, HOOK), Attempt(2, "pending", 503, "busy", now + 3600, HOOK)]
     )
-    times = [alert["next_attempt_at"] for alert in mail.alerts.newest(check.id)]
-    assert times == [mail.in_text(3600), mail.in_text(3600), None]
+    store_outages(mail, check, [3])
+    outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
+    assert outage_3 == outage_2 == recovered == mail.in_text(3600)
+    assert (test, overdue) == (mail.in_text(0), None)
 
 
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
@@ -284,9 +300,3 @@ def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     mail.record(check)
     mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
     assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"
-
-
-def test_a_removed_webhook_is_no_failure(mail):
-    check = mail.heart.create(webhook_url=None)
-    mail.alerts.store([Attempt(1, "failed", None, "The check has no webhook URL any more.", None, None)])
-    assert mail.heart.read(check).delivery is None

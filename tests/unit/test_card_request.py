@@ -2,13 +2,17 @@
 
 import pytest
 
-from cardbeat.cards.request import Card, card_from, card_of
+from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.errors import Invalid
-from cardbeat.web.query import pairs_of
+from cardbeat.web.query import known_among
+
+
+def card_of(query: str) -> Card:
+    return card_from(known_among(PARAMETERS, query))
 
 
 def title_of(encoded: str) -> str:
-    return card_of(pairs_of(f"title={encoded}")).title
+    return card_of(f"title={encoded}").title
 
 
 @pytest.mark.parametrize(
@@ -43,7 +47,7 @@ def test_a_title_is_decoded(encoded: str, title: str) -> None:
 )
 def test_a_missing_or_blank_title_is_refused(query: str) -> None:
     with pytest.raises(Invalid) as refused:
-        card_of(pairs_of(query))
+        card_of(query)
     assert (refused.value.status, refused.value.field) == (400, "title")
 
 
@@ -58,34 +62,34 @@ def test_marks_beside_other_characters_need_no_circle(text: str) -> None:
 
 
 def test_what_is_left_out_has_its_default() -> None:
-    assert card_of(pairs_of("title=x")) == Card("x", "", "", "", "", "default", "dark")
+    assert card_of("title=x") == Card("x", "", "", "", "", "default", "dark")
 
 
 def test_every_parameter_is_read() -> None:
     query = "title=t&description=d&author=a&tag=g&domain=o&template=blog&theme=light&key=sk_1"
-    assert card_of(pairs_of(query)) == Card("t", "d", "a", "g", "o", "blog", "light")
+    assert card_of(query) == Card("t", "d", "a", "g", "o", "blog", "light")
 
 
 @pytest.mark.parametrize("value", ["fancy", "", "Blog", "blog%20"])
 def test_another_template_is_refused_with_those_there_are(value: str) -> None:
     with pytest.raises(Invalid, match="default, blog, article") as refused:
-        card_of(pairs_of(f"title=x&template={value}"))
+        card_of(f"title=x&template={value}")
     assert refused.value.field == "template"
 
 
 def test_another_theme_is_refused_with_those_there_are() -> None:
     with pytest.raises(Invalid, match="dark, light"):
-        card_of(pairs_of("title=x&theme=blue"))
+        card_of("title=x&theme=blue")
 
 
 @pytest.mark.parametrize("second", ["title=y", "%74itle=y", "title", "tag=a&tag=a", "theme=dark&theme=dark"])
 def test_a_repeated_known_parameter_is_refused(second: str) -> None:
     with pytest.raises(Invalid, match="only once"):
-        card_of(pairs_of(f"title=x&{second}"))
+        card_of(f"title=x&{second}")
 
 
 def test_unknown_parameters_are_allowed_and_may_repeat() -> None:
-    assert card_of(pairs_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light")).theme == "dark"
+    assert card_of("v=1&title=x&v=2&&utm_source=y&amp;theme=light").theme == "dark"
 
 
 def test_a_very_long_text_is_cut_before_it_costs_anything() -> None:

@@ -125,6 +125,12 @@ class Beating(RuleBasedStateMachine):
             assert stored == ("overdue" if model.overdue else "on_time", model.deadline, model.pings, model.version)
             assert self.heart.alert_types(check) == model.alerts
 
+    @invariant()
+    def totals_and_models_agree(self):
+        overdue = sum(model.overdue for model in self.models.values())
+        assert self.heart.checks.totals() == {"on_time": len(self.models) - overdue, "overdue": overdue}
+        assert self.heart.checks.count(self.heart.key.id) == len(self.models)
+
 
 TestBeating = Beating.TestCase
 TestBeating.settings = settings(

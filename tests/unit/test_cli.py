@@ -190,10 +190,13 @@ def test_an_empty_list_is_its_headings(run, listed):
     assert json.loads(run("keys", "list", "--json").stdout) == []
 
 
-@pytest.mark.parametrize("action", [("revoke", "key_1"), ("tier", "key_1", "free")])
-def test_json_is_for_what_prints_something(run, action):
-    ran = run("keys", *action, "--json")
-    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: keys {action[0]} takes no --json (see --help)\n")
+def test_for_programs_a_change_says_what_it_did(run):
+    key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
+    moved = run("keys", "tier", key_id, "unlimited", "--json")
+    assert json.loads(moved.stdout) == {"id": key_id, "tier": "unlimited"}
+    assert json.loads(run("keys", "revoke", key_id, "--json").stdout) == {"id": key_id, "revoked": True}
+    again = run("keys", "revoke", key_id, "--json")
+    assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
 
 
 @pytest.fixture

@@ -92,15 +92,6 @@ def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_rec
     assert len(courier.begun) == 2
 
 
-def test_a_move_before_a_queue_is_taken_needs_nothing_more(couriers, courier):
-    moved = queue(1)
-    couriers.add([moved])
-    moved.moved_to = "new.example"
-    couriers.send_out()
-    wait_until(lambda: courier.begun)
-    assert moved.moved_to is None
-
-
 @pytest.mark.parametrize(
     ("error", "logged"), [(ZeroDivisionError("a defect"), True), (Unavailable("x", "It can't be read."), False)]
 )
@@ -117,15 +108,58 @@ def test_an_attempt_that_raises_is_tried_again_later_and_a_defect_logged(courier
     assert bool(caplog.records) == logged
 
 
-def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, monkeypatch, caplog):
-    def no_thread(_work):
-        raise RuntimeError("can't start new thread")
+@pytest.fixture
+def no_thread(monkeypatch):
+    """While it is set no thread can be started."""
+    refusing, start = threading.Event(), module._start_small
 
-    monkeypatch.setattr(module, "_start_small", no_thread)
+    def start_or_refuse(work):
+        if refusing.is_set():
+            raise RuntimeError("can't start new thread")
+        start(work)
+
+    monkeypatch.setattr(module, "_start_small", start_or_refuse)
+    refusing.set()
+    return refusing
+
+
+def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, no_thread, caplog):
     couriers.add(map(queue, (1, 2)))
     couriers.send_out()
     assert [result.wait_seconds for result in couriers.results(10)] == [TROUBLE_SECONDS]
     assert "no more threads" in caplog.text
+
+
+def test_that_threads_are_lacking_is_logged_once_and_so_is_their_return(couriers, courier, no_thread, caplog):
+    couriers.add(map(queue, (1, 2, 3)))
+    for _ in range(2):
+        couriers.send_out()
+    assert not couriers.can_post()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    no_thread.clear()
+    couriers.send_out()
+    assert couriers.can_post()
+    assert [record.getMessage() for record in caplog.records][1:] == ["there are threads for alerts again"]
+
+
+def test_with_nothing_due_it_is_found_out_too_that_threads_can_start_again(couriers, no_thread):
+    couriers.add([queue(1)])
+    couriers.send_out()
+    couriers.send_out()
+    assert not couriers.can_post()
+    no_thread.clear()
+    couriers.send_out()
+    assert couriers.can_post()
+
+
+def test_where_a_thread_runs_that_no_other_starts_stops_nothing(couriers, courier, no_thread):
+    no_thread.clear()
+    couriers.add([queue(1)])
+    couriers.send_out()
+    no_thread.set()
+    couriers.add([queue(2)])
+    couriers.send_out()
+    assert couriers.can_post()
 
 
 def test_a_post_that_found_no_room_at_its_address_waits_for_that_and_brings_no_result(couriers, courier):

@@ -73,7 +73,7 @@ def test_a_clock_that_was_set_before_an_orderly_stop_is_settled_after_it(heart, 
     heart.sweep.stop()
     heart.pass_time(10)
     beat(heart, heart.new_sweep())
-    assert heart.read(check).deadline_at == check.deadline_at + 20 + jump
+    assert heart.read(check).deadline_at == check.deadline_at + jump
 
 
 def test_a_stop_before_the_first_sweep_notes_nothing(heart):
@@ -92,10 +92,11 @@ def test_a_credited_check_still_turns_overdue_in_the_end(heart):
     heart.clock.advance(5 * HOUR)
     sweep = heart.new_sweep()
     assert beat(heart, sweep) == 0
-    heart.clock.advance(HOUR)
-    assert sweep.sweep_once() == 0
-    heart.clock.advance(1)
-    assert sweep.sweep_once() == 1
+    for _ in range(HOUR // SWEEP_SECONDS):
+        heart.pass_time(SWEEP_SECONDS)
+        assert beat(heart, sweep) == 0
+    heart.pass_time(1)
+    assert beat(heart, sweep) == 1
     assert heart.alert_types(check) == ["check.overdue"]
 
 
@@ -145,7 +146,6 @@ def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart, monke
     beat(heart)
     heart.clock.advance(2 * HOUR)
     crashed = heart.new_sweep().credit
-    assert heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
     assert heart.database.write(crashed._step)
     heart.clock.advance(10)
     heart.ping(checks[6])
@@ -161,7 +161,7 @@ def crashed_in_a_credit(heart, monkeypatch):
     beat(heart)
     heart.clock.advance(2 * HOUR)
     crashed = heart.new_sweep().credit
-    heart.database.write(lambda connection: crashed._begin(connection, crashed.moment()))
+    assert not heart.database.write(crashed.note)
     return checks, crashed
 
 

@@ -4,15 +4,18 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import sqlite3
 import threading
 import time
 
 import pytest
 
-from cardbeat.database import READ_CONNECTIONS, Database
-from cardbeat.database_file import FILE_NAME
+from cardbeat.database import Database
+from cardbeat.database_file import FILE_NAME, connect, open_read_only
+from cardbeat.database_readers import READ_CONNECTIONS
 from cardbeat.errors import Refusal, StartupError, Unavailable
+from tests.support import wait_until
 
 
 def count_up(connection):
@@ -254,6 +257,159 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
     assert not database.path.exists()
 
 
+@pytest.mark.parametrize("end", ["-wal", "-shm"])
+def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
+    monkeypatch.setattr("cardbeat.database_files.LOOK_SECONDS", 0)
+    database.write(count_up)
+    beside(database.path, end).unlink()
+    for _ in range(2):
+        with pytest.raises(Unavailable) as caught:
+            database.write(count_up)
+        assert caught.value.code == "database_unavailable"
+    assert f"{FILE_NAME}{end} was removed" in caplog.text
+
+
+def beside(path, end):
+    return path.with_name(path.name + end)
+
+
+def test_what_a_removed_wal_held_is_in_the_database_before_anything_is_refused(database, tmp_path):
+    for _ in range(3):
+        database.write(count_up)
+    assert counted(database) == 3
+    beside(database.path, "-wal").unlink()
+    # As a connection that is opened afterwards does, before it finds that it can't read.
+    beside(database.path, "-wal").touch()
+    # The first is stored too, as it may be with any error of the disk; no other is.
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+    assert counted(database) in (3, 4)
+    (tmp_path / "crashed").mkdir()
+    shutil.copy(database.path, tmp_path / "crashed")
+    with contextlib.closing(Database(tmp_path / "crashed")) as after_a_crash:
+        assert counted(after_a_crash) in (3, 4)
+
+
+def test_a_wal_that_another_process_has_written_anew_is_not_written_over(database, caplog):
+    database.write(count_up)
+    before = database.path.read_bytes()
+    beside(database.path, "-wal").unlink()
+    beside(database.path, "-wal").write_bytes(b"theirs")
+    with pytest.raises(Unavailable):
+        database.write(count_up)
+    assert f"{FILE_NAME}-wal was removed or replaced" in caplog.text
+    assert database.path.read_bytes() == before
+
+
+def test_a_write_is_not_acknowledged_where_the_wal_was_removed_before_its_commit(database):
+    with pytest.raises(Unavailable):
+        database.write(lambda connection: (count_up(connection), beside(database.path, "-wal").unlink()))
+
+
+def test_sqlite_leaves_its_files_in_place_while_another_process_has_the_database(tmp_path):
+    first, second = Database(tmp_path), Database(tmp_path)
+    first.write(count_up)
+    first.close()
+    second.write(count_up)
+    assert counted(second) == 2
+    second.close()
+
+
+def write_much(connection):
+    """Some 3 MB of -wal."""
+    connection.execute("DELETE FROM monitor")
+    connection.executemany("INSERT INTO monitor VALUES (?, 1)", ((f"{n}" + "x" * 1000,) for n in range(500)))
+
+
+def wal_bytes(database):
+    return beside(database.path, "-wal").stat().st_size
+
+
+@pytest.fixture
+def small_wal(tmp_path, monkeypatch):
+    """A database whose -wal counts as large from 5 MB on."""
+    for module in ("database", "database_file"):
+        monkeypatch.setattr(f"cardbeat.{module}.WAL_BYTES", 5_000_000)
+    database = Database(tmp_path)
+    yield database
+    database.close()
+
+
+def test_readers_who_always_overlap_do_not_let_the_wal_grow(small_wal):
+    stopping, sizes = threading.Event(), []
+
+    def read_on():
+        while not stopping.is_set():
+            with small_wal.read() as connection:
+                connection.execute("BEGIN")
+                connection.execute("SELECT * FROM monitor").fetchall()
+                stopping.wait(0.005)
+                connection.execute("ROLLBACK")
+
+    readers = [threading.Thread(target=read_on) for _ in range(4)]
+    for reader in readers:
+        reader.start()
+    try:
+        for _ in range(30):
+            small_wal.write(write_much)
+            # The -wal is seen to behind what was written, before what is written next.
+            small_wal.write(lambda connection: None)
+            sizes.append(wal_bytes(small_wal))
+    finally:
+        stopping.set()
+        for reader in readers:
+            reader.join()
+    assert max(sizes) < 20_000_000
+
+
+def test_a_reader_that_stays_holds_up_no_write_for_long_and_the_wal_grows_no_more_after_it(small_wal):
+    with contextlib.closing(sqlite3.connect(small_wal.path, isolation_level=None)) as other, small_wal.read() as reader:
+        for connection in (other, reader):
+            connection.execute("BEGIN")
+            connection.execute("SELECT * FROM monitor").fetchall()
+        for _ in range(10):
+            began = time.monotonic()
+            small_wal.write(write_much)
+            assert time.monotonic() - began < 2
+        grown = wal_bytes(small_wal)
+        assert grown > 20_000_000
+        for connection in (other, reader):
+            connection.execute("ROLLBACK")
+    for _ in range(10):
+        small_wal.write(write_much)
+    assert wal_bytes(small_wal) < grown / 2
+    assert small_wal.write(lambda connection: connection.execute("PRAGMA busy_timeout").fetchone()[0]) == 5000
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="only there it is seen which files are open")
+def test_a_job_that_changes_much_needs_no_temporary_file(database):
+    def open_files():
+        names = []
+        for name in os.listdir("/proc/self/fd"):
+            # That of the listing itself is closed by now.
+            with contextlib.suppress(OSError):
+                names.append(os.readlink(f"/proc/self/fd/{name}"))
+        return {name for name in names if "etilqs" in name}
+
+    def change_much_and_look(connection):
+        connection.execute("UPDATE monitor SET value = value + 1")
+        connection.execute("SAVEPOINT inner")
+        connection.execute("UPDATE monitor SET name = name || 'y'")
+        return open_files()
+
+    database.write(write_much)
+    assert database.write(change_much_and_look) == set()
+
+
+@pytest.mark.parametrize("options", [{}, {"query_only": True}])
+def test_every_connection_keeps_temporary_tables_in_memory(database, options):
+    with contextlib.closing(connect(database.path, **options)) as connection:
+        assert connection.execute("PRAGMA temp_store").fetchone()[0] == 2
+    with open_read_only(database.path) as connection:
+        assert connection.execute("PRAGMA temp_store").fetchone()[0] == 2
+
+
 def read(database):
     with database.read() as connection:
         connection.execute("SELECT 1")
@@ -291,3 +447,15 @@ def test_only_so_many_read_at_once(database):
         assert reader.is_alive()
     reader.join(10)
     assert not reader.is_alive()
+
+
+def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_told(database):
+    wait_until(lambda: not database.precedence.has_work)
+    entered, release = threading.Event(), threading.Event()
+    database.write_later(lambda _: entered.set())
+    assert entered.wait(10)
+    written = database.write_later(lambda _: release.wait(10))
+    assert database.precedence.has_work
+    release.set()
+    written.wait()
+    wait_until(lambda: not database.precedence.has_work)

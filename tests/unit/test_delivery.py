@@ -1,5 +1,7 @@
 """Delivery with posts and clocks under control: order, retries, trouble, restarts."""
 
+import contextlib
+import dataclasses
 import errno
 import json
 import math
@@ -10,13 +12,18 @@ import time
 
 import pytest
 
+from cardbeat.database_file import DELIVERY_LOCK
 from cardbeat.errors import Unavailable
-from cardbeat.heartbeat import couriers, delivery
+from cardbeat.heartbeat import couriers, delivery, liveness
 from cardbeat.heartbeat.alert import Outcome, signed_headers
+from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.lanes import COURIERS
+from cardbeat.heartbeat.liveness import STALLED_SECONDS
+from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.retries import SCHEDULE_SECONDS
 from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
+from cardbeat.system import try_lock
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
@@ -41,6 +48,12 @@ def lock_tries(monkeypatch):
     taken, tries = delivery.try_lock, []
     monkeypatch.setattr(delivery, "try_lock", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
     return tries
+
+
+@pytest.fixture
+def quick_poll(monkeypatch):
+    """Who waits for the lock asks for it again at once."""
+    monkeypatch.setattr(delivery, "POLL_SECONDS", 0.01)
 
 
 def last(mail, check):
@@ -148,8 +161,9 @@ def test_gone_fails_at_once(mail, check):
 def test_a_checks_alerts_go_out_in_order_past_failures(mail, check):
     mail.outcomes = [FAILED, DELIVERED, Outcome(410, "gone"), DELIVERED]
     mail.delivery.start()
-    mail.record(check, "check.overdue", "check.recovered", "check.test")
+    mail.record(check, "check.overdue", "check.recovered")
     mail.settled(1)
+    mail.record(dataclasses.replace(check, outage=1), "check.overdue")
     assert mail.states(check) == ["pending"] * 3
     mail.pass_time(6)
     mail.settled(4)
@@ -209,10 +223,78 @@ def test_another_url_is_not_forgotten_while_the_old_one_is_being_tried(mail, che
     mail.record(check)
     wait_until(lambda: mail.posted)
     patch_url(mail, check, "https://other.example/y")
-    wait_until(lambda: not mail.delivery._moved)
     mail.held.clear()
     mail.settled(2)
     assert mail.posted[1][0] == "https://other.example/y"
+
+
+FINAL = [
+    Outcome(410, "The receiver answered 410."),
+    Outcome(302, "A redirect.", "86400"),
+]
+
+
+@pytest.mark.parametrize("outcome", FINAL)
+def test_what_the_old_url_answers_after_a_move_ends_no_alert_that_has_a_new_one(mail, check, outcome):
+    mail.outcomes = [outcome]
+    mail.held.set()
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    wait_until(lambda: mail.posted)
+    patch_url(mail, check, "https://other.example/y")
+    mail.held.clear()
+    mail.settled(3)
+    assert mail.states(check) == ["delivered", "delivered"]
+    assert last(mail, check)["attempts"] == 2
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://other.example/y", "https://other.example/y"]
+    assert mail.delivery.totals() == {"delivered": 2, "retried": 1, "failed": 0}
+
+
+def test_the_last_attempt_at_the_old_url_leaves_one_at_the_new_one(mail, check):
+    mail.record(check)
+    spend(mail, attempts=9)
+    mail.outcomes = [FAILED, FAILED]
+    mail.held.set()
+    mail.delivery.start()
+    wait_until(lambda: mail.posted)
+    patch_url(mail, check, "https://other.example/y")
+    mail.held.clear()
+    mail.settled(2)
+    assert (mail.states(check), last(mail, check)["attempts"]) == (["failed"], 11)
+
+
+def spend(mail, attempts):
+    sql = f"UPDATE alerts SET attempts = {attempts}"
+    mail.database.write(lambda connection: connection.execute(sql))
+
+
+def test_a_url_that_another_process_changed_gets_what_waits_within_a_second(mail, check):
+    mail.outcomes = [Outcome(503, "busy", "86400")]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    # The delivery of the process that took the change, which has not got the lock.
+    Checks(mail.database, mail.clock, mail.alerts, mail.another()).update(
+        check, mail.heart.settings(check, webhook_url="https://other.example/y")
+    ).wait()
+    mail.elapsed.advance(delivery.POLL_SECONDS)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered", "delivered"]
+    assert {url for url, _, _ in mail.posted[1:]} == {"https://other.example/y"}
+
+
+def test_a_test_alert_goes_out_at_once_while_an_outage_waits_for_its_retry(mail, check):
+    mail.outcomes = [FAILED, Outcome(503, "busy", "86400")]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    mail.record(check, "check.test")
+    mail.settled(2)
+    assert mail.posted[1][2].startswith(b'{"type":"check.test"')
+    # Nor do outages wait for a test.
+    mail.pass_time(6)
+    mail.settled(4)
+    assert mail.states(check) == ["delivered", "delivered", "pending"]
 
 
 def test_another_url_counts_after_a_restart_too(mail, check):
@@ -241,27 +323,40 @@ def test_a_change_that_gives_no_other_url_hurries_nothing(mail, check, changes):
     assert mail.states(check) == ["pending"]
 
 
-def test_a_removed_url_fails_what_is_pending(mail, check):
-    mail.record(check)
-    set_url(mail, check, None)
-    mail.delivery.start()
-    mail.settled(1)
-    assert last(mail, check)["state"] == "failed"
-    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
-    assert mail.posted == []
+def give_url(mail, check, webhook_url):
+    """As a PATCH does."""
+    read = mail.heart.read(check)
+    checks = Checks(mail.database, mail.clock, mail.alerts, mail.delivery)
+    checks.update(read, mail.heart.settings(read, webhook_url=webhook_url)).wait()
 
 
-def test_a_url_removed_while_an_alert_waits_fails_it_at_its_next_attempt(mail, check):
+def test_without_a_url_what_is_pending_waits_until_there_is_one_again(mail, check):
     mail.outcomes = [FAILED]
     mail.delivery.start()
     mail.record(check)
     mail.settled(1)
-    set_url(mail, check, None)
-    mail.pass_time(6)
+    give_url(mail, check, None)
+    for _ in range(3):
+        mail.pass_time(24 * 3600)
+        wait_until(lambda: mail.elapsed() < mail.delivery._schedule.next_due_at() < math.inf)
+        assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("pending", 1)
+    give_url(mail, check, "https://new.example/x")
     mail.settled(2)
-    assert last(mail, check)["state"] == "failed"
-    assert last(mail, check)["last_error"] == "The check has no webhook URL any more."
-    assert len(mail.posted) == 1
+    assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("delivered", 2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, "https://new.example/x"]
+
+
+def test_without_a_url_at_the_start_what_is_pending_waits_too(mail, check):
+    mail.record(check)
+    set_url(mail, check, None)
+    other = mail.heart.create()
+    mail.record(other)
+    mail.delivery.start()
+    mail.settled(1)
+    assert (mail.states(check), mail.states(other)) == (["pending"], ["delivered"])
+    give_url(mail, check, HOOK)
+    mail.settled(2)
+    assert mail.states(check) == ["delivered"]
 
 
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
@@ -473,19 +568,22 @@ def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, 
     wait_until(lambda: len(mail.posted) == 2)
 
 
-@pytest.mark.parametrize("name", ["message", "pending_after"])
+@pytest.mark.parametrize(
+    "method",
+    [(Alerts, "message"), (PendingAlerts, "after"), (PendingAlerts, "between"), (PendingAlerts, "moves_after")],
+)
 @pytest.mark.parametrize("error", [Unavailable("x", "It can't be read."), sqlite3.ProgrammingError("broken")])
-def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, name, error):
-    read = getattr(mail.alerts, name)
+def test_what_cannot_be_read_is_tried_again(mail, check, monkeypatch, method, error):
+    read = getattr(*method)
     errors = [error]
 
-    def failing_read(seq):
+    def failing_read(*arguments):
         if errors:
             raise errors.pop()
-        return read(seq)
+        return read(*arguments)
 
     monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.05)
-    monkeypatch.setattr(mail.alerts, name, failing_read)
+    monkeypatch.setattr(*method, failing_read)
     mail.delivery.start()
     mail.record(check)
     wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
@@ -502,6 +600,102 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     wait_until(lambda: "no more threads" in caplog.text)
     monkeypatch.undo()
     wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
+
+
+def test_a_process_that_waits_for_the_lock_of_one_that_does_nothing_is_not_healthy(mail, check, lock_tries, quick_poll):
+    with holding(mail.database.path.with_name(DELIVERY_LOCK)):
+        mail.delivery.start()
+        mail.record(check)
+        wait_until(lambda: lock_tries)
+        assert mail.delivery.liveness.healthy()
+        mail.elapsed.advance(STALLED_SECONDS + 1)
+        wait_for_looks(lock_tries, 2)
+        assert not mail.delivery.liveness.healthy()
+        assert mail.delivery.liveness.reason == liveness.LOCKED_OUT
+        assert mail.delivery.liveness.age_seconds() == STALLED_SECONDS + 1
+    wait_until(mail.delivery.liveness.healthy)
+
+
+def test_a_process_that_waits_for_the_lock_sees_that_the_other_one_works(mail, lock_tries, quick_poll):
+    mail.delivery.start()
+    wait_until(lambda: lock_tries)
+    standby = mail.another()
+    standby.start()
+    wait_for_looks(lock_tries, 2)
+    for _ in range(3):
+        mail.elapsed.advance(STALLED_SECONDS - 1)
+        wait_until(lambda: standby.liveness.age_seconds() == 0)
+    standby.stop(10)
+
+
+def test_while_the_dispatcher_fails_in_a_loop_it_is_not_healthy(mail, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(delivery, "TROUBLE_SECONDS", 0.01)
+        patched.setattr(PendingAlerts, "after", fail)
+        mail.delivery.start()
+        wait_until(lambda: mail.delivery.liveness.reason == liveness.FAILS)
+        mail.elapsed.advance(STALLED_SECONDS + 1)
+        assert not mail.delivery.liveness.healthy()
+    wait_until(mail.delivery.liveness.healthy)
+
+
+def test_where_no_thread_can_start_while_alerts_are_due_it_is_not_healthy(mail, check, monkeypatch):
+    def no_thread(work):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(couriers, "_start_small", no_thread)
+        mail.delivery.start()
+        mail.record(check)
+        wait_until(lambda: mail.delivery.liveness.reason == liveness.NO_THREADS)
+        mail.elapsed.advance(STALLED_SECONDS + 1)
+        assert not mail.delivery.liveness.healthy()
+    wait_until(lambda: mail.pass_time(1) or mail.delivery.liveness.healthy())
+    wait_until(lambda: mail.pass_time(1) or mail.states(check) == ["delivered"])
+
+
+def test_receivers_that_are_silent_do_not_make_it_look_stalled(mail):
+    mail.held.set()
+    for check in [mail.heart.create() for _ in range(5)]:
+        mail.record(check)
+    mail.delivery.start()
+    wait_until(lambda: mail.posted)
+    mail.pass_time(10 * STALLED_SECONDS)
+    assert mail.delivery.oldest_due_seconds() == 10 * STALLED_SECONDS
+    wait_until(mail.delivery.liveness.healthy)
+
+
+def test_only_an_alert_whose_time_has_come_counts_as_due(mail, check):
+    assert mail.delivery.oldest_due_seconds() == 0
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check, "check.overdue", "check.recovered")
+    mail.settled(1)
+    # One waits for its retry, the other behind it.
+    mail.clock.advance(4)
+    assert mail.delivery.oldest_due_seconds() == 0
+    mail.record(dataclasses.replace(check, outage=1), "check.overdue")
+    assert mail.delivery.oldest_due_seconds() == 0
+    mail.clock.advance(60)
+    assert mail.delivery.oldest_due_seconds() > 50
+
+
+@contextlib.contextmanager
+def holding(lock_path):
+    """As a process does that has taken the lock and hangs."""
+    lock_path.touch()
+    with lock_path.open("r+b") as file:
+        assert try_lock(file.fileno())
+        yield
+
+
+def wait_for_looks(lock_tries, more):
+    """Until the lock was asked for so many times more."""
+    count = len(lock_tries) + more
+    wait_until(lambda: len(lock_tries) >= count)
 
 
 @pytest.mark.parametrize(

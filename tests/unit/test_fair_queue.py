@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from math import inf
 
 import pytest
 
@@ -16,10 +17,10 @@ def filled(waiting, queue=None):
     return queue
 
 
-def served(queue, cost=lambda _: 1.0):
+def served(queue, cost=lambda _: 1.0, running_each=inf):
     """The items in the order in which they run, one at a time, each at the cost of its name."""
     order = []
-    while taken := queue.take():
+    while taken := queue.take(running_each):
         name, item = taken
         order.append(item)
         queue.done(name, cost(name))
@@ -69,20 +70,20 @@ def test_what_waits_for_a_name_is_bounded_and_no_other_name_is_refused_for_it():
 
 
 def test_of_one_name_only_so_many_run_at_once_and_the_others_go_on():
-    queue = filled({"a": 5, "b": 1}, FairQueue(10, running_each=2))
-    assert [queue.take() for _ in range(4)] == [("a", "a0"), ("b", "b0"), ("a", "a1"), None]
+    queue = filled({"a": 5, "b": 1}, FairQueue(10))
+    assert [queue.take(2) for _ in range(4)] == [("a", "a0"), ("b", "b0"), ("a", "a1"), None]
     queue.done("a")
-    assert queue.take() == ("a", "a2")
-    assert queue.take() is None
+    assert queue.take(2) == ("a", "a2")
+    assert queue.take(2) is None
 
 
 def test_one_at_its_limit_pays_for_what_runs_once_it_is_finished():
-    queue = filled({"dear": 3, "cheap": 8}, FairQueue(10, running_each=1))
-    assert queue.take() == ("dear", "dear0")
-    assert queue.take() == ("cheap", "cheap0")
+    queue = filled({"dear": 3, "cheap": 8}, FairQueue(10))
+    assert queue.take(1) == ("dear", "dear0")
+    assert queue.take(1) == ("cheap", "cheap0")
     queue.done("dear", 5)
     queue.done("cheap", 1)
-    assert served(queue)[:5] == ["cheap1", "cheap2", "cheap3", "cheap4", "dear1"]
+    assert served(queue, running_each=1)[:5] == ["cheap1", "cheap2", "cheap3", "cheap4", "dear1"]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -156,6 +156,67 @@ def test_only_so_many_keys_are_kept(
     assert sum(keys.find(each.value) is not None for each in issued) <= 2
 
 
+def is_cached(keys: Keys, value: str) -> bool:
+    return keys.last_known(hash_of(value)) is not None
+
+
+@pytest.mark.parametrize(
+    "change", [lambda keys, key: keys.rotate_later(key).wait(), lambda keys, key: keys.set_tier(key.id, "unlimited")]
+)
+def test_a_change_takes_no_key_but_its_own_out_of_the_cache(
+    keys: Keys, monotonic: FakeClock, change: Callable[[Keys, Key], object]
+) -> None:
+    changed, other = keys.issue("a@b").wait(), keys.issue().wait()
+    assert keys.find(changed.value)
+    assert keys.find(other.value)
+    change(keys, changed.key)
+    assert not is_cached(keys, changed.value)
+    assert is_cached(keys, other.value)
+    monotonic.advance(CACHE_SECONDS)
+    keys.renew()
+    assert is_cached(keys, other.value)
+
+
+def test_a_key_that_rotates_itself_in_a_loop_costs_the_others_no_look_up(keys: Keys, monotonic: FakeClock) -> None:
+    rotated, other = keys.issue("a@b").wait(), keys.issue().wait().value
+    assert keys.find(other)
+    for _ in range(20):
+        rotated = keys.rotate_later(rotated.key).wait()
+        assert keys.find(rotated.value)
+        assert is_cached(keys, other)
+
+
+def test_a_change_behind_one_of_another_process_empties_the_cache(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
+    mine, other, elsewhere = keys.issue().wait(), keys.issue().wait(), Keys(database, clock, TIERS)
+    assert keys.find(mine.value)
+    assert keys.find(other.value)
+    elsewhere.revoke(other.key.id)
+    keys.set_tier(mine.key.id, "unlimited")
+    assert not is_cached(keys, other.value)
+    assert keys.find(other.value) is None
+
+
+def test_a_change_that_fails_empties_the_cache(keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    issued = keys.issue().wait()
+    assert keys.find(issued.value)
+    with monkeypatch.context() as patch:
+        patch.setattr("cardbeat.monitor.increment", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            keys.revoke(issued.key.id)
+    assert not is_cached(keys, issued.value)
+    assert keys.find(issued.value)
+
+
+def test_only_keys_that_live_are_counted(keys: Keys) -> None:
+    issued = [keys.issue().wait() for _ in range(3)]
+    keys.set_tier(issued[0].key.id, "unlimited")
+    for each in issued[1:]:
+        keys.revoke(each.key.id)
+    assert keys.count_by_tier() == {"unlimited": 1}
+
+
 @pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
     keys: Keys, tmp_path: Path, change: list[str]

@@ -5,7 +5,8 @@ import time
 
 import pytest
 
-from cardbeat.later import Later, _Alarms, after
+from cardbeat.alarms import _Alarms, after
+from cardbeat.later import Later
 
 
 def at_the_same_moment(*deeds):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from cardbeat.web.loop import READ, WRITE, Loop, Poller, make_poller
+from tests.support import wait_until
 
 
 @pytest.fixture
@@ -107,3 +108,16 @@ def test_waiting_ends_in_time(poller: Poller) -> None:
 
 def never() -> None:
     raise AssertionError("a poller calls nothing itself")
+
+
+def test_it_goes_first_from_when_it_is_woken_until_it_waits_again(loop: Loop) -> None:
+    seen = []
+    loop.call_soon(lambda: seen.append(loop.precedence.has_work))
+    assert loop.precedence.has_work
+    loop.run_once(10)
+    assert seen == [True]
+    listener = threading.Thread(target=loop.run_once, args=(10,))
+    listener.start()
+    wait_until(lambda: not loop.precedence.has_work)
+    loop.wake()
+    listener.join()

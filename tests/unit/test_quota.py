@@ -44,6 +44,19 @@ def test_five_of_a_check_wait_and_another_check_has_its_own(heart):
     take(heart, other)
 
 
+@pytest.mark.parametrize(
+    ("next_attempt_in", "told"), [(-100, 10), (0, 10), (9, 10), (30, 30), (600, 600), (3600, 3600), (50_000, 3600)]
+)
+def test_while_five_wait_it_is_told_when_the_first_of_them_is_tried_again(heart, next_attempt_in, told):
+    check = heart.create()
+    for _ in range(5):
+        take(heart, check)
+    due_at = int(heart.clock()) + next_attempt_in
+    heart.alerts.store([Attempt(1, "pending", 500, "busy", due_at, HOOK)])
+    _, seconds = refused(heart, check)
+    assert seconds == told
+
+
 @pytest.mark.parametrize("state", ["delivered", "failed"])
 def test_one_that_is_finished_makes_room(heart, state):
     check = heart.create()

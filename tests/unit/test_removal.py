@@ -6,14 +6,17 @@ import pytest
 
 from cardbeat.database import Database
 from cardbeat.errors import NotFound, Refusal
+from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.removal import STEP_ALERTS, STEP_CHECKS, Removal
-from tests.heart import Heart, at_once
+from tests.heart import HOOK, Heart, at_once
 from tests.mail import Mail
 from tests.support import wait_until
 
 TABLES = ("keys", "checks", "alerts")
-MOST_ROWS = STEP_CHECKS + STEP_ALERTS + 1
+ROWS_OF_A_CHECK = 3
+"""Its own, and two totals."""
+MOST_ROWS = ROWS_OF_A_CHECK * STEP_CHECKS + STEP_ALERTS + 1
 
 
 @pytest.fixture
@@ -76,7 +79,8 @@ def test_60_000_checks_go_in_small_writes_with_anothers_pings_between_them(heart
     watched = Watched(heart.database, between=lambda: heart.checks.ping(mine.id))
     Removal(watched).finish()
     assert count(heart.database) == [1, 1, 0]
-    assert sum(watched.changed) == 120_001
+    # Each check with its alert, and at the end the key with its total.
+    assert sum(watched.changed) == 60_000 * (ROWS_OF_A_CHECK + 1) + 2
     assert max(watched.changed) <= MOST_ROWS
     assert heart.read(mine).ping_count == len(watched.changed)
 
@@ -146,6 +150,36 @@ def test_a_revoked_keys_checks_are_never_pinged_added_to_or_alerted_for(heart, c
     heart.sweep.sweep_once()
     heart.checks.test_alert(key.id, on_time.id).wait()
     assert count(heart.database) == [1, 2, 1]
+
+
+def test_a_revoked_keys_checks_are_neither_swept_nor_logged_nor_counted(heart):
+    dead, heart.key = heart.key, heart.keys.issue("ops@example.com").wait().key
+    mine = heart.create()
+    heart.key, living = dead, heart.key
+    was_overdue, was_on_time = heart.create(period_seconds=1), heart.create()
+    heart.pass_time(30)
+    assert heart.sweep.sweep_once() == 1
+    heart.keys.revoke(dead.id)
+    assert heart.checks.totals() == {"on_time": 1, "overdue": 0}
+    heart.pass_time(60)
+    assert heart.sweep.sweep_once() == 1
+    assert [heart.status(check) for check in (was_overdue, was_on_time)] == ["overdue", "on_time"]
+    heart.key = living
+    assert heart.status(mine) == "overdue"
+    assert heart.checks.totals() == {"on_time": 0, "overdue": 1}
+    heart.alerts.transitions.stop()
+    assert [line.partition(" of key ")[0] for line in heart.log_lines] == [
+        f"check {check.id[:4]}..." for check in (was_overdue, mine)
+    ]
+
+
+def test_an_alert_of_a_revoked_key_that_is_on_its_way_is_not_logged_as_given_up(heart):
+    check = heart.create()
+    heart.checks.test_alert(heart.key.id, check.id).wait()
+    heart.keys.revoke(heart.key.id)
+    heart.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK)])
+    heart.alerts.transitions.stop()
+    assert heart.log_lines == []
 
 
 def test_what_waits_for_a_revoked_key_is_not_sent(database, clock):

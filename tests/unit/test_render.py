@@ -212,8 +212,8 @@ def test_the_renderer_version_changes_with_every_module_that_draws() -> None:
     names = "import sys, cardbeat.cards.render; print(*(n for n in sys.modules if n.startswith('cardbeat.')))"
     loaded = subprocess.run([sys.executable, "-c", names], cwd=ROOT, capture_output=True, text=True, check=True)
     others = {name for name in loaded.stdout.split() if name.split(".")[1] not in DRAWING_FOLDERS}
-    decoding = "cardbeat." + "/".join(TEXT_DECODING).removesuffix(".py").replace("/", ".")
-    assert others <= {"cardbeat.errors", "cardbeat.resources", "cardbeat.web", decoding}
+    decoding = {f"cardbeat.{name.removesuffix('.py').replace('/', '.')}" for name in TEXT_DECODING}
+    assert others <= {"cardbeat.errors", "cardbeat.resources", "cardbeat.web", *decoding}
     assert all((ROOT / "cardbeat" / "cards" / name).is_file() for name in NOT_DRAWING)
 
 

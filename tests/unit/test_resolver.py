@@ -2,8 +2,9 @@
 
 import ipaddress
 import socket
+import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
 
@@ -158,3 +159,25 @@ def test_where_no_thread_can_start_the_lookup_fails_and_the_next_is_tried(monkey
         with pytest.raises(TimeoutError):
             resolver.addresses("a.example", 10)
     assert resolver.addresses("a.example", 10) == FOUND
+
+
+def test_where_no_thread_can_start_any_number_that_wait_fail_one_after_another(names, monkeypatch):
+    monkeypatch.setattr(module, "LOOKUPS", 2)
+    names.ask_in_vain("silent-1")
+    waiting = 2 * sys.getrecursionlimit()
+    failed = []
+    for number in range(waiting):
+        # As those do that ask with time left.
+        future = Future()
+        future.add_done_callback(failed.append)
+        names.resolver._waiting[False].put("stranger", (f"a-{number}", future))
+
+    def no_thread(_thread):
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_thread)
+        names.answering.set()
+        wait_until(lambda: len(failed) == waiting)
+    assert {type(future.exception()) for future in failed} == {TimeoutError}
+    assert names.resolver.addresses("good.example", 10) == FOUND

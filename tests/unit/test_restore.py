@@ -11,7 +11,8 @@ import pytest
 from cardbeat import cli, database_restore
 from cardbeat.config import FREE
 from cardbeat.database import Database
-from cardbeat.database_file import back_up, connect, integrity_problems
+from cardbeat.database_backup import back_up
+from cardbeat.database_file import connect, integrity_problems
 from cardbeat.database_restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
@@ -257,3 +258,20 @@ def test_the_command_says_what_it_did_and_what_to_do_next(data, backup, capsys):
     assert first == f"restored {data / 'cardbeat.db'} from {backup}: keys 1, checks 0, never served"
     assert kept.startswith(f"the database before is kept as {data / 'cardbeat.db.before-restore-'}")
     assert last == "now start the server and, when all is as it should be, remove the kept file"
+
+
+@pytest.mark.parametrize("call", range(1, 6))
+def test_a_restore_that_is_stopped_changes_nothing(data, backup, monkeypatch, call):
+    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 20)
+    monkeypatch.setattr(database_restore, "STEPS_BETWEEN_LOOKS", 10)
+    before = {path.name for path in data.iterdir()}
+    calls = iter(range(1, 1000))
+
+    def stop():
+        if next(calls) >= call:
+            raise StartupError("stopped")
+
+    with pytest.raises(StartupError, match=r"^stopped$"):
+        restore(data, backup, NOON, stop)
+    assert unchanged(data)
+    assert {path.name for path in data.iterdir()} - {"delivery.lock"} == before

@@ -78,7 +78,7 @@ def test_what_a_guard_wants_done_soon_is_done_behind_the_answer() -> None:
     guard, workers, answer = RenewingGuard(), Workers(1), Response(204)
     router = Router([Route("GET", "/", lambda _: answer, in_loop=True, guard=guard)])
     exchange, request = Exchange(router, workers, ()), Request("GET", "/", "/")
-    assert exchange.admit(request, is_whole=True) is answer
+    assert exchange.serve(request) is answer
     assert not guard.looked.is_set()
     exchange.answered.append((request, answer, 0.0))
     exchange.tell()

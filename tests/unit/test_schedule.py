@@ -84,23 +84,25 @@ def test_a_move_of_a_waiting_queue_makes_it_due_once_and_now(schedule, queue):
     assert due(schedule, NOW + 101) == [1]
 
 
-@pytest.mark.parametrize("wait_seconds", [None, 0, 24 * 3600])
-def test_a_move_while_a_post_runs_counts_after_it_whatever_came_of_it(schedule, queue, wait_seconds):
+def test_a_move_of_a_queue_that_is_due_changes_nothing_as_its_courier_reads_the_url(schedule, queue):
     schedule.take_due(NOW)
     schedule.move(1, "b.example", NOW + 1)
-    assert queue.host == "a.example"
-    schedule.resume(queue, wait_seconds, None, NOW + 2)
-    assert (due(schedule, NOW + 2), queue.host) == ([1], "b.example")
-    schedule.resume(queue, 30, None, NOW + 3)
-    assert due(schedule, NOW + 4) == []
+    assert (due(schedule, NOW + 1), queue.host) == ([], "a.example")
+    schedule.resume(queue, 30, None, NOW + 2)
+    assert schedule.next_due_at() == NOW + 32
 
 
-def test_the_last_of_several_moves_counts_also_one_to_no_url(schedule, queue):
+def test_the_tests_of_a_check_are_a_queue_of_their_own(schedule, queue):
     schedule.take_due(NOW)
+    schedule.resume(queue, 30, None, NOW)
+    assert not schedule.append(1, 12, is_test=True)
+    schedule.add(CheckQueue(1, "key", "a.example", [12], is_test=True), NOW)
+    (tests,) = schedule.take_due(NOW)
+    assert schedule.append(1, 13, is_test=True)
+    assert (tests.alerts, queue.alerts) == ([12, 13], [10, 11])
+    schedule.resume(tests, None, None, NOW)
     schedule.move(1, "b.example", NOW)
-    schedule.move(1, "", NOW)
-    schedule.resume(queue, 0, "c.example", NOW)
-    assert queue.host == ""
+    assert [moved.host for moved in schedule.take_due(NOW)] == ["b.example", "b.example"]
 
 
 def test_a_move_of_a_check_without_alerts_is_nothing(schedule):

@@ -60,7 +60,13 @@ BAD_URLS = [
         "http://./",
     ),
     *("http://" + "a" * 64 + ".example/", "http://" + "a." * 127 + "example/", "http://a.example/" + "a" * 2000),
-    *("http://ho<oks.example/", "http://hooks.example;x/", "http://hooks,example/", "http://a℀.example/"),
+    *(
+        "http://" + "\u2488" * 63 + "/",
+        "http://ho<oks.example/",
+        "http://hooks.example;x/",
+        "http://hooks,example/",
+        "http://a℀.example/",
+    ),
 ]
 
 GOOD_URLS = {
@@ -195,6 +201,16 @@ def test_the_flag_opens_this_hosts_own_addresses_too():
         assert Sender(allow_private=True).post(receiver.url, {}, b"", Unlimited()).error is None
 
 
+@pytest.mark.parametrize("url", ["http://8.8.8.8/", "http://0x08080808:8080/x", "http://[::ffff:8.8.8.8]/"])
+def test_this_hosts_own_public_address_is_refused_when_saved_too(url):
+    def is_own(address):
+        return str(address) == "8.8.8.8"
+
+    assert refused_url(url, allow_private=False, is_own=is_own) == PRIVATE
+    assert refused_url(url, allow_private=True, is_own=is_own) is None
+    assert refused_url("http://8.8.4.4/", allow_private=False, is_own=is_own) is None
+
+
 def test_an_address_is_own_where_the_system_would_speak_from_it():
     assert is_own(ipaddress.ip_address("127.0.0.1"))
     assert not is_own(ipaddress.ip_address("8.8.8.8"))
@@ -225,12 +241,12 @@ def test_a_url_has_at_most_2000_bytes():
         assert "2,000 bytes" in refused_url(longest + "a", allow_private=False)
 
 
+TOO_LONG = "The URL's host is too long: a name has at most 253 characters, and 63 between its dots."
 LONG_HOSTS = {
     "many characters": "\u4e2d" * 600,
     "wide dots": "\u3002".join(["\u4e2d" * 60] * 9),
     "half wide dots": "\uff61".join(["\u4e2d"] * 200),
     "one character for eighteen": ".".join(["\ufdfa" * 63] * 3),
-    "characters that hold dots": "\u2488" * 63,
     "characters for three": ".".join(["\u3316" * 30] * 8),
     "a label of 64": "a" * 64 + ".example",
     "254 characters": ".".join(["a" * 49] * 5) + ".abcd",
@@ -239,13 +255,20 @@ LONG_HOSTS = {
 
 @pytest.mark.parametrize("host", LONG_HOSTS.values(), ids=LONG_HOSTS)
 def test_a_host_that_is_too_long_never_comes_to_the_codec_whose_time_grows_with_the_square(host, monkeypatch):
-    given = []
-    encode = encodings.idna.Codec.encode
-    monkeypatch.setattr(
-        encodings.idna.Codec, "encode", lambda codec, text, errors: given.append(text) or encode(codec, text, errors)
-    )
-    assert refused_url(f"https://{host}/", allow_private=False) == "The URL's host is not valid."
+    parse.cache_clear()
+    given, to_ascii = [], encodings.idna.ToASCII
+    monkeypatch.setattr(encodings.idna, "ToASCII", lambda label: given.append(label) or to_ascii(label))
+    assert refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
     assert given == []
+    assert refused_url("https://b\u00fccher.example/", allow_private=False) is None
+    assert given == ["b\u00fccher", "example"]
+
+
+@pytest.mark.parametrize(
+    "host", [".".join(["".join(map(chr, range(0x4E00, 0x9000, 1100)))] * 6), "a" * 64, ".".join(["a" * 62] * 5)]
+)
+def test_a_host_that_is_too_long_is_told_how_long_it_may_be(host):
+    assert refused_url(f"https://{host}/", allow_private=False) == TOO_LONG
 
 
 def test_the_longest_host_may_end_in_a_dot():

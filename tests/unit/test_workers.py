@@ -4,11 +4,13 @@ import threading
 import weakref
 from collections.abc import Iterator
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.later import WAITING_EACH, Later, Workers
+from cardbeat.precedence import Precedence
 from tests.support import wait_until
 
 PATIENCE_SECONDS = 10
@@ -95,7 +97,7 @@ def test_a_job_that_returns_a_later_holds_no_thread_until_that_is_settled() -> N
     workers, good, bad = Workers(limit=1), Later[str](), Later[str]()
     jobs = [workers.submit("a", lambda: good), workers.submit("a", lambda: bad)]
     assert workers.submit("a", lambda: "done").wait() == "done"
-    assert not any(job.is_settled or job.cancel() for job in jobs)
+    assert not any(job.is_settled or job.cancel(KeyError()) for job in jobs)
     good.succeed("there")
     bad.fail(KeyError("gone"))
     assert jobs[0].wait() == "there"
@@ -122,7 +124,6 @@ def test_so_many_wait_for_a_name_and_one_of_them_runs(held: Held) -> None:
     jobs = [workers.submit("a", held)]
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     jobs += [workers.submit("a", held) for _ in range(WAITING_EACH)]
-    assert workers.is_full("a")
     with pytest.raises(Unavailable) as refused:
         workers.submit("a", held)
     assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
@@ -140,9 +141,10 @@ def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     done: list[int] = []
     given_up = workers.submit("a", lambda: done.append(1))
-    given_up.then(lambda _: done.append(2))
-    assert given_up.cancel()
-    assert not begun.cancel()
+    assert given_up.cancel(KeyError("given up"))
+    assert not begun.cancel(KeyError("too late"))
+    with pytest.raises(KeyError, match="given up"):
+        given_up.wait()
     held.let_go.set()
     begun.wait()
     assert workers.submit("a", lambda: "next").wait() == "next"
@@ -188,3 +190,75 @@ def test_turns_are_weighed_by_what_the_time_of_a_job_costs() -> None:
         job.wait()
     assert "".join(order) == "abbbbbab"
     workers.stop()
+
+
+class Watched(Precedence):
+    """Notes in `order` that somebody gives way, and has them wait for `gone` even if nothing is to be done."""
+
+    def __init__(self, order: list[str]) -> None:
+        super().__init__()
+        self.order = order
+        self.until: list[float] = []
+        self.gone = threading.Event()
+
+    def give_way(self, until: float) -> None:
+        self.order.append("gives way")
+        self.until.append(until)
+        assert self.gone.wait(PATIENCE_SECONDS)
+
+
+@pytest.fixture
+def at_every_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However short a job is, its thread gives way after it."""
+    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("at_every_job")
+def test_however_many_jobs_wait_one_who_goes_first_waits_for_no_more_than_the_one_that_runs() -> None:
+    workers, order = Workers(limit=1), list[str]()
+    first = Watched(order)
+    workers.give_way_to(first)
+    release = threading.Event()
+    workers.submit("busy", lambda: release.wait(PATIENCE_SECONDS))
+    jobs = [workers.submit("busy", lambda: order.append("job")) for _ in range(50)]
+    release.set()
+    wait_until(lambda: order)
+    assert order == ["gives way"]
+    first.gone.set()
+    jobs[-1].wait()
+    assert order[:100] == ["gives way", "job"] * 50
+
+
+@pytest.mark.usefixtures("at_every_job")
+def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
+    workers, order = Workers(limit=2), list[str]()
+    first = Watched(order)
+    workers.give_way_to(first)
+    workers.submit("busy", lambda: order.append("busy 1")).wait()
+    wait_until(lambda: len(order) == 2)
+    waits = workers.submit("busy", lambda: order.append("busy 2"))
+    workers.submit("other", lambda: order.append("other")).wait()
+    assert not waits.is_settled
+    first.gone.set()
+    waits.wait()
+    assert order.index("other") < order.index("busy 2")
+
+
+def test_short_jobs_run_at_a_stretch_and_are_followed_by_three_times_as_long_a_pause_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers, first, now = Workers(limit=1), Watched([]), [100.0]
+    first.gone.set()
+    workers.give_way_to(first)
+    monkeypatch.setattr("cardbeat.later.time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr("cardbeat.later.AT_A_STRETCH_SECONDS", 0.5)
+
+    def work() -> None:
+        now[0] += 0.25
+
+    # After every second job at 0.25 s each, for as long again as three times those 0.5 s.
+    for until in ([], [102.0], [102.0], [102.0, 102.5]):
+        workers.submit("a", work).wait()
+        # Its thread is done with one job before it begins the next, which nobody else can.
+        workers.submit("a", lambda: None).wait()
+        assert first.until == until

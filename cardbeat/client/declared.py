@@ -1,0 +1,59 @@
+"""The file of `checks apply`: TOML that says which checks there are to be."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cardbeat.errors import Invalid, StartupError
+from cardbeat.heartbeat.check import CHANGEABLE, validated
+
+Settings = dict[str, Any]
+"""What a check is created with: all fields that a caller sets."""
+
+
+def load(path: Path) -> dict[str, Settings]:
+    """The checks of a file by their names: tables `[[check]]`, over what `[defaults]` gives for all of them.
+
+    Raises `StartupError` for a file that can't be read or says something else. What only the server knows, such as the
+    shortest period of the key's tier, it has to judge.
+    """
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise StartupError(f"can't read {path}: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise StartupError(f"{path} is not valid TOML: {error}") from None
+    defaults, tables = content.pop("defaults", {}), content.pop("check", [])
+    if content:
+        raise StartupError(f"{path}: there is no {next(iter(content))!r}; there are [[check]] and [defaults]")
+    if not isinstance(tables, list):
+        raise StartupError(f"{path}: a check is a table in double brackets, as in [[check]]")
+    declared: dict[str, Settings] = {}
+    for settings in _checks(path, defaults, tables):
+        if settings["name"] in declared:
+            raise StartupError(f"{path}: two checks are named {settings['name']!r}")
+        declared[settings["name"]] = settings
+    return declared
+
+
+def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Settings]:
+    _require_fields(f"{path}, [defaults]", defaults)
+    if "name" in defaults:
+        raise StartupError(f"{path}, [defaults]: each check has its own name")
+    for number, table in enumerate(tables, 1):
+        where = f"{path}, check {number}"
+        _require_fields(where, table)
+        try:
+            yield asdict(validated(defaults | table, 1, lambda _: None))
+        except Invalid as invalid:
+            raise StartupError(f"{where}: {invalid.sentence}") from None
+
+
+def _require_fields(where: str, table: Any) -> None:
+    if not isinstance(table, dict):
+        raise StartupError(f"{where}: this must be a table")
+    for field in table:
+        if field not in CHANGEABLE:
+            raise StartupError(f"{where}: there is no field {field!r}; there are {', '.join(CHANGEABLE)}")

@@ -1,0 +1,141 @@
+"""Whether alerts are worked on, by this process or by another one with the same data folder; a log line if not.
+
+A single alert that is late tells nothing of that: it may wait in turn behind hundreds of silent receivers of its key.
+What tells is that whoever has `delivery.lock` goes on reading, planning and recording, as it does at least once a
+second with threads to post with, whatever receivers do.
+"""
+
+import contextlib
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+
+from cardbeat import monitor, threads
+from cardbeat.clock import Clock
+from cardbeat.database import Database
+from cardbeat.errors import Refusal
+
+log = logging.getLogger(__name__)
+
+STALLED_SECONDS = 300
+"""How long nobody may have worked on alerts before `/healthz` and the log tell it."""
+NOTE_SECONDS = 30.0
+"""How often the process that delivers tells the others so, which costs a write."""
+LOOK_SECONDS = 10.0
+"""How soon the log tells."""
+
+HANGS = "the thread that sends them does not go on"
+FAILS = "sending them fails"
+NO_THREADS = "no thread can be started to send them"
+LOCKED_OUT = "another process holds delivery.lock and does not go on"
+
+_NAME = "delivery_rounds"
+
+
+class Liveness:
+    """When alerts were last worked on, by the clock `elapsed`, which only goes forward.
+
+    The process that delivers counts a number up in the database. The others look whether it has changed, each by its
+    own clock: wall clocks may differ or be set, and none is trusted with this.
+    """
+
+    def __init__(self, database: Database, elapsed: Clock) -> None:
+        self._database = database
+        self._elapsed = elapsed
+        # Written by the dispatcher, read by any thread: single values, each whole at any time.
+        self._worked_at = elapsed()
+        self.reason = HANGS
+        # The dispatcher's own.
+        self._note_at = -math.inf
+        self._seen: int | None = None
+
+    def begin(self) -> None:
+        """From now on somebody should work."""
+        self._worked_at = self._elapsed()
+
+    def worked(self) -> None:
+        """This process has gone once round all that there is to do."""
+        self.reason = HANGS
+        self._worked_at = self._elapsed()
+        if self._worked_at >= self._note_at:
+            self._note_at = self._worked_at + NOTE_SECONDS
+            # The database logs its own trouble.
+            with contextlib.suppress(Refusal):
+                self._database.write_later(lambda connection: monitor.increment(connection, _NAME))
+
+    def failed(self, reason: str) -> None:
+        """This process should work and could not."""
+        self.reason = reason
+
+    def look_at_other(self) -> None:
+        """Another process has the lock: see whether it has worked since the last look."""
+        self.reason = LOCKED_OUT
+        with contextlib.suppress(Refusal), self._database.read() as connection:
+            noted = monitor.values(connection).get(_NAME, 0)
+            if noted != self._seen:
+                self._seen = noted
+                self._worked_at = self._elapsed()
+
+    def age_seconds(self) -> float:
+        """How long ago somebody worked, or began to; another process is seen to `NOTE_SECONDS` later."""
+        return max(0.0, self._elapsed() - self._worked_at)
+
+    def healthy(self) -> bool:
+        return self.age_seconds() <= STALLED_SECONDS
+
+
+class LivenessLog:
+    """Writes a line when nobody works on alerts any more, and one when somebody does again.
+
+    From a thread of its own: that of the dispatcher may be what hangs. `oldest_due_seconds` may raise `Refusal`.
+    """
+
+    def __init__(self, liveness: Liveness, oldest_due_seconds: Callable[[], float]) -> None:
+        self._liveness = liveness
+        self._oldest_due_seconds = oldest_due_seconds
+        self._stalled_seconds = 0.0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="alerts-liveness", daemon=True)
+
+    def start(self) -> None:
+        """Raises `StartupError` without a thread."""
+        threads.start(self._thread)
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    def look(self) -> None:
+        """Write a line if that has changed since the last look."""
+        if self._liveness.healthy():
+            if self._stalled_seconds:
+                log.warning("alerts are sent again; for %d s they were not", self._stalled_seconds)
+            self._stalled_seconds = 0.0
+            return
+        begins = not self._stalled_seconds
+        self._stalled_seconds = self._liveness.age_seconds()
+        if begins:
+            log.error(
+                "no alert is sent: %s, for %d s now; the oldest that is due waits for %s",
+                self._liveness.reason,
+                self._stalled_seconds,
+                self._oldest_due(),
+            )
+
+    def _oldest_due(self) -> str:
+        try:
+            return f"{self._oldest_due_seconds():.0f} s"
+        except Refusal:
+            return "a time that can't be read"
+
+    def _run(self) -> None:
+        began = time.monotonic()
+        while not self._stopping.wait(LOOK_SECONDS):
+            slept, began = time.monotonic() - began, time.monotonic()
+            try:
+                # A process that was itself suspended has not yet had time to work.
+                if slept < 2 * LOOK_SECONDS:
+                    self.look()
+            except Exception:
+                log.exception("it is not known whether alerts are sent")

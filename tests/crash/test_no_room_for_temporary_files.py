@@ -1,0 +1,69 @@
+"""A container with a read-only root: only the data folder can be written, none of the folders for temporary files."""
+
+import json
+import shlex
+import subprocess
+
+import pytest
+
+from tests.artifact import clean_environment, starter
+from tests.crash.client import ask, new_check
+from tests.receiver import Receiver
+from tests.support import wait_until
+
+CHECKS = 300
+
+READ_ONLY = """#!/bin/sh
+exec unshare -rm sh -ec '
+    mount --bind {data} {data}
+    for folder in /tmp /var/tmp /dev/shm {folder}; do
+        # Nothing that is mounted in it is concerned.
+        mount --rbind $folder $folder
+        mount -o remount,bind,ro $folder
+    done
+    cd {folder}
+    exec "$@"' sh {python} "$@"
+"""
+
+
+@pytest.fixture
+def read_only_python(python, tmp_path):
+    """An interpreter for which nothing but `data` can be written."""
+    data = tmp_path / "data"
+    data.mkdir(0o700)
+    wrapper = tmp_path / "python"
+    names = {"data": data, "folder": tmp_path, "python": python}
+    wrapper.write_text(READ_ONLY.format(**{name: shlex.quote(str(path)) for name, path in names.items()}))
+    wrapper.chmod(0o755)
+    look = "import os, tempfile; os.open('data', os.O_RDONLY); tempfile.gettempdir()"
+    tried = subprocess.run([wrapper, "-c", look], capture_output=True, text=True, check=False)
+    if "No usable temporary directory" not in tried.stderr:
+        pytest.skip(f"no folder can be made read-only here: {tried.stderr.strip()}")
+    return wrapper
+
+
+def test_many_checks_turn_overdue_are_told_and_recover(read_only_python, pyz, tmp_path):
+    def run(*argv):
+        command = [read_only_python, pyz, *argv, "--data", "data"]
+        ended = subprocess.run(command, cwd=tmp_path, env=clean_environment(), capture_output=True, check=False)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout.decode()
+
+    key = json.loads(run("keys", "create", "--email", "a@b", "--tier", "unlimited", "--json"))["key"]
+    with Receiver() as receiver, starter(read_only_python, pyz, tmp_path) as start:
+        server = start("--data", "data", "--sweep-seconds", "1", "--allow-private-webhooks")
+        hook = {"webhook_url": receiver.url, "period_seconds": 1}
+        checks = [new_check(server, key, **hook) for _ in range(CHECKS)]
+        wait_until(
+            lambda: f'cardbeat_checks{{status="overdue"}} {CHECKS}' in ask(server, "GET", "/metrics").body.decode()
+        )
+        for check in checks[:20]:
+            assert ask(server, "GET", f"/ping/{check['id']}").json["recovered"]
+        wait_until(lambda: len({received.id for received in receiver.received}) >= CHECKS + 20)
+        wait_until(lambda: ask(server, "GET", f"/checks/{checks[0]['id']}", key=key).json["check"]["delivery"] == "ok")
+        assert ask(server, "GET", "/healthz").status == 200
+        run("backup", "data/copy.db")
+        assert "can't" not in server.log.read_text()
+        assert "failed" not in server.log.read_text()
+    assert "sound" in run("doctor")
+    assert "restored" in run("restore", "data/copy.db")

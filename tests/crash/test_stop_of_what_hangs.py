@@ -1,0 +1,171 @@
+"""A stop ends within ten seconds, with status 0, whatever hangs."""
+
+import contextlib
+import fcntl
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from tests.artifact import ROOT, Running, clean_environment, free_port
+from tests.crash.client import ask, checks_key, new_check
+from tests.receiver import Receiver, hang
+from tests.support import wait_until
+
+CHILD = """
+import os, socket, sys, threading, time
+
+def for_ever(*_, **__):
+    while True:
+        time.sleep(60)
+
+{fault}
+
+from cardbeat.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+LOOK_UPS = """
+look_up = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *rest, **more: (for_ever if "hangs" in str(host) else look_up)(host, *rest, **more)
+"""
+
+USES_OF_CARDS = """
+set_times = os.utime
+os.utime = lambda path, *rest, **more: (for_ever if ".png" in str(path) else set_times)(path, *rest, **more)
+"""
+
+CARDS = """
+open_file = os.open
+
+def open_or_hang(path, *rest, **more):
+    serves = threading.current_thread() is threading.main_thread()
+    return (for_ever if serves and ".png" in str(path) else open_file)(path, *rest, **more)
+
+os.open = open_or_hang
+"""
+
+THREADS = """
+start, names = threading.Thread.start, ("worker", "alerts-courier", "webhook-resolver", "alarms", "report")
+
+def refuse(thread):
+    if thread.name in names:
+        raise RuntimeError("can't start new thread")
+    start(thread)
+
+threading.Thread.start = refuse
+"""
+
+
+@pytest.fixture
+def launch(tmp_path):
+    """Starts a server with a fault; whatever still runs at the end is ended."""
+    running = []
+
+    def launch_one(name, fault):
+        folder = tmp_path / name
+        folder.mkdir()
+        port, log = free_port(), folder / "log"
+        command = [sys.executable, "-c", CHILD.format(fault=fault), "serve", "--port", str(port), "--data", "data"]
+        options = ["--allow-private-webhooks", "--sweep-seconds", "0.2"]
+        environment = clean_environment() | {"PYTHONPATH": str(ROOT)}
+        with log.open("wb") as sink:
+            process = subprocess.Popen([*command, *options], cwd=folder, stderr=sink, env=environment)
+        running.append(process)
+        server = Running(process, port, log)
+        wait_until(server.serves)
+        return server
+
+    yield launch_one
+    for process in running:
+        process.kill()
+        process.wait()
+
+
+def test_a_stop_ends_in_time_whatever_hangs(launch):
+    with contextlib.ExitStack() as stack:
+        receiver = stack.enter_context(Receiver(hang))
+        faults = {
+            "writer.lock": ("", lambda server: hold_lock(stack, server)),
+            "a receiver": ("", lambda server: post_to(server, receiver.url)),
+            "a look-up": (LOOK_UPS, lambda server: post_to(server, "http://hangs.example/")),
+            "times of use": (USES_OF_CARDS, draw_a_card),
+            "reading a card": (CARDS, lambda server: ask_for_a_card_twice(stack, server)),
+            "no threads": (THREADS, lambda server: post_to(server, receiver.url)),
+            "a client": ("", lambda server: keep_sending(stack, server)),
+        }
+        servers = {name: launch(name.replace(" ", "-"), fault) for name, (fault, _) in faults.items()}
+        for name, (_, trouble) in faults.items():
+            trouble(servers[name])
+        time.sleep(1)  # the sweeps and posts that are to hang have begun
+        assert {name: found for name, found in stops_of(servers).items() if found != "in time"} == {}
+
+
+def stops_of(servers):
+    began = {}
+    for name, server in servers.items():
+        server.process.send_signal(signal.SIGTERM)
+        began[name] = time.monotonic()
+    found = {}
+    while len(found) < len(servers):
+        for name in servers.keys() - found.keys():
+            seconds, status = time.monotonic() - began[name], servers[name].process.poll()
+            if status is not None or seconds > 20:
+                is_good = status == 0 and seconds < 10
+                found[name] = "in time" if is_good else (status, seconds, servers[name].log.read_text()[-500:])
+        time.sleep(0.01)
+    return found
+
+
+def hold_lock(stack, server):
+    """As another process that is suspended while it writes; meanwhile pings come, before the stop and in it."""
+    key = checks_key(server)
+    check = new_check(server, key, period_seconds=1)
+    lock = stack.enter_context((server.log.parent / "data" / "writer.lock").open("rb+"))
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    for number in range(100):
+        timer = threading.Timer(number / 10, ping, (server, check["id"]))
+        stack.callback(timer.cancel)
+        timer.start()
+
+
+def ping(server, check_id):
+    with contextlib.suppress(OSError):
+        ask(server, "GET", f"/ping/{check_id}")
+
+
+def post_to(server, url):
+    key = checks_key(server)
+    path = f"/checks/{new_check(server, key, webhook_url=url)['id']}"
+    assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+
+
+def draw_a_card(server):
+    key = ask(server, "POST", "/register").json["key"]
+    assert ask(server, "GET", f"/og?title=a&key={key}").status == 200
+
+
+def ask_for_a_card_twice(stack, server):
+    """Once it is known, its file is opened by the thread that serves everybody."""
+    key = ask(server, "POST", "/register").json["key"]
+    assert ask(server, "GET", f"/og?title=a&key={key}").status == 200
+    for _ in range(2):
+        client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        client.sendall(f"GET /og?title=a&key={key} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+
+
+def keep_sending(stack, server):
+    client = stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+
+    def send():
+        with contextlib.suppress(OSError):
+            client.sendall(b"POST /ping/x HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n")
+            while True:
+                client.sendall(b"x")
+                time.sleep(0.05)
+
+    threading.Thread(target=send, daemon=True).start()

@@ -1,0 +1,314 @@
+"""Checks that are kept in a file: what is read from it, what there is to do, and what is done beside others."""
+
+import json
+import socket
+import threading
+
+import pytest
+
+from cardbeat import cli
+from cardbeat.client import api as client_api
+from cardbeat.client.api import Api, Refused
+from cardbeat.client.apply import Plan, perform, plan
+from cardbeat.client.declared import load
+from cardbeat.errors import StartupError
+
+
+@pytest.fixture
+def server(app):
+    server = app.service.server
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.url
+    server.stop()
+    thread.join()
+
+
+@pytest.fixture
+def api(app, server):
+    return Api(server, app.checks_key(), sleep=lambda _: None)
+
+
+@pytest.fixture
+def key(app, server, monkeypatch):
+    """A checks key, which the command uses from here on."""
+    key = app.checks_key()
+    monkeypatch.setenv("CARDBEAT_URL", server)
+    monkeypatch.setenv("CARDBEAT_KEY", key)
+    return key
+
+
+@pytest.fixture
+def checks(capsys):
+    """Runs the command; its exit status, and what it printed on stdout and stderr."""
+
+    def run(*argv):
+        status = cli.main(["checks", *map(str, argv)])
+        printed = capsys.readouterr()
+        return status, printed.out, printed.err
+
+    return run
+
+
+def settings(name, period=60, grace=0, url=None):
+    return {"name": name, "period_seconds": period, "grace_seconds": grace, "webhook_url": url}
+
+
+def write(path, *tables, defaults=""):
+    path.write_text(f"[defaults]\n{defaults}\n" + "".join(f"[[check]]\n{table}\n" for table in tables))
+    return path
+
+
+def fifty(path, period=3600):
+    return write(path, *(f'name = "job {n}"' for n in range(50)), defaults=f"period_seconds={period}\ngrace_seconds=60")
+
+
+def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
+    file = write(
+        tmp_path / "c.toml",
+        'name = " db1: backup "',
+        'name = "mail"\ngrace_seconds = 5\nwebhook_url = "https://b.example"',
+        defaults='period_seconds = 86400\ngrace_seconds = 600\nwebhook_url = "https://a.example"',
+    )
+    assert load(file) == {
+        "db1: backup": settings("db1: backup", 86400, 600, "https://a.example"),
+        "mail": settings("mail", 86400, 5, "https://b.example"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        ("checks = []", "there is no 'checks'; there are [[check]] and [defaults]"),
+        ("[check]\nname = 'a'", "double brackets"),
+        ("check = [1]", "check 1: this must be a table"),
+        ("defaults = 1", "[defaults]: this must be a table"),
+        ("[defaults]\nname = 'a'", "[defaults]: each check has its own name"),
+        ("[[check]]\nname = 'a'\nperiod = 1", "check 1: there is no field 'period'; there are name, period_seconds"),
+        ("[[check]]\nname = 'a'\nperiod_seconds = 60", "check 1: The field grace_seconds is required"),
+        (
+            "[[check]]\nname = 'a'\nperiod_seconds = true\ngrace_seconds = 0",
+            "check 1: The field period_seconds must be",
+        ),
+        ("[[check]]\nname = ' '\nperiod_seconds = 60\ngrace_seconds = 0", "check 1: The field name"),
+        ("[defaults]\nperiod_seconds=60\ngrace_seconds=0\n" + "[[check]]\nname='a'\n" * 2, "two checks are named 'a'"),
+        ("[[check]", "is not valid TOML"),
+        (b"\xff", "is not valid TOML"),
+        ("a = " + "[" * 100_000, "is not valid TOML"),
+    ],
+)
+def test_a_file_that_says_something_else_is_refused_in_one_line(tmp_path, content, says):
+    file = tmp_path / "c.toml"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(StartupError) as refused:
+        load(file)
+    assert says in str(refused.value)
+    assert str(refused.value).startswith(str(file))
+
+
+def test_a_plan_touches_what_differs_and_deletes_only_when_told():
+    present = [settings("same"), settings("other", 60), settings("else")]
+    declared = {check["name"]: check for check in (settings("same"), settings("other", 61), settings("new"))}
+    assert plan(present, declared, prune=False) == Plan(
+        [declared["new"]], [(present[1], declared["other"])], [], [present[0]]
+    )
+    assert plan(present, declared, prune=True).delete == [present[2]]
+
+
+def test_a_name_of_several_checks_is_refused_only_where_it_is_declared():
+    present = [settings("twice"), settings("twice")]
+    with pytest.raises(StartupError, match="2 checks named 'twice'"):
+        plan(present, {"twice": settings("twice")}, prune=False)
+    assert plan(present, {}, prune=False) == Plan([], [], [], [])
+
+
+def test_fifty_checks_are_created_once_and_then_nothing_changes(checks, key, tmp_path):
+    file = fifty(tmp_path / "c.toml")
+    assert checks("apply", "--dry-run", file)[1].endswith("\n50 to create, 0 to change, 0 to delete, 0 unchanged\n")
+    assert checks("list", "--json")[1] == "[]\n"
+    status, out, err = checks("apply", file)
+    assert (status, err) == (0, "")
+    assert out.startswith("created job 0\n")
+    assert out.endswith("\n50 created, 0 changed, 0 deleted, 0 unchanged\n")
+    before = checks("list", "--json")[1]
+    assert checks("apply", file) == (0, "0 created, 0 changed, 0 deleted, 50 unchanged\n", "")
+    assert checks("list", "--json")[1] == before
+
+
+def test_only_what_differs_is_changed_and_only_prune_deletes(checks, key, tmp_path):
+    checks("apply", fifty(tmp_path / "c.toml"))
+    less = write(tmp_path / "less.toml", 'name = "job 0"\nperiod_seconds = 3600\ngrace_seconds = 61')
+    would = "would change job 0: grace_seconds 60 -> 61\n"
+    assert checks("apply", less, "--dry-run")[1] == f"{would}0 to create, 1 to change, 0 to delete, 0 unchanged\n"
+    assert checks("apply", less)[1] == "changed job 0\n0 created, 1 changed, 0 deleted, 0 unchanged\n"
+    done = json.loads(checks("apply", less, "--prune", "--json")[1])
+    assert {deed: len(found) for deed, found in done.items() if found} == {"deleted": 49, "unchanged": 1}
+    [left] = json.loads(checks("list", "--json")[1])
+    assert (left["grace_seconds"], left["version"]) == (61, 2)
+
+
+def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
+    declared = load(fifty(tmp_path / "c.toml"))
+    steps = [plan(api.checks(), declared, prune=False) for _ in range(2)]
+    barrier, outcomes = threading.Barrier(2), []
+
+    def apply(own):
+        barrier.wait()
+        outcomes.append(perform(api, own))
+
+    threads = [threading.Thread(target=apply, args=(own,)) for own in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    present = api.checks()
+    assert sorted(check["name"] for check in present) == sorted(declared)
+    created = [check["id"] for outcome in outcomes for check in outcome.created]
+    assert sorted(created) == sorted(check["id"] for check in present)
+    assert sum(len(outcome.conflicts) for outcome in outcomes) == 50
+    assert [outcome.failed for outcome in outcomes] == [None, None]
+
+
+def test_what_somebody_else_changed_meanwhile_stays_and_is_told(api):
+    kept, same, deleted = (api.create(settings(name)) for name in ("kept", "same", "deleted"))
+    steps = Plan([], [(kept, settings("kept", 120)), (same, settings("same", 120))], [deleted], [])
+    api.change(kept, {"period_seconds": 90})
+    api.change(same, {"period_seconds": 120})
+    api.change(deleted, {"period_seconds": 90})
+    outcome = perform(api, steps)
+    assert [check["period_seconds"] for check in api.checks()] == [90, 120, 90]
+    assert [check["name"] for check in outcome.unchanged] == ["same"]
+    assert [sentence.split(":")[0] for sentence in outcome.conflicts] == ["kept", "deleted"]
+
+
+def test_a_check_that_is_gone_already_is_deleted_without_a_word(api):
+    check = api.create(settings("a"))
+    api.delete(check)
+    outcome = perform(api, Plan([], [], [check], []))
+    assert (outcome.deleted, outcome.conflicts, outcome.failed) == ([], [], None)
+
+
+def test_a_conflict_is_status_1_and_in_the_json(checks, key, tmp_path, monkeypatch):
+    file = write(tmp_path / "c.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0')
+    checks("apply", file)
+    present = json.loads(checks("list", "--json")[1])
+    monkeypatch.setattr(Api, "checks", lambda _: [{**check, "period_seconds": 1, "version": 0} for check in present])
+    monkeypatch.setattr(Api, "read", lambda *_: {**present[0], "period_seconds": 1})
+    status, out, err = checks("apply", file)
+    assert (status, err) == (1, "")
+    assert out.endswith("0 created, 0 changed, 0 deleted, 0 unchanged, 1 conflicts\n")
+    status, out, _ = checks("apply", file, "--json")
+    assert (status, len(json.loads(out)["conflicts"])) == (1, 1)
+
+
+def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp_path):
+    good, bad = ('name = "a"', 'name = "b"\nwebhook_url = "http://127.0.0.1/"')
+    file = write(tmp_path / "c.toml", good, bad, 'name = "c"', defaults="period_seconds = 60\ngrace_seconds = 0")
+    status, out, err = checks("apply", file)
+    assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert err.startswith("cardbeat: b: The URL's host is a private or reserved address")
+    assert err.count("\n") == 1
+    assert [check["name"] for check in json.loads(checks("list", "--json")[1])] == ["a"]
+
+
+def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
+    checks("apply", write(tmp_path / "c.toml", 'name = "a b"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    status, out, _ = checks("ping", "a b")
+    assert (status, out.startswith("on time until 2027-01-15 ")) == (0, True)
+    assert json.loads(checks("ping", "a b", "--json")[1])["recovered"] is False
+    assert json.loads(checks("list", "--json")[1])[0]["ping_count"] == 2
+    assert checks("list")[1].splitlines()[1].startswith("a b   on time  2027-01-15 08:00:00  ")
+    status, _, err = checks("ping", "b")
+    assert (status, err) == (2, "cardbeat: there are 0 checks named 'b'; see: checks list\n")
+
+
+def test_all_pages_are_listed(api, monkeypatch):
+    names = [api.create(settings(f"job {n}"))["name"] for n in range(5)]
+    monkeypatch.setattr(client_api, "PAGE_CHECKS", 2)
+    assert [check["name"] for check in api.checks()] == names
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [(), ("list", "more"), ("apply",), ("ping",), ("list", "--prune"), ("ping", "a", "--dry-run"), ("all",)],
+)
+def test_other_arguments_are_one_line_and_status_2(checks, key, argv):
+    status, out, err = checks(*argv)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("value", ["", " ", "sk_ä", "sk_\nX-Other: 1"])
+def test_without_a_key_that_can_be_sent_nothing_is_asked(checks, key, monkeypatch, value):
+    monkeypatch.setenv("CARDBEAT_KEY", value)
+    assert checks("list")[::2] == (
+        2,
+        "cardbeat: there is no key; set the variable CARDBEAT_KEY to your checks key (sk_...)\n",
+    )
+
+
+def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(checks, key, monkeypatch):
+    monkeypatch.setenv("CARDBEAT_KEY", "sk_unknown")
+    status, _, err = checks("list")
+    assert (status, err) == (2, "cardbeat: This API key is not known here, or was revoked.\n")
+
+
+def test_no_server_is_one_line_at_once_for_all_but_a_ping():
+    slept = []
+    with pytest.raises(StartupError, match=r"can't use the server at http://127\.0\.0\.1:1: it takes no connections"):
+        Api("http://127.0.0.1:1", "sk_a", sleep=slept.append).checks()
+    assert slept == []
+    with pytest.raises(StartupError):
+        Api("http://127.0.0.1:1", "sk_a", is_patient=True, sleep=slept.append).checks()
+    assert slept == [1, 2, 4, 8]
+
+
+class Scripted:
+    """Answers each request with the next of some responses, as bytes, and keeps what was asked."""
+
+    def __init__(self, *answers):
+        self.asked = []
+        self._answers = list(answers)
+
+    def __enter__(self):
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self._thread.join(10)
+        self._listener.close()
+
+    def _serve(self):
+        for answer in self._answers:
+            client, _ = self._listener.accept()
+            with client:
+                self.asked.append(client.recv(65536))
+                client.sendall(answer)
+
+
+def response(status, body=b"{}", headers=""):
+    return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+
+
+def test_a_server_that_is_busy_is_asked_again():
+    slept = []
+    with Scripted(response("503 x"), response("429 x"), response("200 OK", b'{"checks": [], "next": null}')) as server:
+        assert Api(server.url, "sk_a", sleep=slept.append).checks() == []
+    assert slept == [1, 2]
+    with Scripted(*[response("503 x", b'{"error": "Busy."}')] * 5) as server, pytest.raises(Refused, match=r"Busy\."):
+        Api(server.url, "sk_a", sleep=lambda _: None).checks()
+
+
+def test_the_key_does_not_follow_a_redirect():
+    redirect = response("301 x", headers="Location: https://other.example/\r\n")
+    with Scripted(redirect) as server, pytest.raises(Refused, match=r"answered 301, see https://other\.example/"):
+        Api(server.url, "sk_a").checks()
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("answer", [b"", b"SSH-2.0-x\r\n", response("200 OK", b"<html>"), response("200 OK", b"[]")])
+def test_what_is_no_cardbeat_is_one_line(answer):
+    with Scripted(answer) as server, pytest.raises(StartupError, match="can't use the server at"):
+        Api(server.url, "sk_a").checks()

@@ -1,0 +1,204 @@
+"""A backup: whole or not at all, of one moment, and nothing left beside it."""
+
+import os
+import resource
+import threading
+
+import pytest
+
+from cardbeat import database_backup
+from cardbeat.database import Database
+from cardbeat.database_backup import back_up
+from cardbeat.database_file import FILE_NAME, integrity_problems
+from cardbeat.errors import StartupError
+from tests.support import wait_until
+
+
+def count_up(connection):
+    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+
+
+def counted(database):
+    with database.read() as connection:
+        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+
+
+@pytest.fixture
+def usual_umask():
+    """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
+    previous = os.umask(0o022)
+    yield
+    os.umask(previous)
+
+
+def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
+    database = Database(tmp_path / "live")
+    stop = threading.Event()
+
+    def write_on():
+        while not stop.is_set():
+            database.write(count_up)
+
+    thread = threading.Thread(target=write_on)
+    thread.start()
+    try:
+        wait_until(lambda: counted(database))
+        before = counted(database)
+        for number in range(3):
+            back_up(tmp_path / "live", tmp_path / f"{number}.db")
+    finally:
+        stop.set()
+        thread.join()
+    after = counted(database)
+    database.close()
+    (tmp_path / "restored").mkdir()
+    (tmp_path / "2.db").rename(tmp_path / "restored" / FILE_NAME)
+    assert integrity_problems(tmp_path / "restored") == []
+    restored = Database(tmp_path / "restored")
+    assert before <= counted(restored) <= after
+    restored.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["0.db", "1.db", "live", "restored"]
+
+
+def test_a_backup_of_nothing_or_to_nowhere_is_refused(tmp_path):
+    with pytest.raises(StartupError, match="no database"):
+        back_up(tmp_path, tmp_path / "copy.db")
+    Database(tmp_path).close()
+    with pytest.raises(StartupError, match="can't"):
+        back_up(tmp_path, tmp_path / "missing" / "copy.db")
+
+
+@pytest.fixture
+def live(tmp_path):
+    """The folder of a database in use, so that everything stands in it that ever does."""
+    database = Database(tmp_path / "live")
+    database.write(count_up)
+    (tmp_path / "live" / "delivery.lock").touch()
+    yield tmp_path / "live"
+    database.close()
+
+
+def files(folder):
+    return {path.name: (path.stat().st_ino, path.stat().st_size) for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("name", ["", "-wal", "-shm", "-journal", ".new"])
+def test_a_backup_never_replaces_the_database_nor_what_stands_beside_it(live, name):
+    before = files(live)
+    with pytest.raises(StartupError, match="belongs to the database"):
+        back_up(live, live / f"{FILE_NAME}{name}")
+    assert files(live) == before
+
+
+@pytest.mark.parametrize("name", ["writer.lock", "delivery.lock"])
+def test_a_backup_never_replaces_a_lock_file(live, name):
+    before = files(live)
+    with pytest.raises(StartupError, match="belongs to the database"):
+        back_up(live, live / name)
+    assert files(live) == before
+
+
+@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+def test_a_backup_never_replaces_the_database_by_another_name(live, tmp_path, link):
+    other = tmp_path / "other.db"
+    getattr(other, link)(live / FILE_NAME)
+    before = files(live)
+    with pytest.raises(StartupError, match="belongs to the database"):
+        back_up(live, other)
+    assert files(live) == before
+    assert other.samefile(live / FILE_NAME)
+
+
+def test_a_backup_never_replaces_a_database_that_the_folder_has_a_link_to(tmp_path):
+    Database(tmp_path / "real").close()
+    (tmp_path / "live").mkdir()
+    (tmp_path / "live" / FILE_NAME).symlink_to(tmp_path / "real" / FILE_NAME)
+    for name in (FILE_NAME, f"{FILE_NAME}-wal"):
+        with pytest.raises(StartupError, match="belongs to the database"):
+            back_up(tmp_path / "live", tmp_path / "real" / name)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_backup_replaces_nothing_but_a_regular_file(live, tmp_path, make):
+    target = tmp_path / "there"
+    make(target)
+    before = target.stat()
+    with pytest.raises(StartupError, match="there is not a regular file"):
+        back_up(live, target)
+    assert os.path.samestat(target.stat(), before)
+
+
+def test_a_backup_through_a_link_replaces_the_file_and_leaves_the_link(live, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "old.db").write_text("yesterday's")
+    link = tmp_path / "link.db"
+    link.symlink_to("elsewhere/old.db")
+    back_up(live, link)
+    assert link.is_symlink()
+    assert (tmp_path / "elsewhere" / "old.db").read_bytes().startswith(b"SQLite format 3")
+    assert sorted(path.name for path in tmp_path.rglob("*.db")) == [FILE_NAME, "link.db", "old.db"]
+
+
+def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
+    longest = tmp_path / ("b" * os.pathconf(tmp_path, "PC_NAME_MAX"))
+    back_up(live, longest)
+    back_up(live, longest)
+    assert longest.stat().st_size > 0
+    with pytest.raises(StartupError, match=r"can't write .*bb: File name too long"):
+        back_up(live, longest.with_name(longest.name + "b"))
+
+
+def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
+    seen = []
+    monkeypatch.setattr(database_backup, "sync_file", lambda path: seen.append(path.stat().st_mode & 0o777))
+    back_up(live, tmp_path / "copy.db")
+    assert seen[0] == (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live, tmp_path):
+    with pytest.raises(StartupError, match=r"can't write .*missing/copy\.db: No such file"):
+        back_up(live, tmp_path / "missing" / "copy.db")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
+    try:
+        with pytest.raises(StartupError, match=r"to .*copy\.db: "):
+            back_up(live, tmp_path / "copy.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+@pytest.mark.parametrize("call", range(1, 8))
+def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside_it(live, tmp_path, monkeypatch, call):
+    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 3)
+    (tmp_path / "copy.db").write_text("yesterday's")
+    calls = iter(range(1, 100))
+
+    def stop():
+        if next(calls) == call:
+            raise StartupError("stopped")
+
+    with pytest.raises(StartupError, match="stopped"):
+        back_up(live, tmp_path / "copy.db", stop)
+    assert (tmp_path / "copy.db").read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.db", "live"}
+
+
+def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(live, tmp_path, monkeypatch):
+    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 1)
+    steps = []
+    database = Database(live)
+    before = counted(database)
+
+    def write_between():
+        database.write(count_up)
+        steps.append(1)
+
+    back_up(live, tmp_path / "copy.db", write_between)
+    database.close()
+    assert len(steps) > 10
+    (tmp_path / "copy").mkdir()
+    (tmp_path / "copy.db").rename(tmp_path / "copy" / FILE_NAME)
+    copy = Database(tmp_path / "copy")
+    assert counted(copy) == before
+    copy.close()

@@ -1,0 +1,130 @@
+"""How many checks there are: kept with each change, never counted when somebody asks."""
+
+import contextlib
+
+import pytest
+
+from cardbeat import database_file
+from cardbeat.database import Database
+from cardbeat.heartbeat.checks import count_by_key
+from cardbeat.heartbeat.removal import Removal
+from tests.heart import Heart
+
+MANY = 3000
+
+
+@pytest.fixture
+def heart(database, clock):
+    return Heart(database, clock)
+
+
+def add_checks(connection, key_id, ids):
+    connection.executemany(
+        "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, clock_from, created_at, updated_at)"
+        " VALUES (?, ?, 'job', 60, 0, 1, 1, 1)",
+        [(check_id, key_id) for check_id in ids],
+    )
+
+
+def counted(database):
+    """What counting finds, in the form of `Checks.totals`."""
+    with database.read() as connection:
+        rows = connection.execute("SELECT status, count(*) FROM checks GROUP BY status").fetchall()
+    return {"on_time": 0, "overdue": 0} | dict(rows)
+
+
+def steps(database, ask):
+    """How many hundred steps SQLite's machine makes for an answer."""
+    made = []
+    with database.read() as connection:
+        connection.set_progress_handler(lambda: made.append(1), 100)
+    ask()
+    with database.read() as connection:
+        connection.set_progress_handler(None, 100)
+    return len(made)
+
+
+def test_a_total_costs_the_same_however_many_checks_there_are(heart):
+    heart.database.write(lambda connection: add_checks(connection, heart.key.id, map(str, range(MANY))))
+    assert heart.checks.totals() == {"on_time": MANY, "overdue": 0}
+    assert heart.checks.count(heart.key.id) == MANY
+    assert count_by_key(heart.database) == {heart.key.id: MANY}
+    for ask in (heart.checks.totals, lambda: heart.checks.count(heart.key.id), lambda: count_by_key(heart.database)):
+        assert steps(heart.database, ask) <= 1
+
+
+def test_a_total_follows_the_sweep_a_ping_and_a_deletion(heart):
+    checks = [heart.create() for _ in range(5)]
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    assert heart.checks.totals() == {"on_time": 0, "overdue": 5}
+    for check in checks[:3]:
+        heart.ping(check)
+    heart.checks.delete(heart.key.id, checks[0].id).wait()
+    heart.checks.delete(heart.key.id, checks[4].id).wait()
+    assert heart.checks.totals() == counted(heart.database) == {"on_time": 2, "overdue": 1}
+    assert heart.checks.count(heart.key.id) == 3
+
+
+def test_a_total_follows_the_removal_of_a_key_in_steps_and_in_one_cascade(heart):
+    heart.create()
+    for number, remove in enumerate((heart.keys.revoke, lambda key_id: cascade(heart.database, key_id))):
+        key = heart.keys.issue("stranger@example.com").wait().key
+        ids = [f"{number}-{n}" for n in range(120)]
+        heart.database.write(lambda connection, key=key, ids=ids: add_checks(connection, key.id, ids))
+        assert heart.checks.totals()["on_time"] == 121
+        remove(key.id)
+        Removal(heart.database).finish()
+        assert heart.checks.totals() == counted(heart.database) == {"on_time": 1, "overdue": 0}
+        assert heart.checks.count(key.id) == 0
+    assert count_by_key(heart.database) == {heart.key.id: 1}
+
+
+def cascade(database, key_id):
+    database.write(lambda connection: connection.execute("DELETE FROM keys WHERE id = ?", (key_id,)))
+
+
+def test_a_change_that_is_undone_changes_no_total(heart):
+    heart.create()
+
+    def fail(connection):
+        add_checks(connection, heart.key.id, ["a", "b"])
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        heart.database.write(fail)
+    assert heart.checks.totals() == {"on_time": 1, "overdue": 0}
+    assert heart.checks.count(heart.key.id) == 1
+
+
+def test_a_ping_of_a_check_on_time_writes_no_total(heart):
+    check = heart.create()
+
+    def ping(connection):
+        before = connection.total_changes
+        heart.checks._ping(connection, check.id)
+        return connection.total_changes - before
+
+    assert heart.database.write(ping) == 1
+
+
+@pytest.mark.parametrize("schema", [1, 3])
+def test_the_checks_of_an_earlier_schema_are_counted_once(tmp_path, monkeypatch, schema):
+    earlier = database_file._migrations()[:schema]
+    with monkeypatch.context() as patch:
+        patch.setattr(database_file, "_migrations", lambda: earlier)
+        database_file.create_if_missing(tmp_path / database_file.FILE_NAME)
+    with contextlib.closing(database_file.connect(tmp_path / database_file.FILE_NAME)) as connection:
+        for number in range(2):
+            connection.execute(
+                "INSERT INTO keys (id, scope, tier, hash, prefix, created_at)"
+                " VALUES (?, 'checks', 'free', ?, 'sk_', 0)",
+                (f"key_{number}", bytes([number])),
+            )
+        add_checks(connection, "key_1", map(str, range(MANY)))
+        connection.execute("UPDATE checks SET status = 'overdue' WHERE seq % 3 = 0")
+    with contextlib.closing(Database(tmp_path)) as database:
+        with database.read() as connection:
+            kept = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
+        assert kept == counted(database) == {"on_time": MANY * 2 // 3, "overdue": MANY // 3}
+        assert count_by_key(database) == {"key_1": MANY}

@@ -1,0 +1,52 @@
+"""What a text takes, and what of it is left out where that is too much."""
+
+from cardbeat.typeset.clusters import clusters
+from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.work import UNBOUNDED, Work
+
+FONTS = Fonts()
+
+
+def drawn(text: str, most: int) -> str:
+    """What is not left out."""
+    graphemes = clusters(text)
+    found = Work(400, most).affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+    return "".join(g for g, choice in zip(graphemes, found, strict=True) if choice.pieces)
+
+
+def spent(text: str) -> int:
+    graphemes = clusters(text)
+    work = Work(400, UNBOUNDED)
+    work.affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+    return work.spent
+
+
+def test_what_no_font_has_takes_nothing() -> None:
+    assert spent("\ue000") == 0
+
+
+def test_a_font_is_paid_for_once_and_a_run_each_time() -> None:
+    first, again = spent("aक") - spent("a"), spent("aकbख") - spent("aकb")
+    assert 0 < again < first
+
+
+def test_a_run_in_a_font_with_many_rules_takes_more_than_one_in_letters_alone() -> None:
+    assert spent("aकbखc") - spent("aकbbc") > 10 * (spent("aжbзc") - spent("aжbbc"))
+
+
+def test_an_emoji_takes_more_than_a_letter() -> None:
+    assert spent("🎉🎉") - spent("🎉") > spent("aa") - spent("a")
+
+
+def test_the_first_runs_are_drawn_whatever_they_take_and_none_after_them() -> None:
+    assert drawn("aक漢жא", most=1) == "aक漢"
+
+
+def test_a_run_is_never_cut() -> None:
+    assert drawn("a" * 500, most=1) == "a" * 500
+
+
+def test_what_costs_too_much_leaves_room_for_what_does_not() -> None:
+    text = "aक" * 20 + "漢"
+    assert drawn(text, most=2_000_000).count("क") < 20
+    assert drawn(text, most=2_000_000).startswith("aकa")
