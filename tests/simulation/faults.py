@@ -168,8 +168,10 @@ class Faults:
         def mend() -> None:
             if self._world.disk.slow_until <= self._world.now:
                 self._world.disk.pace = disk.BRIEF
-            if len(self._world.servers) > 1 and slowest > BUSY_SECONDS:
-                self._world.model.trouble(Trouble(began, self._world.now, may_be_silent=True))
+            if slowest > BUSY_SECONDS:
+                keeps_out = len(self._world.servers) > 1
+                slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)
+                self._world.model.trouble(slow)
             self._world.look()
 
         self._world.scheduler.after(seconds, mend)

@@ -81,6 +81,8 @@ class Trouble:
     has_start: bool = False
     may_be_silent: bool = False
     """Whether one server's writes were so slow that another one had to refuse its own."""
+    has_slow_work: bool = False
+    """Work that a crash may cut short, and then nothing tells that there was any."""
     has_sleep: bool = False
     """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
 
@@ -200,6 +202,7 @@ class Model:
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
         last.may_be_silent |= trouble.may_be_silent
+        last.has_slow_work |= trouble.has_slow_work
         last.has_sleep |= trouble.has_sleep
 
     def jumped(self, seconds: float) -> None:
@@ -230,7 +233,8 @@ class Model:
 
     def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
         wide = trouble.has_jump and (trouble.has_start or trouble.may_be_silent or trouble.silent > 0)
-        if not (trouble.silent or trouble.may_be_silent or wide):
+        cut_short = trouble.has_slow_work and trouble.has_start
+        if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self.sweep_seconds + self._near if wide else 0.0
         # It is credited from the last sweep before to the first one after.
