@@ -10,6 +10,8 @@ PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
+LONGEST_PAUSE_SECONDS = 3 * 900.0
+"""Between two steps of a removal: some times as long as the one before took, on a disk that was slow."""
 MOST_ATTEMPTS = 10
 MOST_OUTAGES = 10
 """Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
@@ -187,12 +189,14 @@ class Model:
     # When nobody could listen.
 
     def trouble(self, trouble: Trouble) -> None:
-        last = self.troubles[-1] if self.troubles else None
         if trouble.silent > 2 * self.sweep_seconds + JITTER_SECONDS:
             trouble.certain = trouble.silent
-        if last is None or trouble.begin > last.end + self._near:
-            self.troubles.append(trouble)
-            return
+        while self.troubles and trouble.begin <= self.troubles[-1].end + self._near:
+            self._join(trouble, self.troubles.pop())
+        self.troubles.append(trouble)
+
+    @staticmethod
+    def _join(last: Trouble, trouble: Trouble) -> None:
         last.begin = min(last.begin, trouble.begin)
         last.end = max(last.end, trouble.end)
         last.certain += trouble.certain
@@ -281,7 +285,8 @@ class Model:
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)
-        self.require(late <= 2 * self._near + self.poll_seconds, "a revoked key is not removed", key)
+        allowed = 2 * self._near + self.poll_seconds + LONGEST_PAUSE_SECONDS
+        self.require(late <= allowed, "a revoked key is not removed", key)
 
     def require_swept(self, overdue_since: float, now: float, about: object) -> None:
         """`overdue_since` is when the deadline of a check passed that is still on time."""
