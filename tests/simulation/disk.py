@@ -17,9 +17,8 @@ from tests.simulation.scheduler import Killed, Process
 
 BRIEF = (0.001, 0.02)
 """Seconds that a commit takes, from and to."""
-ROW_SECONDS = 0.002
-"""For each row that a transaction has changed; slower than most disks, as there are fewer rows than in large services.
-"""
+ROW_SECONDS = 0.001
+"""For each row that a transaction has changed: slower than most disks, as there are fewer rows than elsewhere."""
 SLOW_READS = 0.002
 """How many of all reads take time."""
 FREE = 10 * 2**30

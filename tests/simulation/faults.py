@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from cardbeat.database_file import BUSY_SECONDS
 from tests.simulation import disk
 from tests.simulation.model import Trouble
 from tests.simulation.network import HANGS, SLOW
@@ -108,6 +109,9 @@ class Faults:
         self._world.look()
 
         def resume() -> None:
+            if self._world.machine.is_asleep:
+                self._world.scheduler.after(self._world.sweep_seconds, resume)
+                return
             if not process.is_dead:
                 self._world.scheduler.resume(process)
             self._world.look()
@@ -129,6 +133,7 @@ class Faults:
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
             world.model.slept(world.now - began)
+            world.model.trouble(Trouble(world.now, world.now, has_sleep=True))
             world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:
@@ -155,6 +160,7 @@ class Faults:
         """So that what takes milliseconds takes longer than a sweep's interval."""
         slowest = self._luck.choice((1.0, 5.0, min(3.0 * self._world.sweep_seconds, SLOWEST_SECONDS)))
         seconds = self._luck.choice((3.0, 8.0)) * slowest
+        began = self._world.now
         self._world.disk.pace = (0.1 * slowest, slowest)
         self._world.disk.slow_until = max(self._world.disk.slow_until, self._world.now + seconds)
         self._world.look()
@@ -162,6 +168,10 @@ class Faults:
         def mend() -> None:
             if self._world.disk.slow_until <= self._world.now:
                 self._world.disk.pace = disk.BRIEF
+            if slowest > BUSY_SECONDS:
+                keeps_out = len(self._world.servers) > 1
+                slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)
+                self._world.model.trouble(slow)
             self._world.look()
 
         self._world.scheduler.after(seconds, mend)

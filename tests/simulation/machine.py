@@ -13,6 +13,8 @@ EPOCH = 1_800_000_000
 CLIENT_SECONDS = 10.0
 """After this a client gives up."""
 
+BACKLOG = 128
+"""Requests that a suspended server may have waiting; the system takes no more connections for it."""
 REFUSED = 599
 """In the place of a status: the connection was refused, so the request was certainly not taken."""
 
@@ -176,7 +178,8 @@ class Server:
     ) -> None:
         """Send a request. `told` has the answer or, after `CLIENT_SECONDS`, none; `late` one that came after that."""
         process = self.process
-        if process is None or self.front is None or not self.front.is_serving:
+        is_full = process is not None and process.frozen is not None and len(process.requests) >= BACKLOG
+        if process is None or self.front is None or not self.front.is_serving or is_full:
             self._scheduler.after(0.01, told, (REFUSED, {}))
             return
         _Exchange(self._scheduler, process, told, late).begin(lambda: self._answer(method, path, body, key))

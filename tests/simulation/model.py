@@ -10,6 +10,8 @@ PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
+LONGEST_PAUSE_SECONDS = 3 * 900.0
+"""Between two steps of a removal: some times as long as the one before took, on a disk that was slow."""
 MOST_ATTEMPTS = 10
 MOST_OUTAGES = 10
 """Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
@@ -58,6 +60,7 @@ class Told:
     recorded_at: float
     recorded_by: str
     due_at: float
+    posted_at: float = 0.0
     attempts: int = 0
     is_taken: bool = False
     gone_from: set[str] = field(default_factory=set)
@@ -78,6 +81,12 @@ class Trouble:
     """By how much the clock was set back, all times together."""
     has_jump: bool = False
     has_start: bool = False
+    may_be_silent: bool = False
+    """Whether one server's writes were so slow that another one had to refuse its own."""
+    has_slow_work: bool = False
+    """Work that a crash may cut short, and then nothing tells that there was any."""
+    has_sleep: bool = False
+    """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
 
 
 class Model:
@@ -175,16 +184,19 @@ class Model:
             self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
         # The next attempt is due when this one has ended, however it ends.
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
+        alert.posted_at = now
 
     # When nobody could listen.
 
     def trouble(self, trouble: Trouble) -> None:
-        last = self.troubles[-1] if self.troubles else None
         if trouble.silent > 2 * self.sweep_seconds + JITTER_SECONDS:
             trouble.certain = trouble.silent
-        if last is None or trouble.begin > last.end + self._near:
-            self.troubles.append(trouble)
-            return
+        while self.troubles and trouble.begin <= self.troubles[-1].end + self._near:
+            self._join(trouble, self.troubles.pop())
+        self.troubles.append(trouble)
+
+    @staticmethod
+    def _join(last: Trouble, trouble: Trouble) -> None:
         last.begin = min(last.begin, trouble.begin)
         last.end = max(last.end, trouble.end)
         last.certain += trouble.certain
@@ -193,6 +205,9 @@ class Model:
         last.back += trouble.back
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
+        last.may_be_silent |= trouble.may_be_silent
+        last.has_slow_work |= trouble.has_slow_work
+        last.has_sleep |= trouble.has_sleep
 
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
@@ -216,18 +231,22 @@ class Model:
             # Set back, the clock shows times again at which pings came before: which of them are new, nobody knows.
             certain_from = trouble.begin - (trouble.back + 2 * self._near if trouble.back else 0.0)
             is_whole = certain_from > told_at and trouble.end < until
-            low += least if is_whole else min(least, 0.0)
-            high += most if is_whole else max(most, 0.0)
+            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
+            high += most if is_whole else max(most, most - trouble.jump, 0.0)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
     def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
-        wide = trouble.has_jump and (trouble.has_start or trouble.silent > 0)
-        if not trouble.silent and not wide:
+        wide = trouble.has_jump and (trouble.has_start or trouble.may_be_silent or trouble.silent > 0)
+        cut_short = trouble.has_slow_work and trouble.has_start
+        if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self.sweep_seconds + self._near if wide else 0.0
         # It is credited from the last sweep before to the first one after.
         most = trouble.end - trouble.begin + 2 * self._near
-        return trouble.jump + trouble.certain - slack - JITTER_SECONDS, trouble.jump + most + slack
+        least = trouble.certain - slack
+        if trouble.has_sleep:
+            least = min(least, max(0.0, trouble.certain - 2 * self.sweep_seconds))
+        return trouble.jump + least - JITTER_SECONDS, trouble.jump + most + slack
 
     # What can be seen at any moment.
 
@@ -266,7 +285,8 @@ class Model:
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)
-        self.require(late <= 2 * self._near + self.poll_seconds, "a revoked key is not removed", key)
+        allowed = 2 * self._near + self.poll_seconds + LONGEST_PAUSE_SECONDS
+        self.require(late <= allowed, "a revoked key is not removed", key)
 
     def require_swept(self, overdue_since: float, now: float, about: object) -> None:
         """`overdue_since` is when the deadline of a check passed that is still on time."""

@@ -22,6 +22,7 @@ class Job:
         self.owner = owner
         self.known = Known(check["id"], owner.id, sent_at, world.now)
         world.model.checks[check["id"]] = self.known
+        world.jobs[check["id"]] = self
         self.hook = check["webhook_url"]
         self.is_ended = False
         self._allowed = check["period_seconds"] + check["grace_seconds"]
@@ -134,6 +135,12 @@ class Owner:
     def move(self) -> None:
         """Another webhook URL, while alerts may wait for the one before."""
         self._patch({"webhook_url": self._world.new_hook()})
+
+    def move_now(self, job: Job) -> None:
+        """The same for a check whose alert is on its way."""
+        if job in self.jobs and not self.is_gone:
+            self._world.count("checks moved while posted for")
+            self._patch({"webhook_url": self._world.new_hook()}, job)
 
     def edit_twice(self) -> None:
         """Two at once: one wins, and the other is told."""

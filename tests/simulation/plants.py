@@ -20,6 +20,8 @@ class Plant(NamedTuple):
 
     put_back: Callable[[], None]
     options: dict[str, Any]
+    shows: tuple[str, ...]
+    """Parts of the sentences that tell of it; by another violation it is not found."""
 
 
 def no_guard_in_the_sweep() -> None:
@@ -104,15 +106,16 @@ def test_behind_a_failing_alert() -> None:
     )
 
 
+UNANSWERED = ("not answered while nothing", "answered 503 while nothing", " s while nothing was wrong")
 PLANTS = {
-    "guard": Plant(no_guard_in_the_sweep, HOURLY),
-    "transaction": Plant(alert_outside_the_transaction, HOURLY),
-    "slow-work": Plant(credit_of_slow_work, {**HOURLY, "sweep_seconds": 60}),
-    "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}),
-    "revocation": Plant(revocation_half_done, HOURLY),
-    "wake-up": Plant(wake_up_lost, HOURLY),
-    "revoked-at-once": Plant(revocation_in_one_transaction, {**HOURLY, "checks": 2000, "poll_seconds": 1}),
-    "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}),
-    "gone": Plant(gone_from_the_url_before, HOURLY),
-    "test": Plant(test_behind_a_failing_alert, HOURLY),
+    "guard": Plant(no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")),
+    "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
+    "slow-work": Plant(credit_of_slow_work, {**HOURLY, "sweep_seconds": 60}, ("credited", "not marked")),
+    "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}, ("before an earlier one",)),
+    "revocation": Plant(revocation_half_done, HOURLY, ("is not removed",)),
+    "wake-up": Plant(wake_up_lost, HOURLY, ("an alert waits",)),
+    "revoked-at-once": Plant(revocation_in_one_transaction, {**HOURLY, "checks": 4000, "poll_seconds": 1}, UNANSWERED),
+    "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
+    "gone": Plant(gone_from_the_url_before, HOURLY, ("for no reason", "an alert waits")),
+    "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

@@ -283,6 +283,13 @@ class Lock:
     def locked(self) -> bool:
         return self._is_held
 
+    def let_go(self) -> int:
+        self.release()
+        return 1
+
+    def take_back(self, _count: int) -> None:
+        self.acquire()
+
     def __enter__(self) -> bool:
         return self.acquire()
 
@@ -335,7 +342,7 @@ class RLock:
 class Condition:
     """As `threading.Condition`."""
 
-    def __init__(self, lock: RLock | None = None) -> None:
+    def __init__(self, lock: Lock | RLock | None = None) -> None:
         self._lock = lock or RLock()
         self.acquire = self._lock.acquire
         self.release = self._lock.release

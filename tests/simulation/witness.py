@@ -100,7 +100,8 @@ class Witness:
                 gone.append(told)
             elif row["attempts"] != told.attempts:
                 told.attempts = row["attempts"]
-                told.due_at = now + row["next_attempt_at"] - wall
+                # The wait begins when the result is recorded, which on a disk in trouble is long after the post.
+                told.due_at = now + row["next_attempt_at"] - wall + now - told.posted_at
         for told in gone:
             del self._model.open[told.seq]
             self._let_next_go(told, now)

@@ -19,7 +19,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.machine import Front, Machine, Nothing, Server
 from tests.simulation.model import Model, Trouble
 from tests.simulation.network import Network
-from tests.simulation.people import Owner
+from tests.simulation.people import Job, Owner
 from tests.simulation.replaced import PerProcess
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.witness import Witness
@@ -27,6 +27,8 @@ from tests.simulation.witness import Witness
 HOSTS = [f"hooks{number}.example" for number in range(12)]
 SWEEPS = (5, 20, 60, 300, 900, 1800, 3600)
 POLLS = (1, 10, 600)
+MOVED_MEANWHILE = 0.02
+"""Of how many posts the check has another URL before they end: that would be too rare else."""
 LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
@@ -72,6 +74,8 @@ class World:
         self._silent_since: float | None = 0.0
         self.servers = [self._server(f"server{number}") for number in range(self.options["servers"])]
         self.owners: list[Owner] = []
+        self.jobs: dict[str, Job] = {}
+        """By the ids of their checks."""
         gap_seconds = max(600.0, self.sweep_seconds * self.options["sweeps_between_faults"])
         self.faults = Faults(self, gap_seconds)
         self._replace_parts()
@@ -191,6 +195,9 @@ class World:
         self.deliverer = self.scheduler.own_thread().process.name
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now)
+        job = self.jobs.get(self.model.alerts[alert_id].check_id)
+        if job is not None and self.luck.random() < MOVED_MEANWHILE:
+            self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
 
     def _received(self, alert_id: str, url: str, _body: bytes, does: str) -> None:
         alert = self.model.alerts[alert_id]
