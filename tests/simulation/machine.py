@@ -3,7 +3,8 @@
 import json
 import logging
 import random
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Collection
 from typing import Any
 
 from tests.simulation.disk import Disk
@@ -11,6 +12,8 @@ from tests.simulation.scheduler import Event, Process, Scheduler
 
 EPOCH = 1_800_000_000
 CLIENT_SECONDS = 10.0
+FINISH_SECONDS = 8.0
+"""What a server that stops gives those who have asked."""
 """After this a client gives up."""
 
 BACKLOG = 128
@@ -80,12 +83,18 @@ class Front:
         self.exchange = self.loop = self.workers = Nothing()
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
+        self.requests: Collection[object] = ()
+        """Those that are under way."""
         self._stopped = Event()
 
     def serve_forever(self) -> None:
         self.is_serving = not self._stopped.is_set()
         self.serves()
         self._stopped.wait()
+        # As a server does, it lets those finish who have asked already.
+        ends_at = time.monotonic() + FINISH_SECONDS
+        while self.requests and time.monotonic() < ends_at:
+            time.sleep(0.05)
 
     def stop(self) -> None:
         self.is_serving = False
@@ -158,7 +167,7 @@ class Server:
 
         process = self.process
         front = self.front = Front()
-        front.serves = self.changed
+        front.serves, front.requests = self.changed, process.requests
         try:
             self._make(front).run()
         except StartupError as error:
