@@ -152,7 +152,11 @@ class Model:
         if state == "delivered":
             self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
         else:
-            is_given_up = attempts >= MOST_ATTEMPTS or url in alert.gone_from or newest_outages > MOST_OUTAGES
+            check = self.checks.get(alert.check_id)
+            # A move that is not answered yet may be in the same commit, behind the answer of the URL before.
+            moves = check is not None and check.asked_changes > 0
+            is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
+            is_given_up = attempts >= MOST_ATTEMPTS or is_gone or newest_outages > MOST_OUTAGES
             self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
 
     def moved(self, check_id: str, now: float, moved_by: str) -> None:
