@@ -12,9 +12,9 @@ from tests.simulation.scheduler import Event, Process, Scheduler
 
 EPOCH = 1_800_000_000
 CLIENT_SECONDS = 10.0
+"""After this a client gives up."""
 FINISH_SECONDS = 8.0
 """What a server that stops gives those who have asked."""
-"""After this a client gives up."""
 
 BACKLOG = 128
 """Requests that a suspended server may have waiting; the system takes no more connections for it."""
@@ -83,6 +83,7 @@ class Front:
         self.exchange = self.loop = self.workers = Nothing()
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
+        """Told whenever it begins or ceases to serve."""
         self.requests: Collection[object] = ()
         """Those that are under way."""
         self._stopped = Event()
@@ -98,6 +99,7 @@ class Front:
 
     def stop(self) -> None:
         self.is_serving = False
+        self.serves()
         self._stopped.set()
 
     def server_close(self) -> None:
