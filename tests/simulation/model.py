@@ -225,18 +225,21 @@ class Model:
 
     def credit_bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
         """The least and the most seconds by which a clock that started then may have been moved."""
-        low = high = 0.0
-        for trouble in reversed(self.troubles):
-            if trouble.end + self._near < sent_at:
-                break
+        low = high = moved = 0.0
+        first = len(self.troubles)
+        while first and self.troubles[first - 1].end + self._near >= sent_at:
+            first -= 1
+        for trouble in self.troubles[first:]:
             if trouble.begin > until:
-                continue
+                break
             least, most = self._credit_of(trouble)
-            # Set back, the clock shows times again at which pings came before: which of them are new, nobody knows.
-            certain_from = trouble.begin - (trouble.back + 2 * self._near if trouble.back else 0.0)
+            # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of
+            # them are new, nobody knows.
+            certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)
             is_whole = certain_from > told_at and trouble.end < until
             low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
             high += most if is_whole else max(most, most - trouble.jump, 0.0)
+            moved += max(0.0, most)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 
     def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
