@@ -20,7 +20,7 @@ Check = dict[str, Any]
 TIMEOUT_SECONDS = 30
 PAGE_CHECKS = 1000
 RETRY_SECONDS = (1, 2, 4, 8, 16)
-"""How long it waits before each further try, as curl's `--retry 5` does, or as long as the answer asks for."""
+"""How long it waits before each further try, as curl does with five retries, or as long as the answer asks for."""
 LONGEST_RETRY_SECONDS = 30
 _CHECK = dict.fromkeys(("id", "name", "status", "deadline_at", "ping_url"), str) | dict.fromkeys(
     ("period_seconds", "grace_seconds", "version"), int
