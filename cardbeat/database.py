@@ -239,10 +239,7 @@ class Database:
                     unlock(self._lock_file)
 
     def _checkpoint(self) -> bool:
-        """Bring the -wal into the database file and empty it; False where somebody reads for longer than that waits.
-
-        Nobody begins to read meanwhile, and those who read now are waited for.
-        """
+        """Bring the -wal into the database file, with nobody reading; False where somebody reads longer than it waits."""
         ends_at, taken = time.monotonic() + READERS_LEAVE_SECONDS, 0
         with self._gate:
             try:

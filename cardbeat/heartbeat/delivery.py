@@ -149,10 +149,7 @@ class Delivery:
             self.liveness.failed(FAILS)
             log_trouble(error)
             return self._pause(TROUBLE_SECONDS)
-        if self._couriers.can_post():
-            self.liveness.worked()
-        else:
-            self.liveness.failed(NO_THREADS)
+        self.liveness.worked() if self._couriers.can_post() else self.liveness.failed(NO_THREADS)
         return True
 
     def _wait(self) -> bool:

@@ -113,15 +113,10 @@ class LivenessLog:
                 log.warning("alerts are sent again; for %d s they were not", self._stalled_seconds)
             self._stalled_seconds = 0.0
             return
-        begins = not self._stalled_seconds
-        self._stalled_seconds = self._liveness.age_seconds()
-        if begins:
-            log.error(
-                "no alert is sent: %s, for %d s now; the oldest that is due waits for %s",
-                self._liveness.reason,
-                self._stalled_seconds,
-                self._oldest_due(),
-            )
+        began, self._stalled_seconds = self._stalled_seconds, self._liveness.age_seconds()
+        if not began:
+            line = "no alert is sent: %s, for %d s now; the oldest that is due waits for %s"
+            log.error(line, self._liveness.reason, self._stalled_seconds, self._oldest_due())
 
     def _oldest_due(self) -> str:
         try:

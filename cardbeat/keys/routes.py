@@ -97,12 +97,11 @@ class KeyRoutes:
         return renewed.map(lambda secret: Response.json(200, {"webhook_secret": secret}))
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
-        limits = key.limits
-        per_minute = limits.renders_per_minute
+        per_minute = key.limits.renders_per_minute
         return {
             "limits": {
-                "max_checks": limits.max_checks,
-                "min_period_seconds": limits.min_period_seconds,
+                "max_checks": key.limits.max_checks,
+                "min_period_seconds": key.limits.min_period_seconds,
                 "renders_per_minute": per_minute,
                 "test_alerts_per_hour": self._tests_an_hour,
             },
