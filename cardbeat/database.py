@@ -239,7 +239,7 @@ class Database:
                     unlock(self._lock_file)
 
     def _checkpoint(self) -> bool:
-        """Bring the -wal into the database file, with nobody reading; False where somebody reads longer than it waits."""
+        """Bring the -wal into the database file while nobody reads; False where somebody reads longer than it waits."""
         ends_at, taken = time.monotonic() + READERS_LEAVE_SECONDS, 0
         with self._gate:
             try:
