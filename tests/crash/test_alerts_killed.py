@@ -22,6 +22,7 @@ from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
@@ -75,7 +76,7 @@ POINTS = [
     ("Sweep", "_mark_overdue", "after"),
     ("Sweep", "sweep_once", "after"),  # committed
     ("Checks", "_tell_if_recovered", "before"),  # a recovery committed
-    ("Alerts", "pending_after", "before"),
+    ("PendingAlerts", "after", "before"),
     ("Alerts", "message", "before"),  # in a courier's hands
     ("Sender", "post", "before"),
     ("Sender", "post", "after"),  # sent, not recorded
