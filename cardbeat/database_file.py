@@ -27,8 +27,9 @@ BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
 LOCK_POLL_SECONDS = 0.0005
 """Short enough to find the lock free between two commits of another process that writes all the time."""
-WAL_BYTES = 16 * 1024 * 1024
-"""How large the -wal may grow before the writer has it brought into the database, and how large it stays."""
+WAL_BYTES = 64 * 1024 * 1024
+"""How large the -wal may grow before the writer has it emptied, and how large it stays: several times what a large
+sweep writes before SQLite itself begins it anew, since a file that must grow again makes commits slow."""
 COPY_PAGES = 1000
 """Of 4 KiB each: copied between two looks at whether to stop."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
