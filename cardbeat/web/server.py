@@ -29,6 +29,8 @@ log = logging.getLogger(__name__)
 
 ACCEPT_AT_ONCE: Final = 64
 ACCEPT_PAUSE_SECONDS: Final = 0.1
+NEW_CLIENT_SECONDS: Final = 0.25
+"""What a stop leaves a client to send its first byte in."""
 TICK_SECONDS: Final = 0.25
 """How far past its deadline a connection may live."""
 SWITCH_SECONDS: Final = 0.0005
@@ -197,6 +199,10 @@ class Server(ThreadingHTTPServer):
         # Requests that have come are answered; the poller tells of about 1,000 sockets at once.
         for _ in range(1 + phases.count // 1000):
             self.loop.run_once(0)
+        # Who has only just connected is about to ask, and a client tries again what is refused, not what is cut off.
+        asked_by = min(self.loop.now + NEW_CLIENT_SECONDS, self._stop_by)
+        while phases.new.deadlines and self.loop.now < asked_by:
+            self.loop.run_once(asked_by - self.loop.now)
         phases.close_all(but_asked=True)
         while phases.count and self.loop.now < self._stop_by:
             self.loop.run_once(poll_interval)
