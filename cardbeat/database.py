@@ -12,7 +12,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from math import inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -89,7 +88,7 @@ class Database:
         """Of the writer's thread, over those that compute meanwhile."""
         # From here on `self._writer` and what follows are used by this thread alone.
         self._wal_bytes: int | None = 0
-        self._look_at = -inf
+        self._look_at = 0.0
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
 
@@ -103,7 +102,10 @@ class Database:
             self._reader_slots.acquire()
         try:
             with _unavailable("read"):
-                connection = self._idle_readers.pop() if self._idle_readers else connect(self.path, query_only=True)
+                try:
+                    connection = self._idle_readers.pop()
+                except IndexError:
+                    connection = connect(self.path, query_only=True)
                 try:
                     yield connection
                 finally:
@@ -167,7 +169,9 @@ class Database:
             self._commit(jobs)
             for job in jobs:
                 job.tell()
-            if self._wal_bytes is not None and self._wal_bytes > self._files.wal_may_reach_bytes:
+            if self._wal_bytes is None or self._wal_bytes <= WAL_BYTES:
+                self._files.wal_may_reach_bytes = WAL_BYTES
+            elif self._wal_bytes > self._files.wal_may_reach_bytes:
                 self._empty_wal(self._wal_bytes)
 
     def _commit(self, jobs: "list[_Job[Any]]") -> None:
@@ -185,8 +189,8 @@ class Database:
                     if self._writer.in_transaction:
                         self._writer.execute("ROLLBACK")
                 self._wal_bytes = self._wal_bytes_now()
+                # Nothing of this has been told yet.
                 if self._wal_bytes is None and (misplaced := self._files.misplaced()):
-                    # Nothing of this has been told yet.
                     self._files.refuse(misplaced)
         except BaseException as error:
             for job in jobs:
@@ -229,12 +233,11 @@ class Database:
     def _empty_wal(self, size: int) -> None:
         """Empty a -wal that is large: SQLite does so only at a moment without readers, who may always overlap."""
         self._files.wal_may_reach_bytes = size + WAL_GROWTH_BYTES
-        # Where another process writes just now, as where readers stay, it is tried again after some more writes.
+        # Where another process writes just now, or readers stay, it is tried again after some more writes.
         with contextlib.suppress(OSError, Unavailable), _unavailable("checkpoint"):
             if try_lock(self._lock_file):
                 try:
-                    if self._checkpoint():
-                        self._files.wal_may_reach_bytes = WAL_BYTES
+                    self._checkpoint()
                 finally:
                     unlock(self._lock_file)
 

@@ -32,10 +32,7 @@ class Plan(NamedTuple):
 
 @dataclass
 class Outcome:
-    """The checks that were created, changed, deleted and found as declared, and a sentence for each that was not done.
-
-    `changes` has the differing fields of each changed check by its name, in the declared values.
-    """
+    """The checks that were created, changed, deleted or found as declared; a sentence for each that was left undone."""
 
     created: list[Check] = field(default_factory=list)
     changed: list[Check] = field(default_factory=list)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
 
 import pytest
 
@@ -463,6 +464,21 @@ def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypat
     assert caught.value.status == 503
     database.write(count_up)
     database.close()
+
+
+class TakenMeanwhile(deque):
+    """Looks as if it held a connection, which another thread takes before the pop."""
+
+    def __bool__(self):
+        return True
+
+    def __len__(self):
+        return 1
+
+
+def test_a_connection_that_another_reader_takes_first_is_not_missed(database):
+    database._idle_readers = TakenMeanwhile()
+    assert counted(database) is None
 
 
 def test_only_so_many_read_at_once(database):
