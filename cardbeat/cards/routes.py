@@ -213,6 +213,6 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
 
 def _key_missing(query: str) -> Refusal:
     """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
-    if first_value(query, "amp;key") is not None:
+    if "&amp;key=" in query:
         return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")
     return key_missing(field="key")
