@@ -3,13 +3,18 @@
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
 
+import contextlib
 import itertools
 import json
 import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
+import sys
+import time
+import urllib.request
 
 import pytest
 import yaml
@@ -18,12 +23,19 @@ from PIL import Image
 from cardbeat import advice, cli
 from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
 from tests.artifact import ROOT, clean_environment, free_port, starter
+from tests.receiver import Receiver
+from tests.support import wait_until
 
 README = (ROOT / "README.md").read_text()
 
 
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def block_with(language, text):
+    """The place of the first block that holds a text, among those of its language."""
+    return next(number for number, block in enumerate(blocks(language)) if text in block)
 
 
 @pytest.fixture(params=["artifact", "installed"])
@@ -58,21 +70,82 @@ def tour(program, tmp_path):
             check=True,
         ).stdout
 
-    first = next(block for block in blocks("sh") if "--sweep-seconds" in block).split()
+    first = blocks("sh")[block_with("sh", "--sweep-seconds")].split()
     assert first[:2] == ["python", "cardbeat.pyz"]
     with starter(python, file, tmp_path) as start:
         start(*first[2:], port=server)
         yield run
 
 
+def cron_command():
+    """What the crontab line runs after the job itself."""
+    (command,) = [part.strip() for part in blocks("crontab")[0].split("&&")[1:]]
+    return command
+
+
+COMMAND_SECONDS = 60
+"""From the first command of the README to an alert that has arrived."""
+
+
+@contextlib.contextmanager
+def in_background(command, **options):
+    """Runs a command of the shell, with all that it starts, until the end of the block."""
+    with subprocess.Popen(["bash", "-c", command], start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A copy of what the README's first command needs of the tree, and an environment whose `python3` is this one."""
+    tree = tmp_path / "source"
+    shutil.copytree(ROOT / "cardbeat", tree / "cardbeat", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("build_zipapp.py", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    return tree, {**clean_environment(), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(source):
+    tree, environment = source
+    port = free_port()
+    serve, _, key, check = blocks("sh")[:4]
+    (given,) = re.findall(r"https://hooks\.slack\.com[\w/]+", check)
+    with Receiver() as receiver:
+        began = time.monotonic()
+        allowed = {"CARDBEAT_PORT": str(port), "CARDBEAT_ALLOW_PRIVATE_WEBHOOKS": "1"}
+        with in_background(serve, cwd=tree, env=environment | allowed, stderr=subprocess.DEVNULL):
+            wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), COMMAND_SECONDS)
+            commands = (key + check).replace(given, receiver.url).replace("8080", str(port))
+            ran = subprocess.run(["bash", "-euc", commands], cwd=tree, env=environment, check=True, capture_output=True)
+            wait_until(lambda: receiver.received)
+            assert time.monotonic() - began < COMMAND_SECONDS
+            (ping_url,) = re.findall(r"http://\S+/ping/\w+", ran.stdout.decode())
+            assert answers(ping_url)
+    assert [alert.json["type"] for alert in receiver.received] == ["check.test"]
+
+
+def answers(url):
+    """Whether it is answered with a status below 400."""
+    try:
+        urllib.request.urlopen(url, timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
-    steps = blocks("sh")[3:]
-    crontab = blocks("crontab")[0].split(maxsplit=5)[5]
-    (cron_command,) = [part.strip() for part in crontab.split("&&")[1:]]
+    shell = blocks("sh")
+    steps = [shell[block_with("sh", "CHECKS_KEY=")], *shell[block_with("sh", "--sweep-seconds") + 1 :]]
     after_alerts = next(number for number, step in enumerate(steps) if "check.recovered" in step) + 1
     (tmp_path / "checks.toml").write_text(blocks("toml")[0])
     printed = tour(
-        *steps[:after_alerts], cron_command.replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"), *steps[after_alerts:]
+        *steps[:after_alerts],
+        cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
+        *steps[after_alerts:],
     )
     assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
@@ -80,11 +153,19 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
             assert (image.format, image.size) == ("PNG", (1200, 630))
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
-    assert '"name":"Nightly backup"' in printed
+    assert '"name":"A job on this tour"' in printed
     assert "1 created, 0 changed, 0 deleted, 0 unchanged" in printed
     assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
     assert "ok" in printed
+
+
+def test_the_contents_name_sections_that_are_there():
+    headings = re.findall(r"^##+ (.+)$", README, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    linked = re.findall(r"\]\(#([^)]+)\)", README)
+    assert set(linked) <= anchors
+    assert {"start", "cards", "checks", "alerts", "running-it", "limits"} <= set(linked)
 
 
 def test_the_options_are_those_of_the_program(capsys):
