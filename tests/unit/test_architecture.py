@@ -13,7 +13,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system", "toml_file"},
     {"threads"},
     {"log", "watchdog"},
     {"disk", "fair_queue", "ownership", "staging", "stopping"},
