@@ -38,6 +38,8 @@ from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
 
+ASKED_AGAIN_AND_AGAIN = frozenset(("/healthz", "/metrics", "/checks/metrics"))
+"""Routes that programs ask every few seconds for as long as the service runs."""
 LEAST_SECONDS = 0.1
 """What a part has to end in where nothing is left of the time of a stop."""
 
@@ -81,6 +83,8 @@ class Service:
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
             server.exchange.observe = answers.observe
+            if config.quiet_health:
+                server.exchange.access_log.quiet_patterns = ASKED_AGAIN_AND_AGAIN
             for part in (
                 KeyRoutes(
                     self.keys,
