@@ -9,6 +9,7 @@ from cardbeat import __version__
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
+from cardbeat.check_metrics import CheckMetricsRoutes
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.config import Config
 from cardbeat.database import Database
@@ -108,6 +109,7 @@ class Service:
                     sweep=self.sweep,
                     connections_shed=lambda: server.connections_shed,
                 ),
+                CheckMetricsRoutes(checks, self.keys, server.workers),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):

@@ -25,7 +25,7 @@ LAYERS = [
     {"keys"},
     {"typeset"},
     {"cards", "heartbeat"},
-    {"client", "health", "metrics", "openapi", "pages"},
+    {"check_metrics", "client", "health", "metrics", "openapi", "pages"},
     {"service", "options"},
     {"advice"},
     {"commands"},
