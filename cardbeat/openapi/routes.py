@@ -8,8 +8,8 @@ from cardbeat import __version__
 from cardbeat.openapi.errors import KINDS, error_body
 from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
 from cardbeat.openapi.parts import Json, answer
-from cardbeat.openapi.site import SITE_OPERATIONS
 from cardbeat.openapi.schemas import SCHEMAS, ref
+from cardbeat.openapi.site import SITE_OPERATIONS
 from cardbeat.web.message import Request, Response, json_bytes
 from cardbeat.web.router import Route
 

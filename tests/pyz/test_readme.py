@@ -180,7 +180,8 @@ def options_from(monkeypatch, *pairs):
 
 
 def test_every_variable_is_one_of_the_program(monkeypatch):
-    (dockerfile,), (compose,) = blocks("dockerfile"), blocks("yaml")
+    (dockerfile,) = blocks("dockerfile")
+    (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
     host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
     (run,) = [line for line in host_commands if line.startswith("docker run")]
