@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cardbeat.database_file import BUSY_SECONDS
 from tests.simulation import disk
-from tests.simulation.model import Trouble
 from tests.simulation.network import HANGS, SLOW
+from tests.simulation.troubles import Trouble
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -133,7 +133,7 @@ class Faults:
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
             world.model.slept(world.now - began)
-            world.model.trouble(Trouble(world.now, world.now, has_sleep=True))
+            world.model.troubles.add(Trouble(world.now, world.now, has_sleep=True))
             world.machine.is_asleep = False
             for process in processes:
                 if not process.is_dead:
@@ -171,7 +171,7 @@ class Faults:
             if slowest > BUSY_SECONDS:
                 keeps_out = len(self._world.servers) > 1
                 slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)
-                self._world.model.trouble(slow)
+                self._world.model.troubles.add(slow)
             self._world.look()
 
         self._world.scheduler.after(seconds, mend)
@@ -181,7 +181,7 @@ class Faults:
         seconds = self._luck.choice((-1, 1)) * self._luck.choice((30.0, 3600.0, 40 * 86400.0)) * self._luck.random()
         world.machine.jump_seconds += seconds
         world.model.jumped(seconds)
-        world.model.trouble(Trouble(world.now, world.now, jump=seconds, back=max(0.0, -seconds), has_jump=True))
+        world.model.troubles.add(Trouble(world.now, world.now, jump=seconds, back=max(0.0, -seconds), has_jump=True))
         world.look(is_disturbed=True)
 
     def restart(self) -> None:

@@ -4,6 +4,8 @@ receivers got and when nobody could listen, and nothing of how the product works
 
 from dataclasses import dataclass, field
 
+from tests.simulation.troubles import Troubles
+
 MARGIN = 60.0
 """Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
 PING_SECONDS = 5.0
@@ -15,8 +17,6 @@ LONGEST_PAUSE_SECONDS = 3 * 900.0
 MOST_ATTEMPTS = 10
 MOST_OUTAGES = 10
 """Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
-JITTER_SECONDS = 2.0
-"""Times are stored in whole seconds, and the clocks may differ by rounding."""
 
 
 class Violation(Exception):
@@ -67,28 +67,6 @@ class Told:
     """The URLs that answered 410 to it."""
 
 
-@dataclass(slots=True)
-class Trouble:
-    """A time in which nobody could listen, or in which the clock was set; near ones are one."""
-
-    begin: float
-    end: float
-    certain: float = 0.0
-    """The seconds of silence that must be credited."""
-    silent: float = 0.0
-    jump: float = 0.0
-    back: float = 0.0
-    """By how much the clock was set back, all times together."""
-    has_jump: bool = False
-    has_start: bool = False
-    may_be_silent: bool = False
-    """Whether one server's writes were so slow that another one had to refuse its own."""
-    has_slow_work: bool = False
-    """Work that a crash may cut short, and then nothing tells that there was any."""
-    has_sleep: bool = False
-    """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
-
-
 class Model:
     """`sweep_seconds` and `poll_seconds` are what the servers run with."""
 
@@ -101,11 +79,11 @@ class Model:
         self.alerts: dict[str, Told] = {}
         self.open: dict[int, Told] = {}
         """Those that wait or are on their way, by `seq`, in that order."""
-        self.troubles: list[Trouble] = []
         self.revoked: dict[str, float] = {}
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
         self._near = sweep_seconds + MARGIN
+        self.troubles = Troubles(sweep_seconds, self._near)
 
     # What callers are told.
 
@@ -190,28 +168,7 @@ class Model:
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
         alert.posted_at = now
 
-    # When nobody could listen.
-
-    def trouble(self, trouble: Trouble) -> None:
-        if trouble.silent > 2 * self.sweep_seconds + JITTER_SECONDS:
-            trouble.certain = trouble.silent
-        while self.troubles and trouble.begin <= self.troubles[-1].end + self._near:
-            self._join(trouble, self.troubles.pop())
-        self.troubles.append(trouble)
-
-    @staticmethod
-    def _join(last: Trouble, trouble: Trouble) -> None:
-        last.begin = min(last.begin, trouble.begin)
-        last.end = max(last.end, trouble.end)
-        last.certain += trouble.certain
-        last.silent += trouble.silent
-        last.jump += trouble.jump
-        last.back += trouble.back
-        last.has_jump |= trouble.has_jump
-        last.has_start |= trouble.has_start
-        last.may_be_silent |= trouble.may_be_silent
-        last.has_slow_work |= trouble.has_slow_work
-        last.has_sleep |= trouble.has_sleep
+    # When what waits may wait longer.
 
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
@@ -222,38 +179,6 @@ class Model:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
         for alert in self.open.values():
             alert.due_at += seconds
-
-    def credit_bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
-        """The least and the most seconds by which a clock that started then may have been moved."""
-        low = high = moved = 0.0
-        first = len(self.troubles)
-        while first and self.troubles[first - 1].end + self._near >= sent_at:
-            first -= 1
-        for trouble in self.troubles[first:]:
-            if trouble.begin > until:
-                break
-            least, most = self._credit_of(trouble)
-            # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of
-            # them are new, nobody knows.
-            certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)
-            is_whole = certain_from > told_at and trouble.end < until
-            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
-            high += most if is_whole else max(most, most - trouble.jump, 0.0)
-            moved += max(0.0, most)
-        return low - JITTER_SECONDS, high + JITTER_SECONDS
-
-    def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
-        wide = trouble.has_jump and (trouble.has_start or trouble.may_be_silent or trouble.silent > 0)
-        cut_short = trouble.has_slow_work and trouble.has_start
-        if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
-            return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
-        slack = 2 * self.sweep_seconds + self._near if wide else 0.0
-        # It is credited from the last sweep before to the first one after.
-        most = trouble.end - trouble.begin + 2 * self._near
-        least = trouble.certain - slack
-        if trouble.has_sleep:
-            least = min(least, max(0.0, trouble.certain - 2 * self.sweep_seconds))
-        return trouble.jump + least - JITTER_SECONDS, trouble.jump + most + slack
 
     # What can be seen at any moment.
 
@@ -267,9 +192,9 @@ class Model:
         if check.is_blurred or check.under_way or until is None or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
-        low, high = self.credit_bounds(check.sent_at, check.told_at, until)
+        low, high = self.troubles.bounds(check.sent_at, check.told_at, until)
         if not low <= credit <= high:
-            known = [trouble for trouble in self.troubles if trouble.end > check.sent_at - self._near]
+            known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
             raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
 
