@@ -45,7 +45,8 @@ class World:
             "checks": int(10 ** luck.uniform(1, 3)),
             "preemption": luck.choice((0.0, 0.01)),
             "couriers": luck.choice((16, 64)),
-            "sweeps_between_faults": luck.choice((6, 12, 24)),
+            "sweeps_between_faults": luck.choice((3, 8, 24)),
+            "faults_between_revocations": 8,
         }
         self.options = drawn | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
