@@ -19,11 +19,11 @@ SLOWEST_SECONDS = 900.0
 RECEIVERS = {
     "receivers that hang": HANGS,
     "receivers that refuse": "refuses",
-    "receivers gone (410)": "gone",
+    "receivers gone (410)": "is gone",
     "receivers that redirect": "redirects",
     "receivers that fail (500)": "fails",
     "receivers that are slow": SLOW,
-    "receivers that are busy (429)": "busy",
+    "receivers that are busy (429)": "is busy",
 }
 
 
@@ -210,8 +210,8 @@ class Faults:
         self._world.look()
 
         def mend() -> None:
-            if self._world.disk.slow_until <= self._world.now:
-                self._world.disk.pace = disk.BRIEF
+            self._world.disk.pace = disk.BRIEF
+            self._world.model.was_slow(self._world.now, seconds)
             if slowest > BUSY_SECONDS:
                 keeps_out = len(self._world.servers) > 1
                 slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)

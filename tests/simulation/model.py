@@ -2,9 +2,11 @@
 receivers got and when nobody could listen, and nothing of how the product works. All times are true seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from tests.simulation.troubles import Troubles
+from tests.simulation.troubles import JITTER_SECONDS, Troubles
 
 MARGIN = 60.0
 """Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
@@ -12,8 +14,14 @@ PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
-LONGEST_PAUSE_SECONDS = 3 * 900.0
-"""Between two steps of a removal: some times as long as the one before took, on a disk that was slow."""
+REMOVAL_SECONDS = 5 * MARGIN
+"""For all that a revoked key leaves, with the pauses between the steps."""
+PAUSES = 3
+"""How many times as long as a step of a removal took the pause behind it is."""
+WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
+"""Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
+ASKED_SECONDS = 120
+"""What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
 MOST_OUTAGES = 10
 """Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
@@ -62,7 +70,9 @@ class Told:
     due_at: float
     posted_at: float = 0.0
     attempts: int = 0
+    posts: int = 0
     is_taken: bool = False
+    is_finished: bool = False
     gone_from: set[str] = field(default_factory=set)
     """The URLs that answered 410 to it."""
 
@@ -80,6 +90,10 @@ class Model:
         self.open: dict[int, Told] = {}
         """Those that wait or are on their way, by `seq`, in that order."""
         self.revoked: dict[str, float] = {}
+        self.pauses_until = 0.0
+        """Until when a removal may rest, as a step took long."""
+        self._steady: set[tuple[str, str]] = set()
+        """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
         self._near = sweep_seconds + MARGIN
@@ -127,6 +141,8 @@ class Model:
 
     def finished(self, alert: Told, state: str, attempts: int, url: str | None, newest_outages: int) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
+        alert.is_finished = True
+        self.require(attempts <= alert.posts, f"{attempts} attempts are counted, {alert.posts} were made", alert)
         if state == "delivered":
             self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
         else:
@@ -136,6 +152,12 @@ class Model:
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
             is_given_up = attempts >= MOST_ATTEMPTS or is_gone or newest_outages > MOST_OUTAGES
             self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
+
+    def tried(self, alert: Told, wait_seconds: float) -> None:
+        """An attempt has failed, and the next one is to follow after the documented wait."""
+        self.require(alert.attempts <= alert.posts, f"{alert.posts} attempts were made", alert)
+        most = max(1.2 * WAITS[min(alert.attempts, len(WAITS)) - 1], ASKED_SECONDS) + JITTER_SECONDS
+        self.require(wait_seconds <= most, f"an alert is put off for {wait_seconds:.0f} s, not {most:.0f}", alert)
 
     def moved(self, check_id: str, now: float, moved_by: str) -> None:
         """A check has another webhook URL: what waits for it is due now, whatever the one before answers."""
@@ -153,6 +175,8 @@ class Model:
         """A check's alerts go out in order, and none of a check that is gone."""
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
+        self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
+        alert.posts += 1
         check = self.checks.get(alert.check_id)
         gone_at = None if check is None else check.gone_at
         self.require(
@@ -168,7 +192,18 @@ class Model:
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
         alert.posted_at = now
 
+    def met(self, alert_id: str, host: str, is_steady: bool) -> None:
+        """What a post has met: a receiver that answers at once, or one that does not."""
+        if not is_steady:
+            self._steady = {pair for pair in self._steady if pair[1] != host}
+        elif (check := self.checks.get(self.alerts[alert_id].check_id)) is not None:
+            self._steady.add((check.key, host))
+
     # When what waits may wait longer.
+
+    def was_slow(self, now: float, seconds: float) -> None:
+        """The disk was slow for so long until now: so a step took as much at the most, and so long it may rest."""
+        self.pauses_until = max(self.pauses_until, now + PAUSES * seconds)
 
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
@@ -182,13 +217,15 @@ class Model:
 
     # What can be seen at any moment.
 
-    def require_check(self, check: Known, row: dict[str, int], now: float, until: float | None) -> None:
+    def require_check(self, check: Known, row: Mapping[str, Any], now: float, until: float | None) -> None:
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
+        is_told = self._last_type.get(check.id) == "check.overdue"
+        self.require(is_told == (row["status"] == "overdue"), "the last alert tells another status", (check, dict(row)))
         self.require_between(
             row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
-        is_settled = self.calm_since + 2 * self._near < now
+        is_settled = self.calm_since + self._near < now
         if check.is_blurred or check.under_way or until is None or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
@@ -199,7 +236,10 @@ class Model:
             raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
 
     def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
-        """Nobody is starved: each alert goes out within its time while nothing is wrong."""
+        """Nobody is starved: each alert goes out within its time while nothing is wrong.
+
+        To a receiver that answers at once, however many wait for others that do not.
+        """
         seen: set[tuple[str, bool]] = set()
         at_host: dict[str | None, int] = {}
         for alert in self.open.values():
@@ -210,20 +250,22 @@ class Model:
             host = host_of.get(alert.check_id)
             at_host[host] = at_host.get(host, 0) + 1
             late = now - max(alert.due_at, self.calm_since)
-            allowed = MARGIN + HANG_SECONDS * at_host[host]
+            check = self.checks.get(alert.check_id)
+            is_steady = check is not None and (check.key, host) in self._steady
+            allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:
                 allowed += self.poll_seconds
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
 
     def require_removed(self, key: str, now: float) -> None:
-        late = now - max(self.revoked[key], self.calm_since)
-        allowed = 2 * self._near + self.poll_seconds + LONGEST_PAUSE_SECONDS
+        late = now - max(self.revoked[key], self.calm_since, self.pauses_until)
+        allowed = REMOVAL_SECONDS + self.poll_seconds
         self.require(late <= allowed, "a revoked key is not removed", key)
 
     def require_swept(self, overdue_since: float, now: float, about: object) -> None:
         """`overdue_since` is when the deadline of a check passed that is still on time."""
         late = now - max(overdue_since, self.calm_since)
-        self.require(late <= 2 * self._near, f"a check is overdue for {late:.0f} s and not marked", about)
+        self.require(late <= self._near, f"a check is overdue for {late:.0f} s and not marked", about)
 
     # How it is said.
 

@@ -206,6 +206,9 @@ class Owner:
             job.known.may_be_gone = True
         self._world.new_owner(self._wanted)
         self._revoke()
+        if self._luck.random() < self._world.options["crashed_meanwhile"]:
+            self._world.count("keys revoked before a crash")
+            self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.any_server().crash)
         return True
 
     def _revoke(self) -> None:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+LAG_SECONDS = 60.0
+"""Within this time a server that has started, or goes on, begins to sweep, and a sweep that is due begins."""
 JITTER_SECONDS = 2.0
 """Times are stored in whole seconds, and the clocks may differ by rounding."""
 
@@ -20,6 +22,8 @@ class Trouble:
     """By how much the clock was set back, all times together."""
     has_jump: bool = False
     has_start: bool = False
+    is_retried: bool = False
+    """Whether a server listened that could not write: it tries again an interval later."""
     may_be_silent: bool = False
     """Whether one server's writes were so slow that another one had to refuse its own."""
     has_slow_work: bool = False
@@ -56,6 +60,7 @@ class Troubles:
         last.back += trouble.back
         last.has_jump |= trouble.has_jump
         last.has_start |= trouble.has_start
+        last.is_retried |= trouble.is_retried
         last.may_be_silent |= trouble.may_be_silent
         last.has_slow_work |= trouble.has_slow_work
         last.has_sleep |= trouble.has_sleep
@@ -85,9 +90,13 @@ class Troubles:
         if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self._sweep_seconds + self._near if wide else 0.0
-        # It is credited from the last sweep before to the first one after.
-        most = trouble.end - trouble.begin + 2 * self._near
         least = trouble.certain - slack
         if trouble.has_sleep:
             least = min(least, max(0.0, trouble.certain - 2 * self._sweep_seconds))
-        return trouble.jump + least - JITTER_SECONDS, trouble.jump + most + slack
+        return trouble.jump + least - JITTER_SECONDS, trouble.jump + self._most_silence(trouble) + slack
+
+    def _most_silence(self, trouble: Trouble) -> float:
+        """It is credited from the last sweep before to the first one after, where that is more than two intervals."""
+        intervals = 2 if trouble.is_retried or trouble.may_be_silent or trouble.has_slow_work else 1
+        most = trouble.end - trouble.begin + intervals * self._sweep_seconds + LAG_SECONDS
+        return most if most > 2 * self._sweep_seconds else 0.0

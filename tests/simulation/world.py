@@ -7,6 +7,7 @@ import tempfile
 from collections import Counter, deque
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from cardbeat import service
 from cardbeat.config import Config, Tier
@@ -15,7 +16,7 @@ from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
 from tests.simulation.machine import Front, Machine, Server
 from tests.simulation.model import Model
-from tests.simulation.network import Network
+from tests.simulation.network import STEADY, Network
 from tests.simulation.parts import replace_parts
 from tests.simulation.people import Job, Owner
 from tests.simulation.scheduler import Scheduler
@@ -25,8 +26,6 @@ from tests.simulation.witness import Witness
 HOSTS = [f"hooks{number}.example" for number in range(12)]
 SWEEPS = (5, 20, 60, 300, 900, 1800, 3600)
 POLLS = (1, 10, 600)
-MOVED_MEANWHILE = 0.02
-"""Of how many posts the check has another URL before they end: that would be too rare else."""
 LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
@@ -47,6 +46,10 @@ class World:
             "couriers": luck.choice((16, 64)),
             "sweeps_between_faults": luck.choice((3, 8, 24)),
             "faults_between_revocations": 8,
+            # Of so many posts the check has another URL before they end, and of so many revocations the server crashes
+            # before they are done: both would be too rare else.
+            "moved_meanwhile": 0.02,
+            "crashed_meanwhile": 0.1,
         }
         self.options = drawn | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
@@ -67,10 +70,11 @@ class World:
         self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, luck)
         self.disk.committed = self.witness.committed
         self.network = Network(luck, HOSTS)
-        self.network.began, self.network.received = self._began, self._received
+        self.network.began, self.network.met, self.network.received = self._began, self._met, self._received
         self.schema = 0
         self.deliverer: str | None = None
         self._silent_since: float | None = 0.0
+        self._is_retried = False
         self.servers = [self._server(f"server{number}") for number in range(self.options["servers"])]
         self.owners: list[Owner] = []
         self.jobs: dict[str, Job] = {}
@@ -159,12 +163,16 @@ class World:
             if server.process is not None and server.process.frozen is not None
             for connection in server.process.connections
         )
-        is_silent = not listening or self.disk.trouble is not None or blocks or self.machine.is_asleep
+        is_unheard = not listening or self.machine.is_asleep
+        is_silent = is_unheard or self.disk.trouble is not None or blocks
+        self._is_retried |= is_silent and not is_unheard
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
-            silent = Trouble(self._silent_since, self.now, silent=self.now - self._silent_since)
-            self._silent_since = None
+            silent = Trouble(
+                self._silent_since, self.now, silent=self.now - self._silent_since, is_retried=self._is_retried
+            )
+            self._silent_since, self._is_retried = None, False
             self.model.troubles.add(silent)
         is_calm = not is_silent and len(listening) == len(self.servers) and self.disk.pace == BRIEF
         if not is_calm:
@@ -199,14 +207,18 @@ class World:
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now)
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
-        if job is not None and self.luck.random() < MOVED_MEANWHILE:
+        if job is not None and self.luck.random() < self.options["moved_meanwhile"]:
             self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
 
-    def _received(self, alert_id: str, url: str, _body: bytes, does: str) -> None:
+    def _met(self, alert_id: str, url: str, does: str) -> None:
+        self.count(f"posts that met a receiver that {does}" if does != "takes" else "posts that were taken")
+        self.model.met(alert_id, urlsplit(url).hostname, does in STEADY)
+
+    def _received(self, alert_id: str, url: str, does: str) -> None:
         alert = self.model.alerts[alert_id]
         if does == "takes":
             alert.is_taken = True
-        elif does == "gone":
+        elif does == "is gone":
             alert.gone_from.add(url)
 
     def _audit_later(self) -> None:
