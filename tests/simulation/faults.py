@@ -211,7 +211,6 @@ class Faults:
 
         def mend() -> None:
             self._world.disk.pace = disk.BRIEF
-            self._world.model.was_slow(self._world.now, seconds)
             if slowest > BUSY_SECONDS:
                 keeps_out = len(self._world.servers) > 1
                 slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)

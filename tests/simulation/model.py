@@ -15,9 +15,7 @@ PING_SECONDS = 5.0
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
 REMOVAL_SECONDS = 5 * MARGIN
-"""For all that a revoked key leaves, with the pauses between the steps."""
-PAUSES = 3
-"""How many times as long as a step of a removal took the pause behind it is."""
+"""For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
 ASKED_SECONDS = 120
@@ -73,6 +71,8 @@ class Told:
     posts: int = 0
     is_taken: bool = False
     is_finished: bool = False
+    set_back: float = 0.0
+    """By how many seconds the clock was set back since its last post."""
     gone_from: set[str] = field(default_factory=set)
     """The URLs that answered 410 to it."""
 
@@ -90,8 +90,6 @@ class Model:
         self.open: dict[int, Told] = {}
         """Those that wait or are on their way, by `seq`, in that order."""
         self.revoked: dict[str, float] = {}
-        self.pauses_until = 0.0
-        """Until when a removal may rest, as a step took long."""
         self._steady: set[tuple[str, str]] = set()
         """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
@@ -156,7 +154,7 @@ class Model:
     def tried(self, alert: Told, wait_seconds: float) -> None:
         """An attempt has failed, and the next one is to follow after the documented wait."""
         self.require(alert.attempts <= alert.posts, f"{alert.posts} attempts were made", alert)
-        most = max(1.2 * WAITS[min(alert.attempts, len(WAITS)) - 1], ASKED_SECONDS) + JITTER_SECONDS
+        most = max(1.2 * WAITS[min(alert.attempts, len(WAITS)) - 1], ASKED_SECONDS) + alert.set_back + JITTER_SECONDS
         self.require(wait_seconds <= most, f"an alert is put off for {wait_seconds:.0f} s, not {most:.0f}", alert)
 
     def moved(self, check_id: str, now: float, moved_by: str) -> None:
@@ -176,7 +174,7 @@ class Model:
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
-        alert.posts += 1
+        alert.posts, alert.set_back = alert.posts + 1, 0.0
         check = self.checks.get(alert.check_id)
         gone_at = None if check is None else check.gone_at
         self.require(
@@ -201,14 +199,11 @@ class Model:
 
     # When what waits may wait longer.
 
-    def was_slow(self, now: float, seconds: float) -> None:
-        """The disk was slow for so long until now: so a step took as much at the most, and so long it may rest."""
-        self.pauses_until = max(self.pauses_until, now + PAUSES * seconds)
-
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
         for alert in self.open.values():
             alert.due_at += max(0.0, -seconds)
+            alert.set_back += max(0.0, -seconds)
 
     def slept(self, seconds: float) -> None:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
@@ -258,7 +253,7 @@ class Model:
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
 
     def require_removed(self, key: str, now: float) -> None:
-        late = now - max(self.revoked[key], self.calm_since, self.pauses_until)
+        late = now - max(self.revoked[key], self.calm_since)
         allowed = REMOVAL_SECONDS + self.poll_seconds
         self.require(late <= allowed, "a revoked key is not removed", key)
 

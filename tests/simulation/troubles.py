@@ -96,7 +96,9 @@ class Troubles:
         return trouble.jump + least - JITTER_SECONDS, trouble.jump + self._most_silence(trouble) + slack
 
     def _most_silence(self, trouble: Trouble) -> float:
-        """It is credited from the last sweep before to the first one after, where that is more than two intervals."""
+        """It is credited from the last sweep before to the first one after, where that is more than two intervals, or
+        where the machine slept.
+        """
         intervals = 2 if trouble.is_retried or trouble.may_be_silent or trouble.has_slow_work else 1
         most = trouble.end - trouble.begin + intervals * self._sweep_seconds + LAG_SECONDS
-        return most if most > 2 * self._sweep_seconds else 0.0
+        return most if trouble.has_sleep or most > 2 * self._sweep_seconds else 0.0
