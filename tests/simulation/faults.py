@@ -76,7 +76,8 @@ class Faults:
         self._every(gap_seconds, self._of_machine)
         self._every(gap_seconds / 2, self._of_people)
         self._every(gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()})
-        self._every(gap_seconds * self._world.options["faults_between_revocations"], self._of_keys)
+        revocations = max(600.0, self._world.sweep_seconds * self._world.options["sweeps_between_revocations"])
+        self._every(revocations, self._of_keys)
 
     def _every(self, seconds: float, kinds: dict[str, Fault]) -> None:
         left: list[str] = []

@@ -13,7 +13,7 @@ from cardbeat.keys import store
 from tests.simulation import disk
 
 HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1, "sweeps_between_faults": 3}
-REVOKED = {**HOURLY, "faults_between_revocations": 1}
+REVOKED = {**HOURLY, "sweeps_between_revocations": 10}
 
 
 class Plant(NamedTuple):

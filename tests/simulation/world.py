@@ -45,7 +45,7 @@ class World:
             "preemption": luck.choice((0.0, 0.01)),
             "couriers": luck.choice((16, 64)),
             "sweeps_between_faults": luck.choice((3, 8, 24)),
-            "faults_between_revocations": 8,
+            "sweeps_between_revocations": 75,
             # Of so many posts the check has another URL before they end, and of so many revocations the server crashes
             # before they are done: both would be too rare else.
             "moved_meanwhile": 0.02,
