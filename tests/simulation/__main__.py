@@ -65,7 +65,7 @@ def run_one(options: argparse.Namespace) -> int:
     for setting in options.set:
         name, _, value = setting.partition("=")
         drawn[name] = float(value) if "." in value else int(value)
-    world, began, failure = World(options.seed, **drawn), replaced.real_seconds(), ""
+    world, began, failure = World(options.seed, **drawn), replaced.cpu_seconds(), ""
     try:
         world.run(options.sweeps * world.sweep_seconds)
     except Exception as error:
@@ -80,7 +80,7 @@ def run_one(options: argparse.Namespace) -> int:
         "failure": failure,
         "hash": world.hash(),
         "days": world.now / DAY_SECONDS,
-        "wall": replaced.real_seconds() - began,
+        "cpu": replaced.cpu_seconds() - began,
         "options": world.options,
         "is_expected": not options.plant or any(part in failure for part in PLANTS[options.plant].shows),
         "faults": {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds},
@@ -129,7 +129,7 @@ def simulate(days: float, runs: Iterator[list[str]], jobs: int, least_faults: in
                     print(output)
                     print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
                     return 1
-                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["wall"]
+                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["cpu"]
                 counts.update(result["counts"])
                 faults.update(result["faults"])
                 print(
@@ -140,7 +140,7 @@ def simulate(days: float, runs: Iterator[list[str]], jobs: int, least_faults: in
             expected = max(expected, done) if under_way or expected <= done else done
     print(
         f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
-        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs"
+        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of CPU"
     )
     print_counts("What was done:", counts)
     print_counts("Faults, of which each kind came so often:", faults)
