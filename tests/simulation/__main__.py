@@ -19,6 +19,8 @@ YEAR_DAYS = 365.25
 MONTH_DAYS = 30.0
 DAY_RUNS = 4
 """In so many runs a day is simulated, each of a quarter of it."""
+FAULTS_A_YEAR = 100
+"""Of each kind, at the least, unless told otherwise."""
 
 
 def main() -> int:
@@ -28,6 +30,7 @@ def main() -> int:
     what.add_argument("--day", action="store_true", help="simulate a day, in four runs of six hours")
     what.add_argument("--plants", nargs="*", metavar="NAME", help="put bugs back, all or these, and find each")
     what.add_argument("--seed", type=int, help="one run")
+    parser.add_argument("--faults", type=int, help="with --years: fail with fewer of any kind (100 a year)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--sweeps", type=int, default=3000, help="intervals of the sweep that a run lasts (3000)")
     parser.add_argument("--plant", default="", help="with --seed: the bug that is put back")
@@ -37,8 +40,10 @@ def main() -> int:
         return run_one(options)
     if options.plants is not None:
         return find_plants(options.plants, options.jobs)
-    days = 1.0 if options.day else options.years * YEAR_DAYS
-    return simulate(days, day_runs() if options.day else year_runs(options.sweeps), options.jobs)
+    if options.day:
+        return simulate(1.0, day_runs(), options.jobs, 0)
+    faults = int(FAULTS_A_YEAR * options.years) if options.faults is None else options.faults
+    return simulate(options.years * YEAR_DAYS, year_runs(options.sweeps), options.jobs, faults)
 
 
 def run_one(options: argparse.Namespace) -> int:
@@ -60,7 +65,7 @@ def run_one(options: argparse.Namespace) -> int:
     for setting in options.set:
         name, _, value = setting.partition("=")
         drawn[name] = float(value) if "." in value else int(value)
-    world, began, failure = World(options.seed, **drawn), replaced.real_seconds(), ""
+    world, began, failure = World(options.seed, **drawn), replaced.cpu_seconds(), ""
     try:
         world.run(options.sweeps * world.sweep_seconds)
     except Exception as error:
@@ -75,9 +80,10 @@ def run_one(options: argparse.Namespace) -> int:
         "failure": failure,
         "hash": world.hash(),
         "days": world.now / DAY_SECONDS,
-        "wall": replaced.real_seconds() - began,
+        "cpu": replaced.cpu_seconds() - began,
         "options": world.options,
         "is_expected": not options.plant or any(part in failure for part in PLANTS[options.plant].shows),
+        "faults": {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds},
         "counts": {**world.counts, "alerts": world.witness.recorded, "outages": world.witness.overdue},
     }
     if failure:
@@ -103,9 +109,12 @@ def day_runs() -> Iterator[list[str]]:
         yield ["--seed", str(seed), "--sweeps", str(int(sweeps)), "--set", f"sweep_seconds={sweep_seconds}", checks]
 
 
-def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
-    """Run one after the other until so many days are simulated, or until a violation; prints the figures."""
-    began, done, counts, seeds, cpu = monotonic(), 0.0, Counter[str](), 0, 0.0
+def simulate(days: float, runs: Iterator[list[str]], jobs: int, least_faults: int) -> int:
+    """Run one after the other until so many days are simulated, or until a violation; prints the figures.
+
+    Fails also where a kind of fault came less often than asked for.
+    """
+    began, done, counts, faults, seeds, cpu = monotonic(), 0.0, Counter[str](), Counter[str](), 0, 0.0
     with ThreadPoolExecutor(jobs) as pool:
         under_way: set[Future[tuple[list[str], dict[str, Any], str]]] = set()
         expected = 0.0
@@ -120,8 +129,9 @@ def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
                     print(output)
                     print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
                     return 1
-                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["wall"]
+                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["cpu"]
                 counts.update(result["counts"])
+                faults.update(result["faults"])
                 print(
                     f"seed {result['seed']}: {result['days']:.2f} days in {result['wall']:.0f} s, {result['hash']}; "
                     f"{done / YEAR_DAYS:.2f} years",
@@ -130,11 +140,20 @@ def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
             expected = max(expected, done) if under_way or expected <= done else done
     print(
         f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
-        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs"
+        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of CPU"
     )
+    print_counts("What was done:", counts)
+    print_counts("Faults, of which each kind came so often:", faults)
+    rare = sorted(kind for kind, count in faults.items() if count < least_faults)
+    if rare:
+        print(f"fewer than {least_faults} faults of: {', '.join(rare)}")
+    return bool(rare)
+
+
+def print_counts(heading: str, counts: Counter[str]) -> None:
+    print(heading)
     for name, count in sorted(counts.items()):
         print(f"{count:>10}  {name}")
-    return 0
 
 
 def find_plants(names: list[str], jobs: int) -> int:
