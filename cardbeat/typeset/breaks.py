@@ -1,12 +1,13 @@
 """Where a line may end (UAX #14, whose rules are named by their numbers), and where better not."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Sequence
 from enum import IntEnum
 from itertools import accumulate
 from unicodedata import east_asian_width
 
 from cardbeat.typeset.line_break import line_break
-from cardbeat.typeset.phrases import phrase_starts
+from cardbeat.typeset.phrases import MODELS, phrase_starts
 from cardbeat.typeset.words import continues_syllable, has_words, word_starts
 
 
@@ -46,6 +47,8 @@ _AFTER_SPACE_TOO = {"QU": {"OP"}, "CL": {"NS"}, "CP": {"NS"}, "B2": {"B2"}}
 """LB15 to LB17: what stays together also over a space."""
 _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
 """Of Thai and Lao: written before the consonant they are spoken after."""
+_HAN = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]").search
+_ENDS_PHRASE = frozenset(" \u200b、。，．！？：；")
 _REPEATS = frozenset("ฯๆຯໆ")
 """Signs that belong to the word before them."""
 
@@ -53,19 +56,19 @@ _REPEATS = frozenset("ฯๆຯໆ")
 def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]:
     """For each grapheme how good a break before it is; the first has none. A space stays with what it follows.
 
-    In Japanese ("ja") lines end well only between phrases.
+    In a language of `phrases.MODELS` lines end well only between its phrases.
     """
     classes = [line_break(grapheme[0]) for grapheme in graphemes]
     words = word_starts(graphemes) if "SA" in classes else set()
     found = [_between(graphemes, classes, i, i in words) if i else Break.NEVER for i in range(len(graphemes))]
-    return _by_phrases(graphemes, classes, found) if language == "ja" else found
+    text = "".join(graphemes) if language in MODELS and "ID" in classes else ""
+    return _by_phrases(graphemes, found, phrase_starts(text, language)) if language and _HAN(text) else found
 
 
-def _by_phrases(graphemes: Sequence[str], classes: Sequence[str], found: list[Break]) -> list[Break]:
-    starts = phrase_starts("".join(graphemes))
+def _by_phrases(graphemes: Sequence[str], found: list[Break], starts: Container[int]) -> list[Break]:
     places = accumulate(map(len, graphemes), initial=0)
     return [
-        Break.FAIR if good == Break.GOOD and at not in starts and "ID" in classes[max(0, i - 1) : i + 1] else good
+        Break.FAIR if good == Break.GOOD and at not in starts and graphemes[i - 1] not in _ENDS_PHRASE else good
         for i, (good, at) in enumerate(zip(found, places, strict=False))
     ]
 

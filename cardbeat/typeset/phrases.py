@@ -1,11 +1,14 @@
-"""Where phrases of Japanese begin: by BudouX's model, which lies in `cardbeat/words` as its package has it."""
+"""Where phrases of Japanese and words of Chinese begin: by the models of BudouX, which lie in `cardbeat/words`."""
 
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from gzip import decompress
 
-from cardbeat.resources import read_text
+from cardbeat.resources import read_bytes
 
+MODELS = {"ja": "ja", "zh-Hans": "zh-hans", "zh-Hant": "zh-hant"}
+"""Languages (BCP 47) and the names of their models."""
 _WINDOWS = {
     "UW1": (-3, -2), "UW2": (-2, -1), "UW3": (-1, 0), "UW4": (0, 1), "UW5": (1, 2), "UW6": (2, 3),
     "BW1": (-2, 0), "BW2": (-1, 1), "BW3": (0, 2),
@@ -31,11 +34,11 @@ class PhraseModel:
                 yield at
 
 
-def phrase_starts(text: str) -> set[int]:
-    """The characters of a Japanese text with which a phrase begins."""
-    return set(_japanese().starts(text))
+def phrase_starts(text: str, language: str) -> set[int]:
+    """The characters of a text in a language of `MODELS` with which a phrase begins."""
+    return {0, *_model(MODELS[language]).starts(text)}
 
 
 @lru_cache
-def _japanese() -> PhraseModel:
-    return PhraseModel(json.loads(read_text("words/ja.json")))
+def _model(name: str) -> PhraseModel:
+    return PhraseModel(json.loads(decompress(read_bytes(f"words/{name}.json.gz"))))

@@ -6,6 +6,7 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
+from cardbeat.typeset.phrases import MODELS
 from cardbeat.typeset.words import JOINERS, SCRIPTS, encoded
 from cardbeat.words.build.packages import VERSIONS, Packages
 from cardbeat.words.build.tries import packed_files, words
@@ -33,7 +34,9 @@ def main() -> None:
         for name in SCRIPTS.values():
             lines = listed(words(icu[f"brkitr/{name}dict.dict"]))
             (FOLDER / f"{name}.gz").write_bytes(gzip.compress(lines, 9, mtime=0))
-        (FOLDER / "ja.json").write_bytes(packages.file("budoux", "budoux/models/ja.json"))
+        for model in MODELS.values():
+            weights = packages.file("budoux", f"budoux/models/{model}.json")
+            (FOLDER / f"{model}.json.gz").write_bytes(gzip.compress(weights, 9, mtime=0))
         for package in VERSIONS:
             (FOLDER / f"licences/{package}.txt").write_bytes(packages.licence(package))
         record = {"sources": packages.record()}
