@@ -30,7 +30,8 @@ _LETTERS = frozenset(("AL", "HL", "SA"))
 _IN_WORD = _LETTERS | {"NU"}
 _TOGETHER = {
     **dict.fromkeys(_IN_WORD, _IN_WORD | {"PR", "PO", "OP"}),
-    "CP": _IN_WORD,
+    "CL": {"PR", "PO"},
+    "CP": _IN_WORD | {"PR", "PO"},
     "PR": _IN_WORD | {"ID", "OP"},
     "PO": _IN_WORD | {"OP"},
     "ID": {"PO"},
@@ -75,13 +76,13 @@ def _by_phrases(graphemes: Sequence[str], found: list[Break], starts: Container[
 
 def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: bool) -> Break:
     before, after = classes[i - 1], classes[i]
-    if after in ("SP", "ZW", "WJ") or before in ("WJ", "GL") or graphemes[i - 1][-1] == "\u200d":
+    if after in ("SP", "ZW"):
         return Break.NEVER
-    if before == "ZW":
+    if before == "ZW" or (before == "SP" and classes[max(0, i - 2)] == "ZW"):
         return Break.GOOD
     if before == "SP":
         return _at_space(graphemes, classes, i)
-    if after == "GL":
+    if "WJ" in (before, after) or "GL" in (before, after) or graphemes[i - 1][-1] == "\u200d":
         return Break.NEVER
     if before == after == "SA":
         return _in_spaceless(graphemes[i - 1], graphemes[i], word)
@@ -105,7 +106,7 @@ def _stay(graphemes: Sequence[str], classes: Sequence[str], i: int) -> bool:
 def _at_space(graphemes: Sequence[str], classes: Sequence[str], i: int) -> Break:
     """LB13 to LB18. French puts spaces inside its quotation marks, where no line ends."""
     left, after = classes[i - 2] if i > 1 else "", classes[i]
-    if after in ("CL", "CP", "EX", "IS", "SY") or left == "OP" or after in _AFTER_SPACE_TOO.get(left, ()):
+    if after in ("CL", "CP", "EX", "IS", "SY", "WJ") or left == "OP" or after in _AFTER_SPACE_TOO.get(left, ()):
         return Break.NEVER
     if graphemes[i] in ("»", "›") or (i > 1 and graphemes[i - 2] in ("«", "‹")) or graphemes[i] in "‼⁇⁈⁉":
         return Break.NEVER

@@ -110,8 +110,10 @@ def _is_conjunct(cluster: str, character: str) -> bool:
 
 def _is_syllable(last: str, character: str) -> bool:
     """GB6 to GB8: the letters (jamo) of one Korean syllable."""
+    if "\uac00" <= last <= "\ud7a3":
+        return "\u11a8" <= character <= "\u11ff"
     if "\u1100" <= last <= "\u115f":
-        return "\u1100" <= character <= "\u11a7"
+        return "\u1100" <= character <= "\u11a7" or "\uac00" <= character <= "\ud7a3"
     return "\u1161" <= last <= "\u11ff" and "\u1161" <= character <= "\u11ff"
 
 

@@ -74,7 +74,7 @@ class Paragraph:
             0 if g.isspace() else len(g) * (a is not b)
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)
         ]
-        self._space = [g in (" ", ZWSP) for g in graphemes]
+        self._space = [g in (" ", "\u3000", ZWSP) for g in graphemes]
         self._samples = self._shaped_samples()
         self._end = len(graphemes)
         self._end = self._end_within(room.width_em)

@@ -94,5 +94,9 @@ def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(text:
     assert not any(part.strip().startswith((".", ",", ")")) or part.strip() == "(" for part in pieces(text))
 
 
-def test_a_reader_of_the_lists_takes_time_in_proportion_to_the_text() -> None:
-    assert len(breaks(["ก"] * 4_000)) == 4_000
+def test_a_zero_width_space_breaks_also_before_a_space_and_a_sign() -> None:
+    assert pieces("a\u200b !") == ["a\u200b ", "!"]
+
+
+def test_phrases_are_looked_for_in_han_alone() -> None:
+    assert pieces("Sale🎉🎉 now", language="ja") == pieces("Sale🎉🎉 now")
