@@ -11,8 +11,8 @@ from cardbeat.typeset import bidi
 FOLDER = Path("/usr/share/unicode")
 SAMPLES = {
     "L": "a", "R": "א", "AL": "ا", "EN": "1", "ES": "+", "ET": "#", "AN": "١", "CS": ",", "NSM": "\u0300",
-    "BN": "\u00ad", "B": "\u2029", "S": "\t", "WS": " ", "ON": "!", "LRE": "\u202a", "RLE": "\u202b", "LRO": "\u202d", "RLO": "\u202e",
-    "PDF": "\u202c", "LRI": "\u2066", "RLI": "\u2067", "FSI": "\u2068", "PDI": "\u2069",
+    "BN": "\u00ad", "B": "\u2029", "S": "\t", "WS": " ", "ON": "!", "LRE": "\u202a", "RLE": "\u202b", "LRO": "\u202d",
+    "RLO": "\u202e", "PDF": "\u202c", "LRI": "\u2066", "RLI": "\u2067", "FSI": "\u2068", "PDI": "\u2069",
 }  # fmt: skip
 """A character of each Bidi_Class."""
 

@@ -30,6 +30,8 @@ _NEUTRAL = {"B", "S", "WS", "ON", "LRI", "RLI", "FSI", "PDI"}
 _ISOLATING = INITIATORS | {"PDI"}
 _RISES = {"L": {"L": 0, "R": 1, "EN": 2, "AN": 2}, "R": {"R": 0, "L": 1, "EN": 1, "AN": 1}}
 """I1 and I2: by the direction of a run, how far above its level a kind of character stands."""
+_EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
+"""BD16: brackets that pair with those that they are canonically equivalent to."""
 _MAX_PENDING_BRACKETS = 63
 """The limit that BD16 sets."""
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
@@ -147,7 +149,7 @@ def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
     """BD16: where the pairs of brackets open and close, in the order of opening."""
     stack: list[tuple[str, int]] = []
     pairs = []
-    for i, character in enumerate(text):
+    for i, character in enumerate(text.translate(_EQUIVALENT)):
         if kinds[i] != "ON" or character not in MIRRORED:
             continue
         if character in _OPENING:
