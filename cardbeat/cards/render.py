@@ -17,7 +17,7 @@ from cardbeat.resources import read_bytes
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
 
-DRAWING_FOLDERS = ("cards", "fonts", "typeset")
+DRAWING_FOLDERS = ("cards", "fonts", "typeset", "words")
 """Folders of the package that hold what a drawing is made with."""
 TEXT_DECODING = ("characters.py", "web/query.py")
 """Other files, which decide what texts a URL holds and whether they show anything."""

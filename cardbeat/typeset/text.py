@@ -1,10 +1,10 @@
-"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut on a grapheme with an ellipsis.
+"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut after a word with an ellipsis.
 
 Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
@@ -22,6 +22,8 @@ _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
 _MEASURED = 1.5
 """Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
+_MUCH_SMALLER = 0.8
+"""Lines end inside phrases and at soft hyphens where the size would otherwise be less than this part of that."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _CENTRE_EM = 0.375
@@ -96,16 +98,20 @@ def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
 
 def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block:
     """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
-    width_px, setting = box.width_px, _Setting(paragraph, box)
+    setting = _Setting(paragraph, box)
     sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
-    for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
-        words = paragraph.words(least)
-        for size in sizes:
-            if block := setting.whole(words, size):
-                return block
-        if all(word.ink_em * min_size_px <= width_px for word in words):
+    words = paragraph.words(Break.GOOD)
+    block = setting.largest(words, sizes)
+    if paragraph.has(Break.FAIR):
+        words = paragraph.words(Break.FAIR)
+        above_px = block.size_px / _MUCH_SMALLER if block else 0
+        block = setting.largest(words, [size for size in sizes if size > above_px]) or block
+    for least in (Break.EMERGENCY, Break.NEVER):
+        if block or all(word.ink_em * min_size_px <= box.width_px for word in words):
             break
-    return setting.cut(words, min_size_px)
+        words = paragraph.words(least)
+        block = setting.largest(words, sizes)
+    return block or setting.cut(words, min_size_px)
 
 
 class _Setting:
@@ -117,6 +123,10 @@ class _Setting:
         """How many times its planned width the widest line had."""
         self._heights_em: dict[int, float] = {}
         """Of blocks of so many lines that were too high: one in a smaller size will be as high in em."""
+
+    def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
+        """The block at the first of the sizes at which it stands in the box."""
+        return next((block for size in sizes if (block := self.whole(words, size))), None)
 
     def whole(self, words: Sequence[Word], size: int) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
@@ -168,7 +178,7 @@ class _Setting:
         return [line for line in lines + last if line.width_px <= width_px]
 
     def _last_line(self, start: int, size: int) -> TextLine:
-        """As many graphemes as stand before an ellipsis: first as planned, then corrected by what was drawn."""
+        """As many words as stand before an ellipsis: first as planned, then corrected by what was drawn."""
         width_px, ends_em = self._box.width_px, self._paragraph.ends_em(start)
         low, high = start, len(self._paragraph)
         best, stretch = self._paragraph.line(start, start, size, ellipsis=True), self._stretch
@@ -185,7 +195,8 @@ class _Setting:
                 low, best = end, line
             else:
                 high = end - 1
-        return best
+        place = self._paragraph.cut_place(start, low)
+        return best if place == low else self._paragraph.line(start, place, size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._box.leading, self._paragraph
