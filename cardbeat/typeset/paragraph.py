@@ -10,6 +10,7 @@ from cardbeat.typeset import bidi
 from cardbeat.typeset.breaks import Break, breaks
 from cardbeat.typeset.catalogue import FontSubset
 from cardbeat.typeset.clusters import ZWSP, clean, clusters
+from cardbeat.typeset.ends import cut_end
 from cardbeat.typeset.faces import Face
 from cardbeat.typeset.fallback import FontChoice
 from cardbeat.typeset.fonts import Fonts
@@ -58,6 +59,7 @@ class Paragraph:
         graphemes = graphemes[:most]
         whole = "".join(graphemes)
         self.rtl = bidi.is_rtl(whole)
+        self._graphemes = graphemes
         self._breaks = breaks(graphemes)
         self._levels = _levels(graphemes, whole, self.rtl)
         choices = fonts.fallback.choose(graphemes, language_of(whole, language))
@@ -86,6 +88,15 @@ class Paragraph:
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
         return list(accumulate(map(self._alone_em, range(start, len(self)))))
+
+    @property
+    def blank(self) -> bool:
+        """Whether no font has any of it."""
+        return not any(choice.pieces for choice in self._choices)
+
+    def cut_end(self, start: int, end: int) -> int:
+        """Where a line that can hold the graphemes `start` to `end` ends best before an ellipsis."""
+        return cut_end(self._graphemes, self._breaks, start, end)
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
         """Graphemes `start` to `end` without the spaces at their end, drawn."""

@@ -1,18 +1,20 @@
-"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut on a grapheme with an ellipsis.
+"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut with an ellipsis, at a word if it can be.
 
 Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from math import ceil
 
 from cardbeat.typeset.breaks import Break
+from cardbeat.typeset.clusters import clean, clusters
+from cardbeat.typeset.ends import cut_start
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph, Room
 from cardbeat.typeset.work import UNBOUNDED
 from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
 
@@ -26,6 +28,9 @@ _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
+_ELLIPSIS_EM = 0.95
+_ALL = Room(1_000, _UNBOUNDED_PX)
+"""For a text that was made short enough before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,45 @@ def fit(
     return fitted(paragraph, box, size_px=size_px, min_size_px=min_size_px)
 
 
+def fit_end(
+    fonts: Fonts,
+    text: str,
+    *,
+    width_px: int,
+    size_px: int,
+    weight: int = 400,
+    leading: float = 1.15,
+    language: str | None = None,
+    max_work: int = UNBOUNDED,
+) -> Block:
+    """Sets one line as `fit` does, but what is too long, such as a domain, loses its front: `…docs.example.com`."""
+    room = room_of(width_px, 1, size_px)
+    graphemes = clusters(clean(text))
+    tail = graphemes[-room.graphemes :]
+    measured = Paragraph(fonts, "".join(tail), room=_ALL, weight=weight, language=language, max_work=max_work)
+    start = len(graphemes) - _planned_tail(measured.ends_em(0), width_px / size_px)
+    work = 0
+    for _ in range(_TRIES):
+        start = cut_start(graphemes, start)
+        shown = ELLIPSIS * (start > 0) + "".join(graphemes[start:])
+        paragraph = Paragraph(fonts, shown, room=room, weight=weight, language=language, max_work=max_work - work)
+        block = fitted(paragraph, Box(width_px, _UNBOUNDED_PX, 1, leading), size_px=size_px, min_size_px=size_px)
+        work += block.work
+        if not block.cut:
+            break
+        start += 1 + (len(graphemes) - start) // 8
+    missing = max(block.missing, fonts.repertoire.drawable(clean(text))[1])
+    return replace(block, missing=missing, cut=start > 0, work=work)
+
+
+def _planned_tail(ends_em: Sequence[float], room_em: float) -> int:
+    """How many of the last graphemes, given by where each ends, stand in the room with an ellipsis before them."""
+    total = ends_em[-1] if ends_em else 0.0
+    if total <= room_em:
+        return len(ends_em)
+    return len(ends_em) - bisect_left(ends_em, total - room_em + _ELLIPSIS_EM) - 1
+
+
 def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
     """How much of a text is looked at for a box."""
     room_em = max_lines * width_px / min_size_px
@@ -96,8 +140,7 @@ def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
 
 def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block:
     """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
-    width_px, setting = box.width_px, _Setting(paragraph, box)
-    sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
+    width_px, setting, sizes = box.width_px, _Setting(paragraph, box), _sizes(size_px, min_size_px)
     for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
         words = paragraph.words(least)
         for size in sizes:
@@ -106,6 +149,22 @@ def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) ->
         if all(word.ink_em * min_size_px <= width_px for word in words):
             break
     return setting.cut(words, min_size_px)
+
+
+def fitted_whole(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block | None:
+    """What `fitted` does, but None where the text would have to be cut, or broken inside a word."""
+    words, setting = paragraph.words(Break.GOOD), _Setting(paragraph, box)
+    blocks = (setting.whole(words, size) for size in _sizes(size_px, min_size_px))
+    return next((block for block in blocks if block), None)
+
+
+def lines_needed(paragraph: Paragraph, width_px: int, size_px: int) -> int:
+    """How many lines the text takes at this size, as planned: nothing is drawn."""
+    return len(wrapped(paragraph.words(Break.GOOD), width_px / size_px))
+
+
+def _sizes(size_px: int, min_size_px: int) -> range:
+    return range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
 
 
 class _Setting:
@@ -168,7 +227,7 @@ class _Setting:
         return [line for line in lines + last if line.width_px <= width_px]
 
     def _last_line(self, start: int, size: int) -> TextLine:
-        """As many graphemes as stand before an ellipsis: first as planned, then corrected by what was drawn."""
+        """As many words as stand before an ellipsis: first as planned, then corrected by what was drawn."""
         width_px, ends_em = self._box.width_px, self._paragraph.ends_em(start)
         low, high = start, len(self._paragraph)
         best, stretch = self._paragraph.line(start, start, size, ellipsis=True), self._stretch
@@ -185,7 +244,8 @@ class _Setting:
                 low, best = end, line
             else:
                 high = end - 1
-        return best
+        end = self._paragraph.cut_end(start, low)
+        return best if end in (start, low) else self._paragraph.line(start, end, size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._box.leading, self._paragraph
