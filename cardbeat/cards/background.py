@@ -66,6 +66,12 @@ def rgb(colour: Colour) -> Rgb:
     return red, green, blue
 
 
+def luma(colour: Rgb) -> int:
+    """The brightness of a colour, of 255, as `Image.convert("L")` has it."""
+    red, green, blue = colour
+    return (299 * red + 587 * green + 114 * blue) // 1000
+
+
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
     """One colour with `part` of the other over it."""
     red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))

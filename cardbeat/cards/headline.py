@@ -8,6 +8,7 @@ from cardbeat.cards.styles import (
     DESCRIPTION,
     EUROPEAN_LEADING,
     LARGE_TITLE_PX,
+    SHORT_DESCRIPTION,
     SHORT_TITLES,
     TEXT_WORK,
     TITLE,
@@ -49,12 +50,21 @@ class Headline:
 
     def above(self, description: Paragraph, width: int, height: int) -> tuple[Block, Block | None]:
         """With as many lines of description as leave room for a large title; with none where that is not whole."""
-        for lines in range(self._lines_left(width, height), 0, -1):
-            under = _set(description, replace(DESCRIPTION, max_lines=lines), width)
+        for under in self._settings(description, width, height):
             title = self._large(width, height - under.height_px - GAP)
             if title:
                 return title, under
         return self.alone(width, height), None
+
+    def _settings(self, description: Paragraph, width: int, height: int) -> Iterator[Block]:
+        """The description in as many lines as there may be room for, then in fewer and fewer."""
+        if len(self._styles) > 1:
+            style = SHORT_DESCRIPTION
+            box = Box(width, height, style.max_lines, style.leading)
+            large = fitted_whole(description, box, size_px=style.largest_px, min_size_px=style.smallest_px)
+            yield from (large,) if large else ()
+        for lines in range(self._lines_left(width, height), 0, -1):
+            yield _set(description, replace(DESCRIPTION, max_lines=lines), width)
 
     def _large(self, width: int, height: int) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, where it has room."""

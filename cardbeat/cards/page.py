@@ -38,7 +38,10 @@ class Label(NamedTuple):
 
 
 class Page:
-    """Collects what is painted. `rtl` says whether the title is right-to-left, once `body` has set it."""
+    """Collects what is painted.
+
+    `rtl` says whether the title is right-to-left, and `blank` whether nothing of it is seen, once `body` has set it.
+    """
 
     def __init__(self, fonts: Fonts, serif: Fonts, card: Card) -> None:
         """`serif` sets the headline of an article if it has all of its letters."""
@@ -46,7 +49,7 @@ class Page:
         self.theme = THEME_OF[card.template, card.theme]
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
-        self.rtl = False
+        self.rtl = self.blank = False
         self._labels_work = LABELS_WORK
         """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
@@ -85,7 +88,7 @@ class Page:
         over = self.label(Label(kicker, theme.accent, BOLD), area.width) if kicker else None
         room = area.height - (over.height_px + KICKER_GAP if over else 0)
         title, under = self._title_and_description(area.width, room)
-        self.rtl = title.rtl
+        self.rtl, self.blank = title.rtl, not any(line.ink or line.emoji for line in title.lines)
         used = title.height_px + (under.height_px + GAP if under else 0)
         y = area.bottom - room + int((room - used) * spare_above)
         if over:
@@ -95,11 +98,6 @@ class Page:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
         return replace(area, y=y, height=title.height_px)
-
-    @property
-    def blank(self) -> bool:
-        """Whether no font has any of the title."""
-        return self._title.blank
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:
         """One line with a label at each end, or one alone at its beginning: below `top`, else as low as can be."""

@@ -9,6 +9,7 @@ from PIL import Image, features
 
 from cardbeat.cards.background import Background, background
 from cardbeat.cards.canvas import Canvas
+from cardbeat.cards.emoji_contrast import EmojiContrast, Rescue, cells, outlined
 from cardbeat.cards.figures import panel, part_of_disc, person, rounded
 from cardbeat.cards.layout import WIDTH, Shape, Text
 from cardbeat.cards.request import Card
@@ -41,6 +42,7 @@ class Renderer:
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
         self._serif = fonts.with_serif()
+        self._contrast = EmojiContrast(fonts.emoji)
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         """By theme and whether mirrored. Written under `_lock`, which also lets each be made only once."""
         self._lock = threading.Lock()
@@ -48,10 +50,11 @@ class Renderer:
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, self._serif, card)
         canvas = Canvas(self._background(layout.theme, layout.mirrored))
+        painter = _Painter(canvas, self._contrast)
         for shape in layout.shapes:
-            _paint_shape(canvas, shape)
+            painter.shape(shape)
         for text in layout.texts:
-            _paint_text(canvas, text)
+            painter.text(text)
         return Drawing(canvas.png(), layout.missing_glyphs)
 
     def _background(self, theme: Theme, mirrored: bool) -> Background:
@@ -85,21 +88,40 @@ def renderer_version() -> str:
     return f"{digest.hexdigest()[:12]}-{shaping}"
 
 
-def _paint_shape(canvas: Canvas, shape: Shape) -> None:
-    coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
-    canvas.paint(coverage, shape.x, shape.y, shape.colour, shape.over or canvas.colour_at(shape.x, shape.y))
+class _Painter:
+    """Paints shapes and texts onto one canvas."""
 
+    def __init__(self, canvas: Canvas, contrast: EmojiContrast) -> None:
+        self._canvas, self._contrast = canvas, contrast
 
-def _paint_text(canvas: Canvas, text: Text) -> None:
-    block = text.block
-    for n, line in enumerate(block.lines):
-        x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
-        if line.ink:
-            canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
-        if line.emoji:
-            layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
-            line.draw_emoji(layer, 0, line.ascent_px)
-            canvas.add_emoji(layer, x, baseline - line.ascent_px)
+    def shape(self, shape: Shape) -> None:
+        coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
+        over = shape.over or self._canvas.colour_at(shape.x, shape.y)
+        self._canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
+
+    def text(self, text: Text) -> None:
+        block = text.block
+        for n, line in enumerate(block.lines):
+            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
+            if line.ink:
+                self._canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
+            if line.emoji:
+                self._emoji(text, line, x, baseline - line.ascent_px)
+
+    def _emoji(self, text: Text, line: TextLine, x: int, y: int) -> None:
+        """Those of a line, whose upper left corner is given. What would be lost is outlined, or a sign in ink."""
+        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
+        line.draw_emoji(layer, 0, line.ascent_px)
+        for cell in cells(line, layer.height):
+            picture = layer.crop(cell.box)
+            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
+            if rescue is Rescue.INK:
+                self._canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
+                layer.paste((0, 0, 0, 0), cell.box)
+            elif rescue is Rescue.OUTLINE:
+                grown, edge = outlined(picture, text.block.size_px)
+                self._canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
+        self._canvas.add_emoji(layer, x, y)
 
 
 def _indent(text: Text, line: TextLine) -> int:

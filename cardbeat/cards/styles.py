@@ -30,8 +30,8 @@ LABEL_LEADING = 1.3
 BOLD = 600
 """Of labels."""
 
-HEADLINE = 800
-"""The weight of titles. Inter's files of it hold letters that stand closer together than those of other weights."""
+HEADLINE = 700
+"""The weight of titles. In its files of Inter, and in Source Serif, letters stand closer than they were drawn."""
 LEADING, EUROPEAN_LEADING = 1.18, 1.06
 """Of titles; the second where all letters are Latin, Greek or Cyrillic."""
 SHORT_TITLES = {
@@ -43,3 +43,5 @@ TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5)
 LARGE_TITLE_PX = 64
 """The description gives up lines until the title is as large as this."""
 DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
+SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
+"""Tried before it under a short title, beside which it would look lost."""

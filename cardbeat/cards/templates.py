@@ -62,42 +62,38 @@ def _blog(page: Page) -> Area:
 
 
 def _author(page: Page) -> None:
-    """An avatar with the author's initial, or a head and shoulders; beside it the name, and under that the domain."""
+    """An avatar; beside it the name, and under that the domain."""
     card, theme = page.card, page.theme
-    field, x, middle = theme.ramp[0], PANEL.x + PADDING, AVATAR_TOP + AVATAR // 2
+    avatar = Area(PANEL.x + PADDING, AVATAR_TOP, AVATAR, AVATAR)
+    _avatar(page, avatar)
+    beside = Area(avatar.x + AVATAR + GAP, AVATAR_TOP, NAME, AVATAR, theme.ramp[0])
+    middle = AVATAR_TOP + AVATAR // 2
+    if card.author and card.domain:
+        name = page.label(Label(card.author, theme.ink, 700), NAME, NAME_PX)
+        domain = page.label(Label(card.domain, theme.muted, 400, domain=True), NAME)
+        y = top_at(name, middle - 22)
+        page.add(name, beside, y, theme.ink)
+        page.add(domain, beside, max(y + name.height_px, top_at(domain, middle + 24)), theme.muted)
+    elif card.author or card.domain:
+        name = page.label(Label(card.author or card.domain, theme.ink, 700, domain=not card.author), NAME, NAME_PX)
+        page.add(name, beside, top_at(name, middle), theme.ink)
+
+
+def _avatar(page: Page, place: Area) -> None:
+    """A disc with the author's initial, or with a head and shoulders where the card names nobody."""
+    card, theme = page.card, page.theme
     someone = card.author or card.domain or card.title
     colour = theme.avatars[zlib.crc32(someone.encode("utf-8", "replace")) % len(theme.avatars)]
-    disc = Shape(x, AVATAR_TOP, AVATAR, AVATAR, colour, AVATAR // 2, over=field)
+    disc = Shape(place.x, place.y, AVATAR, AVATAR, colour, AVATAR // 2, over=theme.ramp[0])
     page.shapes.append(disc)
-    if card.author:
-        _initial(page, Area(x, AVATAR_TOP, AVATAR, AVATAR, colour))
-    else:
+    if not card.author:
         page.shapes.append(replace(disc, colour=theme.on_avatar, over=colour, person=True))
-    beside = Area(x + AVATAR + GAP, AVATAR_TOP, NAME, AVATAR, field)
-    name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
-    domain = Label(card.domain if card.author else "", theme.muted, 400, domain=True)
-    if name.text:
-        _two_lines(page, beside, middle, name, domain)
-
-
-def _two_lines(page: Page, area: Area, middle: int, name: Label, under: Label) -> None:
-    """Two labels about a height, or one at it."""
-    first = page.label(name, area.width, NAME_PX)
-    y = top_at(first, middle - 22 * bool(under.text))
-    page.add(first, area, y, name.colour)
-    if under.text:
-        second = page.label(under, area.width)
-        page.add(second, area, max(y + first.height_px, top_at(second, middle + 24)), under.colour)
-
-
-def _initial(page: Page, disc: Area) -> None:
-    """The author's first grapheme, as a capital where there are capitals, in the middle of a disc."""
-    text = "".join(clusters(clean(page.card.author[:64]))[:1]).upper()
-    label = Label(text, page.theme.on_avatar, 700)
-    # What no font has of it is counted where it stands in the name.
-    initial = replace(page.label(label, AVATAR - 20, INITIAL_PX, SMALLEST_INITIAL_PX), missing=0)
-    place = replace(disc, x=disc.x + 10, width=AVATAR - 20)
-    page.add(initial, place, top_at(initial, disc.y + AVATAR // 2), label.colour, "center")
+        return
+    inside = Area(place.x + 10, place.y, AVATAR - 20, AVATAR, colour)
+    label = Label(_initial(card.author), theme.on_avatar, 700)
+    # What no font has of the initial is counted where it stands in the name.
+    initial = replace(page.label(label, inside.width, INITIAL_PX, SMALLEST_INITIAL_PX), missing=0)
+    page.add(initial, inside, top_at(initial, place.y + AVATAR // 2), theme.on_avatar, "center")
 
 
 def _article(page: Page) -> Area:
@@ -133,3 +129,8 @@ _MARK_OF = {
     "article": (40, ((36, -32), (0, 32), (72, 32))),
 }
 """By template the size of its discs, and where each stands."""
+
+
+def _initial(author: str) -> str:
+    """The first grapheme, as a capital where there are capitals."""
+    return "".join(clusters(clean(author[:64]))[:1]).upper()

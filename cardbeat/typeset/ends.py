@@ -37,9 +37,7 @@ def _hangs(grapheme: str) -> bool:
 
 
 def cut_start(graphemes: Sequence[str], start: int) -> int:
-    """Where a domain that is cut before `start` begins best: at one of its names, where half of it is left then."""
-    dot = next((at for at in range(start, len(graphemes)) if graphemes[at] == "."), None)
-    whole = start == 0 or graphemes[start - 1] == "."
-    if whole or dot is None or len(graphemes) - dot < (len(graphemes) - start) * _LEAST_KEPT:
-        return start
-    return dot + 1
+    """Where a domain of which only what is after `start` has room begins best: at a name, or at a word of one."""
+    ends = [at for at in range(max(start, 1), len(graphemes)) if graphemes[at - 1] in ".-"]
+    best = ends[0] if start and ends else start
+    return best if len(graphemes) - best >= (len(graphemes) - start) * _LEAST_KEPT else start

@@ -37,6 +37,6 @@ class Fonts:
         return fonts
 
     def all_serif(self, text: str) -> bool:
-        """Whether there are serifs for every letter, mark and digit of a text: no line mixes letters with and without."""
+        """Whether there are serifs for every letter, mark and digit of a text."""
         letters = (c for c in set(clean(text)) if unicodedata.category(c)[0] in "LMN")
         return all(self._serif.covers(c) or c in _EMOJI_PARTS for c in letters)
