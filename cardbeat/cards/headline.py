@@ -8,6 +8,7 @@ from cardbeat.cards.styles import (
     DESCRIPTION,
     EUROPEAN_LEADING,
     LARGE_TITLE_PX,
+    SERIF_SCALE,
     SHORT_DESCRIPTION,
     SHORT_TITLES,
     TEXT_WORK,
@@ -26,9 +27,10 @@ GAP = 24
 class Headline:
     """One title, in one thread."""
 
-    def __init__(self, fonts: Fonts, text: str, language: str) -> None:
+    def __init__(self, fonts: Fonts, text: str, language: str, *, serif: bool = False) -> None:
+        """`serif` says whether the fonts draw it with serifs."""
         self._paragraph = paragraph_of(fonts, text, TITLE, language, TEXT_WORK)
-        self._styles = tuple(_styles_for(text))
+        self._styles = tuple(_styles_for(text, SERIF_SCALE if serif else 1))
 
     @property
     def blank(self) -> bool:
@@ -89,12 +91,14 @@ def paragraph_of(fonts: Fonts, text: str, style: Style, language: str, most: int
     return Paragraph(fonts, text, room=room, weight=style.weight, language=language, max_work=most)
 
 
-def _styles_for(title: str) -> Iterator[Style]:
+def _styles_for(title: str, scale: float) -> Iterator[Style]:
     """What is tried for a title, from the largest."""
     european = all(is_european(character) for character in title if character.isalpha())
-    short = [style for most, style in SHORT_TITLES.items() if len(title) <= most]
-    for style in (*short, TITLE):
-        yield replace(style, leading=EUROPEAN_LEADING) if european else style
+    leading = EUROPEAN_LEADING if european else TITLE.leading
+    for most, style in SHORT_TITLES.items():
+        if len(title) <= most:
+            yield replace(style, leading=leading, largest_px=round(style.largest_px * scale))
+    yield replace(TITLE, leading=leading)
 
 
 def _set(paragraph: Paragraph, style: Style, width: int, height: float = 1e9) -> Block:

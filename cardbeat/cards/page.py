@@ -127,7 +127,7 @@ class Page:
 
     def _headline(self, text: str) -> Headline:
         serif = self.card.template == "article" and self._serif.all_serif(text)
-        return Headline(self._serif if serif else self._fonts, text, self._language)
+        return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
 @lru_cache(32)

@@ -39,6 +39,8 @@ SHORT_TITLES = {
     32: Style(HEADLINE, 128, 104, LEADING, max_lines=2),
 }
 """By how many characters a title has at most: what is tried for it, in this order, before `TITLE`."""
+SERIF_SCALE = 1.12
+"""Of the largest of them: the small letters of Source Serif are lower than those of Inter."""
 TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5)
 LARGE_TITLE_PX = 64
 """The description gives up lines until the title is as large as this."""

@@ -16,6 +16,8 @@ from cardbeat.cards.styles import BOLD
 from cardbeat.typeset.clusters import clean, clusters
 from cardbeat.typeset.fonts import Fonts
 
+ABOVE_ROW = 36
+"""From the body of `default` to the last line: more than within the body."""
 TAG = 640
 """The width that a tag beside the light of `default` may take."""
 AVATAR = 88
@@ -48,7 +50,7 @@ def _default(page: Page) -> Area:
         top += tag.height_px + GAP
     if card.domain or card.author:
         domain = Label(card.domain, theme.ink, BOLD, domain=True)
-        bottom = page.row(domain, Label(card.author, theme.muted)).y - GAP
+        bottom = page.row(domain, Label(card.author, theme.muted)).y - ABOVE_ROW
     return page.body(Area(MARGIN, top, INNER, bottom - top))
 
 

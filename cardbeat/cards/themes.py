@@ -92,7 +92,7 @@ THEME_OF = {
     ),
     ("article", "dark"): Theme(
         ramp=("#0f211b", "#1d3d32"),
-        steps=24,
+        steps=28,
         lights=_LAMP,
         ink="#f6efdf",
         muted="#b9c4b4",
@@ -101,7 +101,7 @@ THEME_OF = {
     ),
     ("article", "light"): Theme(
         ramp=("#f1ebdd", "#fcfaf5"),
-        steps=12,
+        steps=24,
         lights=_LAMP,
         ink="#1a1714",
         muted="#5f574b",
