@@ -84,7 +84,7 @@ def test_a_receiver_of_another_form_gets_it_signed(mail):
     mail.record(check)
     mail.settled(1)
     ((_, headers, body),) = mail.posted
-    assert "attachments" in json.loads(body)
+    assert json.loads(body).keys() == {"text"}
     with mail.database.read() as connection:
         (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)
@@ -427,6 +427,22 @@ def test_a_post_that_breaks_is_a_failed_attempt(mail, check, caplog):
     mail.settled(1)
     assert last(mail, check)["last_error"] == "The alert could not be sent; the server's log says why."
     assert "never seen" in caplog.text
+
+
+def test_no_secret_of_a_webhook_url_is_in_the_log_or_in_an_alerts_history(mail, caplog):
+    caplog.set_level(0)
+    secret = "/bot123:AAF-secret-token/sendMessage?chat_id=4711"
+    check = mail.heart.create(webhook_url=f"https://chat.example{secret}")
+    mail.outcomes = [ValueError(f"unknown url: {check.webhook_url}"), ValueError(f"GET {secret}"), FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    for attempts in (1, 2, 3):
+        mail.settled(attempts)
+        mail.pass_time(150)
+    shown = f"{caplog.text} {mail.heart.log_lines} {mail.alerts.newest(check.id)}"
+    assert "unknown url: https://chat.example/bot1..." in shown
+    assert "secret-token" not in shown
+    assert "4711" not in shown
 
 
 def test_a_restart_resumes_where_it_was(mail, check):
