@@ -29,7 +29,7 @@ class Receiver:
     shape: re.Pattern[str]
     form: Callable[[Json], Json]
 
-    def taken(self, target: Target, body: bytes) -> tuple[str, bytes] | None:
+    def request(self, target: Target, body: bytes) -> tuple[str, bytes] | None:
         """URL and body of the post, or None where the target's shape is another one."""
         match = self.shape.fullmatch(f"{target.host}{target.path}")
         if match is None:
@@ -49,7 +49,7 @@ def request_for(url: str, body: bytes) -> tuple[str, bytes]:
     except BadTarget:
         # Whoever posts it says why.
         return url, body
-    return next(filter(None, (receiver.taken(target, body) for receiver in RECEIVERS)), (url, body))
+    return next(filter(None, (receiver.request(target, body) for receiver in RECEIVERS)), (url, body))
 
 
 def _at_root(target: Target) -> str:

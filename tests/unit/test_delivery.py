@@ -78,13 +78,17 @@ def test_an_alert_is_posted_signed_and_recorded(mail, check):
     assert shown["last_error"] is shown["next_attempt_at"] is None
 
 
-def test_a_receiver_of_another_form_gets_it_signed(mail):
+def test_a_receiver_of_another_form_gets_it_signed_and_the_same_bytes_again(mail):
+    mail.outcomes = [FAILED]
     check = mail.heart.create(webhook_url=f"https://chat.example/hooks/{'a1' * 13}")
     mail.delivery.start()
     mail.record(check)
     mail.settled(1)
-    ((_, headers, body),) = mail.posted
+    mail.pass_time(6)
+    mail.settled(2)
+    (_, first, body), (_, headers, again) = mail.posted
     assert json.loads(body).keys() == {"text"}
+    assert (first["webhook-id"], body) == (headers["webhook-id"], again)
     with mail.database.read() as connection:
         (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from cardbeat.heartbeat.alert import body_of
 from cardbeat.heartbeat.receivers import RECEIVERS, request_for
 from tests.unit.test_alert import BASE_URL, NOW, check_with
+from tests.unit.test_architecture import ROOT
 
 SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
 DISCORD = (
@@ -352,3 +353,9 @@ def test_gotify_makes_most_noise_for_what_is_overdue():
 def test_apprise_is_told_which_kind_it_is_beside_the_rest_of_the_alert():
     assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "success", "info"]
     assert sent_to(APPRISE)["data"] == json.loads(stored())["data"]
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_the_readme_has_each_receiver_in_its_table(receiver):
+    table = re.findall(r"^\| (.+?) \|.*https?://", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert any(receiver.name in row for row in table)
