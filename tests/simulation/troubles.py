@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 LAG_SECONDS = 60.0
 """Within this time a server that has started, or goes on, begins to sweep, and a sweep that is due begins."""
+STOP_SECONDS = 10.0
+"""A server that is to stop takes no more pings, and has so long to finish what it has: only then it listens no more."""
 JITTER_SECONDS = 2.0
 """Times are stored in whole seconds, and the clocks may differ by rounding."""
 
@@ -90,7 +92,7 @@ class Troubles:
         if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self._sweep_seconds + self._near if wide else 0.0
-        least = trouble.certain - slack
+        least = trouble.certain - slack - (STOP_SECONDS if trouble.certain and trouble.has_start else 0.0)
         if trouble.has_sleep:
             least = min(least, max(0.0, trouble.certain - 2 * self._sweep_seconds))
         return trouble.jump + least - JITTER_SECONDS, trouble.jump + self._most_silence(trouble) + slack
