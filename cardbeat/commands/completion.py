@@ -221,7 +221,7 @@ def _option_spec(flag: str, action: argparse.Action, kind: Kind | None) -> str:
 
 
 def _zsh_action(kind: Kind) -> str:
-    return {(FILES,): "_files", (FOLDERS,): "_files -/", (): " "}.get(kind, f"({' '.join(kind)})")
+    return {(FILES,): "_files", (FOLDERS,): "_path_files -/", (): " "}.get(kind, f"({' '.join(kind)})")
 
 
 _SCRIPTS = {"bash": _bash, "zsh": _zsh}
