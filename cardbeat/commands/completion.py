@@ -8,7 +8,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from cardbeat.commands import backup, card, checks, doctor, keys, restore, serve
 from cardbeat.options import Parser, SubcommandParser
@@ -32,7 +32,7 @@ def parser() -> Parser:
 
 
 def run(argv: Sequence[str]) -> int:
-    say([_SCRIPTS[parser().parse_args(list(argv)).shell]()], must_arrive=True)
+    say([_SCRIPTS[parser().parse_args(list(argv)).shell]()])
     return 0
 
 
@@ -53,12 +53,15 @@ Kind = tuple[str, ...]
 
 @dataclass(frozen=True)
 class Place:
-    """Where words are completed: behind a command, or behind `keys create`. `options` have each a kind if any value."""
+    """Where words are completed: behind a command, or behind a command and its action, such as `keys create`.
+
+    With each option stands what its value may be, or None where it takes none; with each argument how it is called.
+    """
 
     name: str
     about: str
-    options: dict[str, tuple[argparse.Action, Kind | None]] = field(default_factory=dict)
-    arguments: list[tuple[str, Kind]] = field(default_factory=list)
+    options: dict[str, tuple[argparse.Action, Kind | None]]
+    arguments: list[tuple[str, Kind]]
 
 
 def places() -> Iterator[Place]:
@@ -218,7 +221,7 @@ def _option_spec(flag: str, action: argparse.Action, kind: Kind | None) -> str:
 
 
 def _zsh_action(kind: Kind) -> str:
-    return {(FILES,): "_files", (FOLDERS,): "_files -/", (): " "}.get(kind, f"({' '.join(kind)})")
+    return {(FILES,): "_files", (FOLDERS,): "_path_files -/", (): " "}.get(kind, f"({' '.join(kind)})")
 
 
 _SCRIPTS = {"bash": _bash, "zsh": _zsh}

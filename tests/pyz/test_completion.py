@@ -4,6 +4,7 @@ import fcntl
 import os
 import pty
 import re
+import select
 import struct
 import subprocess
 import termios
@@ -40,25 +41,34 @@ class Shell:
         self.said = 0
         self.after(f"{BEFORE[name]}\n. {script}\n")
 
+    def shows(self, keys, end):
+        """What the terminal shows of these keys, up to some text that it ends with."""
+        os.write(self.terminal, keys.encode())
+        shown = ""
+        while not shown.endswith(end):
+            assert select.select([self.terminal], [], [], 60)[0], shown
+            shown += os.read(self.terminal, 65536).decode()
+            shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|[\x07\r]", "", shown)
+        return shown
+
     def after(self, keys):
-        """What the terminal shows of these keys, once they have all been acted upon."""
+        """What is shown of these keys and of what they run, until the prompt stands there again."""
         self.said += 1
-        os.write(self.terminal, f"{keys}{KILL_LINE}echo said-$(({self.said}+0))-\n".encode())
-        shown = b""
-        while f"said-{self.said}-".encode() not in shown:
-            shown += os.read(self.terminal, 65536)
-        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x07", "", shown.decode()).replace("\r", "\n")
+        return self.shows(f"{keys}{KILL_LINE}echo said-$(({self.said}+0))-\n", f"said-{self.said}-\n{PROMPT}")
 
     def offers(self, line):
-        """The words that are listed for the end of a line."""
-        lines = self.after(line + TAB).splitlines()
-        listed = [one for one in lines if one and not one.startswith((PROMPT, "said-")) and line not in one]
-        return {word for one in listed for word in one.partition(" -- ")[0].split()}
+        """The words that are listed for the end of a line, which then stands there again.
+
+        Only then is more typed: zsh lists nothing for somebody who types on.
+        """
+        listed = self.shows(line + TAB, f"\n{PROMPT}{line}").removesuffix(f"{PROMPT}{line}").removeprefix(line)
+        self.after("")
+        return {word for one in listed.splitlines() for word in one.partition(" -- ")[0].split()}
 
     def completes(self, line):
-        """The line as it is once its one possible end was added."""
+        """The line as it is once its one possible end was added; zsh takes the slash back that no name follows."""
         shown = self.after(f"{line}{TAB}\x01echo = \n")
-        return re.search("^= (.*)$", shown, re.MULTILINE)[1].rstrip()
+        return re.search("^= (.*)$", shown, re.MULTILINE)[1].rstrip("/ ")
 
     def close(self):
         self.process.kill()
@@ -105,7 +115,7 @@ def test_what_an_option_or_argument_takes_is_offered(shell):
 def test_files_are_offered_where_a_file_is_taken_and_folders_where_a_folder_is(shell):
     assert shell.completes("cardbeat checks apply m") == "cardbeat checks apply my checks.toml"
     assert shell.completes("cardbeat checks apply --prune m") == "cardbeat checks apply --prune my checks.toml"
-    assert shell.completes("cardbeat backup --data d") == "cardbeat backup --data data/"
-    assert shell.completes("cardbeat backup --data=d") == "cardbeat backup --data=data/"
+    assert shell.completes("cardbeat backup --data d") == "cardbeat backup --data data"
+    assert shell.completes("cardbeat backup --data=d") == "cardbeat backup --data=data"
     assert shell.completes("cardbeat --data m") == "cardbeat --data m"
     assert shell.completes("cardbeat checks ping m") == "cardbeat checks ping m"

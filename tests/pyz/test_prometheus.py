@@ -13,6 +13,7 @@ import pytest
 from tests.artifact import ROOT, free_port
 from tests.support import GOOD_CHECK, wait_until
 
+README = (ROOT / "README.md").read_text()
 DASHBOARD = json.loads((ROOT / ".readme" / "grafana.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
