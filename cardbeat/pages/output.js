@@ -6,6 +6,11 @@ import { byId, setText, showText } from "./dom.js";
 import { isLoopback, isPrivate } from "./reach.js";
 import { RECIPES, siteOf } from "./recipes.js";
 
+const OF_ONE_PAGE = "The address is the card: change it and you get another one. The same address is drawn only once.";
+const OF_A_SITE = "Title and description are each page’s own. The rest is what you chose here, on every page.";
+const REFUSED = "There is nothing to copy with this key: no card would be drawn.";
+const UNTRIED = "You can copy it when the server has drawn the card with this key.";
+
 const FOR_ONE_PAGE = {
   lines: { where: "Put it into the `<head>` of a page that has its own title.", text: imageLines },
   head: { where: "The `<head>` of a page that has none yet.", text: wholeHead },
@@ -46,19 +51,12 @@ export class Output {
   }
 
   #showText() {
-    const { where, text } = this.#chosen();
+    const form = chosenForm();
+    const { where, text } = RECIPES[form] ?? FOR_ONE_PAGE[form];
+    const made = [document.baseURI, this.#card, this.#key];
     showWithCode(byId("where"), where);
-    setText(byId("code"), text);
-  }
-
-  #chosen() {
-    const form = document.querySelector('input[name="form"]:checked').value;
-    if (form in RECIPES) {
-      const { where, text } = RECIPES[form];
-      return { where, text: text(siteOf(document.baseURI, this.#card, this.#key)) };
-    }
-    const { where, text } = FOR_ONE_PAGE[form];
-    return { where, text: text(cardUrl(document.baseURI, this.#card, this.#key), this.#card) };
+    setText(byId("code"), form in RECIPES ? text(siteOf(...made)) : text(cardUrl(...made), this.#card));
+    this.#showHint();
   }
 
   #showKey() {
@@ -66,15 +64,17 @@ export class Output {
     byId("copy").disabled = this.#key !== this.#takenKey;
     showText(byId("key-error"), refusal);
     byId("key").setAttribute("aria-invalid", String(Boolean(refusal)));
-    setText(byId("copy-hint"), this.#copyHint(refusal));
+    this.#showHint();
   }
 
-  #copyHint(refusal) {
-    if (refusal) return "There is nothing to copy with this key: no card would be drawn.";
-    if (byId("copy").disabled) return "You can copy it when the server has drawn the card with this key.";
-    return "The address is the card: change it and you get another one. The same address is drawn only once.";
+  #showHint() {
+    const usual = chosenForm() in RECIPES ? OF_A_SITE : OF_ONE_PAGE;
+    const inTheWay = this.#refusals.has(this.#key) ? REFUSED : UNTRIED;
+    setText(byId("copy-hint"), byId("copy").disabled ? inTheWay : usual);
   }
 }
+
+const chosenForm = () => document.querySelector('input[name="form"]:checked').value;
 
 /** Text with code between backticks. */
 function showWithCode(node, text) {

@@ -60,7 +60,7 @@ ${imageMeta(
     $description = wp_strip_all_tags(is_singular() && has_excerpt() ? get_the_excerpt() : get_bloginfo('description'));
 ${indented(`$card = ${inPhp(site, "$text($title)", "$text($description)")};`)}
     ?>
-${imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($title); ?>"')}
+${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($title); ?>"'))}
     <?php
 });`,
   },

@@ -241,6 +241,7 @@ def test_the_recipe_of_a_program_is_shown_and_copied_with_what_was_typed(server,
         in text
     )
     assert "Designing reliable" not in text
+    expect(page.get_by_text("Title and description are each page’s own.")).to_be_visible()
     page.get_by_role("radio", name="Hugo").press("ArrowRight")
     expect(page.get_by_role("radio", name="Eleventy")).to_be_checked()
     expect(page.get_by_label("Text to copy")).to_contain_text("{% set cardTitle = title or site.title -%}")
@@ -251,7 +252,7 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, o
     get_key(page)
     copy, key = page.get_by_role("button", name="Copy"), page.get_by_label("Cards key")
     taken = key.input_value()
-    for bad, sentence in (("sk_nonsense", "Unknown"), (api.checks_key(), "checks key")):
+    for bad, sentence in (("sk_nonsense", "not known here"), (api.checks_key(), "checks key")):
         key.fill(bad)
         expect(copy).to_be_disabled()
         expect(key).to_have_attribute("aria-invalid", "true")

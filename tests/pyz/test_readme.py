@@ -3,18 +3,13 @@
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
 
-import contextlib
 import itertools
 import json
 import os
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
-import time
-import urllib.request
 
 import pytest
 import yaml
@@ -24,8 +19,6 @@ from cardbeat import advice, cli
 from cardbeat.commands import serve
 from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
-from tests.receiver import Receiver
-from tests.support import wait_until
 
 README = (ROOT / "README.md").read_text()
 
@@ -82,60 +75,6 @@ def cron_command():
     """What the crontab line runs after the job itself."""
     (command,) = [part.strip() for part in blocks("crontab")[0].split("&&")[1:]]
     return command
-
-
-COMMAND_SECONDS = 60
-"""From the first command of the README to an alert that has arrived."""
-
-
-@contextlib.contextmanager
-def in_background(command, **options):
-    """Runs a command of the shell, with all that it starts, until the end of the block."""
-    with subprocess.Popen(["bash", "-c", command], start_new_session=True, **options) as process:
-        try:
-            yield process
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-
-
-@pytest.fixture
-def source(tmp_path):
-    """A copy of what the README's first command needs of the tree, and an environment whose `python3` is this one."""
-    tree = tmp_path / "source"
-    shutil.copytree(ROOT / "cardbeat", tree / "cardbeat", ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("build_zipapp.py", "LICENSE"):
-        shutil.copy(ROOT / name, tree)
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
-    return tree, {**clean_environment(), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
-
-
-def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(source):
-    tree, environment = source
-    port = free_port()
-    serve, _, key, check = blocks("sh")[:4]
-    (given,) = re.findall(r"https://hooks\.slack\.com[\w/]+", check)
-    with Receiver() as receiver:
-        began = time.monotonic()
-        allowed = {"CARDBEAT_PORT": str(port), "CARDBEAT_ALLOW_PRIVATE_WEBHOOKS": "1"}
-        with in_background(serve, cwd=tree, env=environment | allowed, stderr=subprocess.DEVNULL):
-            wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), COMMAND_SECONDS)
-            commands = (key + check).replace(given, receiver.url).replace("8080", str(port))
-            ran = subprocess.run(["bash", "-euc", commands], cwd=tree, env=environment, check=True, capture_output=True)
-            wait_until(lambda: receiver.received)
-            assert time.monotonic() - began < COMMAND_SECONDS
-            (ping_url,) = re.findall(r"http://\S+/ping/\w+", ran.stdout.decode())
-            assert answers(ping_url)
-    assert [alert.json["type"] for alert in receiver.received] == ["check.test"]
-
-
-def answers(url):
-    """Whether it is answered with a status below 400."""
-    try:
-        urllib.request.urlopen(url, timeout=10).close()
-    except OSError:
-        return False
-    return True
 
 
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
