@@ -133,8 +133,9 @@ def _resolve_brackets(text: str, kinds: list[str], marks: Sequence[bool], own: s
         inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
         if not inside:
             continue
-        before = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), start_side)
-        side = own if own in inside or before not in inside else before
+        side = own
+        if own not in inside:
+            side = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), start_side)
         for bracket in (start, end):
             _set_with_marks(kinds, marks, bracket, side)
 

@@ -24,7 +24,7 @@ HYPHEN = "-"
 _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
 _LEAST_KEPT = 0.6
-"""The part of a cut line that stays where it is cut after a word."""
+"""The part of a cut line's graphemes that stays where it is cut after a word."""
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
 _LEAST_SAMPLE = 4
@@ -108,7 +108,7 @@ class Paragraph:
         Inside a word where the line would lose too much otherwise.
         """
         place = next((i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR), start)
-        if self._width_em(start, place) < _LEAST_KEPT * self._width_em(start, end):
+        if place - start < _LEAST_KEPT * (end - start):
             place = end
         kept = place
         while kept > start and hangs(self._graphemes[kept - 1]):

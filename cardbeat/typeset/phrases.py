@@ -1,6 +1,7 @@
 """Where phrases of Japanese and words of Chinese begin: by the models of BudouX, which lie in `cardbeat/words`."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from gzip import decompress
@@ -9,6 +10,7 @@ from cardbeat.resources import read_bytes
 
 MODELS = {"ja": "ja", "zh-Hans": "zh-hans", "zh-Hant": "zh-hant"}
 """Languages (BCP 47) and the names of their models."""
+_BETWEEN_KANJI = re.compile("[\u3005\u3400-\u9fff](?=[\u3005\u3400-\u9fff])").finditer
 _WINDOWS = {
     "UW1": (-3, -2), "UW2": (-2, -1), "UW3": (-1, 0), "UW4": (0, 1), "UW5": (1, 2), "UW6": (2, 3),
     "BW1": (-2, 0), "BW2": (-1, 1), "BW3": (0, 2),
@@ -35,8 +37,12 @@ class PhraseModel:
 
 
 def phrase_starts(text: str, language: str) -> set[int]:
-    """The characters of a text in a language of `MODELS` with which a phrase begins."""
-    return {0, *_model(MODELS[language]).starts(text)}
+    """The characters of a text in a language of `MODELS` with which a phrase begins.
+
+    In Japanese none begins between two kanji: there the model is wrong more often than right.
+    """
+    starts = {0, *_model(MODELS[language]).starts(text)}
+    return starts - {match.end() for match in _BETWEEN_KANJI(text)} if language == "ja" else starts
 
 
 @lru_cache

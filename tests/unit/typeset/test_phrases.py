@@ -21,7 +21,7 @@ def test_what_stands_outside_the_text_has_no_weight() -> None:
     ("language", "text"),
     [
         ("ja", "今日は とても 天気です。"),
-        ("ja", "スマートフォンで 撮る 美しい 夜景を"),
+        ("ja", "スマートフォンで 撮る 美しい 夜景写真の 撮り方ガイド"),
         ("zh-Hans", "我们 重新 设计 了 整个 任务 系统"),
         ("zh-Hant", "台北市 政府 公告 明日"),
     ],
