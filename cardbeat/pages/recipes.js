@@ -3,6 +3,8 @@
 import { crontabLine } from "./cron.js";
 
 const CURL = "curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null";
+// BusyBox's wget does not try again by itself.
+const WGET = "for wait in 1 2 4 8 0; do wget -q -T 10 -O /dev/null URL && break; sleep $wait; done";
 
 /** For each recipe its name, `text(check)`, and a note. What stands in for the job is the reader's to change. */
 export const RECIPES = [
@@ -10,7 +12,7 @@ export const RECIPES = [
     id: "url",
     name: "URL",
     text: ({ ping_url: url }) => url,
-    note: "GET, HEAD or POST, as the last step of a run that went well. Whoever has the URL can ping.",
+    note: "Request it by GET, HEAD or POST when the job has succeeded. Whoever knows the URL can ping.",
   },
   {
     id: "crontab",
@@ -18,10 +20,30 @@ export const RECIPES = [
     text: crontabLine,
     note: "Pings only when the job has succeeded. Put your own command and times in place.",
   },
-  { id: "systemd", name: "systemd", text: systemdText, note: "“systemctl edit your-job.service”, for the service that a timer starts." },
-  { id: "powershell", name: "PowerShell", text: powershellText, note: "At the end of the script that Task Scheduler runs." },
-  { id: "python", name: "Python", text: pythonText, note: "Standard library only. An exception in the job means no ping." },
-  { id: "docker", name: "Docker", text: dockerText, note: "For the host's crontab, which sees whether the container succeeded." },
+  {
+    id: "systemd",
+    name: "systemd",
+    text: systemdText,
+    note: "Type “systemctl edit your-job.service” for the service that a timer starts. A failed job does not ping.",
+  },
+  {
+    id: "powershell",
+    name: "PowerShell",
+    text: powershellText,
+    note: "A script for Task Scheduler. It pings only when the job has ended with 0.",
+  },
+  {
+    id: "python",
+    name: "Python",
+    text: pythonText,
+    note: "Nothing but the standard library. An exception in the job means no ping.",
+  },
+  {
+    id: "docker",
+    name: "Docker",
+    text: dockerText,
+    note: "Pings only when the job has succeeded. Inside a container, localhost is the container itself.",
+  },
 ];
 
 // A service of the type oneshot starts its ExecStartPost only when its command has succeeded; the dash lets a ping that
@@ -57,7 +79,11 @@ for wait in (1, 2, 4, 8, 0):
 }
 
 function dockerText(check) {
-  return crontabLine(check, "docker run --rm your-image");
+  return `# The host's crontab
+${crontabLine(check, "docker run --rm your-image")}
+
+# Or in the Dockerfile, with the wget of Alpine and BusyBox
+CMD ["sh", "-c", "/path/to/job && ${WGET.replace("URL", check.ping_url)}"]`;
 }
 
 /** What to know where only the server's own host reaches its ping URLs; "" where it is not so. */
