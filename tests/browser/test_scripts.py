@@ -101,7 +101,8 @@ def test_a_python_job_pings(api, recipe):
     script = recipe("python", check["ping_url"])
     subprocess.run([sys.executable, "-c", f"job = dict\n{script}"], check=True, timeout=30)
     assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
-    failing = subprocess.run([sys.executable, "-c", f"job = [].pop\n{script}"], stderr=subprocess.PIPE, timeout=30)
+    command = [sys.executable, "-c", f"job = [].pop\n{script}"]
+    failing = subprocess.run(command, check=False, capture_output=True, timeout=30)
     assert failing.returncode == 1
     assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
 
@@ -128,7 +129,8 @@ def test_a_percent_sign_is_escaped_where_it_means_something_else(recipe):
 def test_a_systemd_service_takes_its_lines(recipe, tmp_path):
     unit = tmp_path / "job.service"
     unit.write_text(recipe("systemd") + "\nExecStart=/bin/true\n")
-    verified = subprocess.run(["systemd-analyze", "verify", unit], capture_output=True, text=True, timeout=30)
+    command = ["systemd-analyze", "verify", unit]
+    verified = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
     assert "job.service:" not in verified.stderr
 
 
