@@ -18,10 +18,10 @@ export function showSection(name) {
   for (const section of SECTIONS) byId(section).hidden = section !== name;
 }
 
-/** Shows the forms and what keys there are; `back`, the key that is open, may be returned to. */
-export function showAccess(open, back = "") {
-  const again = () => showAccess(open, back);
-  byId("known").hidden = showKeys(byId("known-keys"), back, { open, changed: again }) === 0;
+/** Shows the forms and what keys there are; `back` is the key that is open, if one is, to which one may return. */
+export function showAccess({ open, leave, back = "" }) {
+  const changed = (forgotten) => (forgotten === back ? leave() : showAccess({ open, leave, back }));
+  byId("known").hidden = showKeys(byId("known-keys"), back, { open, changed }) === 0;
   byId("back").hidden = !back;
   showSection("access");
 }

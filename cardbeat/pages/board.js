@@ -31,9 +31,9 @@ export class Board {
 
   /** Shows all checks of a key, given oldest first, and announces those that turned. */
   show(checks) {
-    const before = new Map(this.#checks.map((check) => [check.id, check.status]));
-    const turned = checks.filter(({ id, status }) => before.has(id) && before.get(id) !== status);
-    if (turned.length) setText(byId("news"), turned.map(turnedText).join(" "));
+    const before = new Map(this.#checks.map((check) => [check.id, check]));
+    const news = checks.map((check) => newsText(before.get(check.id) ?? check, check)).filter(Boolean);
+    if (news.length) setText(byId("news"), news.join(" "));
     this.#checks = checks;
     this.#render();
   }
@@ -137,7 +137,10 @@ export class Board {
   }
 }
 
-const turnedText = ({ name, status }) => (status === "overdue" ? `${name} is overdue.` : `${name} has recovered.`);
+function newsText(before, { name, status, delivery }) {
+  if (before.status !== status) return status === "overdue" ? `${name} is overdue.` : `${name} has recovered.`;
+  return before.delivery !== delivery && delivery === "failing" ? `Alerts of ${name} don't arrive.` : "";
+}
 
 function showPager(first, count) {
   const last = Math.min(first + PAGE_CHECKS, count);

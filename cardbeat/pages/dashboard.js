@@ -49,7 +49,7 @@ function close() {
 function leave(error) {
   close();
   openKey("");
-  showAccess(open);
+  showAccess({ open, leave });
   refuse("key", error);
   byId("key").focus();
 }
@@ -60,7 +60,7 @@ function signOut() {
 }
 
 function addAnother() {
-  showAccess(open, key);
+  showAccess({ open, leave, back: key });
   byId("key").focus();
 }
 
@@ -184,4 +184,4 @@ document.addEventListener("visibilitychange", refresh);
 setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
 const first = currentKey();
 if (first) open(first);
-else showAccess(open);
+else showAccess({ open, leave });
