@@ -118,6 +118,7 @@ function explainTrouble(error) {
   if (!refused || isDead) return;
   isDead = true;
   board.setDead(true);
+  setText(byId("freshness"), "");
 }
 
 async function create() {

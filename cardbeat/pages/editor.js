@@ -33,16 +33,18 @@ export async function editCheck(key, opened) {
     typed = read();
     const body = changes(opened, typed);
     if (isEmpty(body)) return undefined;
+    const tests = wantsTest();
     try {
-      return { wantsTest: wantsTest(), ...(await call("PATCH", path, { key, body, version: opened.version })) };
+      return { wantsTest: tests, ...(await call("PATCH", path, { key, body, version: opened.version })) };
     } catch (error) {
       if (!CONFLICTS.includes(error.status)) throw error;
-      return { conflict: (await call("GET", path, { key })).check };
+      return { wantsTest: tests, conflict: (await call("GET", path, { key })).check };
     }
   };
   const saved = await ask("editor", save, explain);
   if (!saved?.conflict) return saved;
-  return { check: await resolveConflict(key, settingsOf(opened), saved.conflict, typed), wantsTest: false };
+  const check = await resolveConflict(key, settingsOf(opened), saved.conflict, typed);
+  return { check, wantsTest: saved.wantsTest && check.webhook_url === typed.webhook_url };
 }
 
 function fill(title, saveText, settings) {

@@ -1,16 +1,15 @@
 // In which order, and under which headings, checks are shown: what needs attention first. Pure.
 
-/** What a check is to whoever looks at it: "overdue", "failing" (its alerts don't arrive), "waiting" or "on_time". */
-export function stateOf({ status, delivery, last_ping_at: lastPing }) {
+/** "overdue", "waiting" (for its first ping) or "on_time". */
+export function stateOf({ status, last_ping_at: lastPing }) {
   if (status === "overdue") return "overdue";
-  if (delivery === "failing") return "failing";
   return lastPing ? "on_time" : "waiting";
 }
 
-/** What the filter calls a check: "attention", "waiting" or "on_time". */
+/** What the filter calls a check: "attention" where it is overdue or its alerts don't arrive, "waiting" or "on_time". */
 export function kindOf(check) {
   const state = stateOf(check);
-  return state === "overdue" || state === "failing" ? "attention" : state;
+  return state === "overdue" || check.delivery === "failing" ? "attention" : state;
 }
 
 /** `db1: backup` is the check `backup` of the group `db1`; without a group it is "". */
@@ -25,7 +24,7 @@ export function countKinds(checks) {
   return counts;
 }
 
-const ORDER = ["overdue", "failing", "waiting", "on_time"];
+const ORDER = ["overdue", "attention", "waiting", "on_time"];
 const ATTENTION = "Needs attention";
 const collator = new Intl.Collator(undefined, { numeric: true });
 
@@ -62,14 +61,13 @@ function groupBy(items, keyOf) {
 const placeOf = (key) => (key === ATTENTION ? 0 : key ? 1 : 2);
 const restTitle = (sections) => (sections > 1 ? "All others" : "All checks");
 
+// The newest outage first; the others by name, where one looks for them.
 function byNeed(a, b) {
-  const [stateA, stateB] = [stateOf(a), stateOf(b)];
-  if (stateA !== stateB) return ORDER.indexOf(stateA) - ORDER.indexOf(stateB);
-  // The newest outage first; else by name, where one looks for it.
-  return (stateA === "overdue" ? compareText(b.deadline_at, a.deadline_at) : 0) || collator.compare(a.name, b.name);
+  const newest = a.status === "overdue" ? collator.compare(b.deadline_at, a.deadline_at) : 0;
+  return rankOf(a) - rankOf(b) || newest || collator.compare(a.name, b.name);
 }
 
-const compareText = (a, b) => (a > b) - (a < b);
+const rankOf = (check) => ORDER.indexOf(check.status === "overdue" ? "overdue" : kindOf(check));
 
 /** One line on all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
 export function summaryText(checks) {

@@ -10,7 +10,7 @@ import { RECIPES, reachText } from "./recipes.js";
 import { makeTabs } from "./tabs.js";
 import { dateText, durationText, fromNow, parseTime } from "./time.js";
 
-const STATUS = { overdue: "Overdue", failing: "On time", waiting: "Waiting for its first ping", on_time: "On time" };
+const STATUS = { overdue: "Overdue", waiting: "Waiting for its first ping", on_time: "On time" };
 const RECIPE_NAME = "cardbeat.recipe";
 const CHANGES = ["edit", "delete", "test"];
 const ANSWER_MILLISECONDS = 60_000;
@@ -116,8 +116,10 @@ export class Row {
     const answer = isFailing ? this.#answer : null;
     const receiver = url && receiverName(url);
     this.element.dataset.delivery = url ? (delivery ?? "untried") : "none";
-    setText(this.part("delivery"), isFailing ? `don't arrive${answer ? `: ${answer.short}` : ""}` : (receiver ?? "no webhook"));
-    setText(this.part("target"), url ? `to ${receiver}` : "go nowhere: this check has no webhook");
+    const untried = delivery ? "" : ", untested";
+    const arriving = url ? `${receiver}${untried}` : "no webhook";
+    setText(this.part("delivery"), isFailing ? `don't arrive${answer ? `: ${answer.short}` : ""}` : arriving);
+    setText(this.part("target"), url ? `to ${receiver}${untried}` : "go nowhere: this check has no webhook");
     showText(this.part("failure"), isFailing && `Alerts of this check don't arrive. ${answer?.long ?? ""}`.trim());
   }
 
