@@ -111,21 +111,21 @@ function clear(field) {
   showText(byId(`${field}-error`), "");
 }
 
-function receiverRow({ name, shape, where }) {
+function receiverRow({ name, heading = name, url, source }) {
   const row = document.createElement("tr");
   const head = document.createElement("th");
   head.scope = "row";
-  head.append(name);
-  const cell = document.createElement("td");
-  const code = document.createElement("code");
-  code.className = "code";
-  code.append(shape);
-  const hint = document.createElement("span");
-  hint.className = "hint";
-  hint.append(where);
-  cell.append(code, hint);
-  row.append(head, cell);
+  head.append(heading);
+  const cell = row.insertCell();
+  cell.append(withClass("code", "code", url), withClass("span", "hint", source));
+  row.prepend(head);
   return row;
+}
+
+function withClass(tag, className, text) {
+  const element = document.createElement(tag);
+  Object.assign(element, { className, textContent: text });
+  return element;
 }
 
 byId("receiver-rows").replaceChildren(...RECEIVERS.map(receiverRow));

@@ -6,7 +6,7 @@ import { fromTemplate, part, setText, showText } from "./dom.js";
 import { splitName, stateOf } from "./groups.js";
 import { keep, recall } from "./keep.js";
 import { receiverName } from "./receivers.js";
-import { RECIPES, reachText } from "./recipes.js";
+import { RECIPES, reachText } from "./pings.js";
 import { makeTabs } from "./tabs.js";
 import { dateText, durationText, fromNow, parseTime } from "./time.js";
 

@@ -90,7 +90,7 @@ PING_URL = "https://cards.example.com/a%20b/ping/ID"
 def recipe(run):
     """The text of a recipe, by its id."""
     return lambda id, url=PING_URL: run(
-        "recipes.js",
+        "pings.js",
         f"m.RECIPES.find((recipe) => recipe.id === {id!r}).text({{period_seconds: 86_400, ping_url: {url!r}}})",
     )
 
@@ -136,7 +136,7 @@ def test_a_systemd_service_takes_its_lines(recipe, tmp_path):
 
 def test_only_a_url_of_this_host_alone_is_told_to_be_one(run):
     hosts = ["localhost:8080", "127.0.0.1", "[::1]", "127.example.com", "cards.example.com"]
-    told = run("recipes.js", f"{hosts}.map((host) => m.reachText({{ping_url: 'http://' + host + '/ping/ID'}}) !== '')")
+    told = run("pings.js", f"{hosts}.map((host) => m.reachText({{ping_url: 'http://' + host + '/ping/ID'}}) !== '')")
     assert told == [True, True, True, False, False]
 
 
@@ -177,10 +177,16 @@ def test_an_alert_that_was_taken_needs_no_explanation(run):
     ("url", "name"),
     [
         ("https://hooks.slack.com/services/T0/B0/x", "Slack"),
-        ("https://discord.com/api/webhooks/1/x", "Discord"),
-        ("https://chat.example.com/hooks/abcdefghijklmnopqrstuvwxyz", "Mattermost"),
-        ("https://push.example.com/message?token=x", "Gotify"),
-        ("https://discord.com.example.org/x", "discord.com.example.org"),
+        ("https://ptb.discord.com/api/v10/webhooks/1/x-y?wait=true", "Discord"),
+        ("https://chat.example.com/team/hooks/abcdefghijklmnopqrstuvwxyz", "Mattermost"),
+        ("http://ntfy.example.com:8080/alerts?priority=high", "ntfy"),
+        ("https://push.example.com/gotify/message?priority=3&token=x", "Gotify"),
+        ("https://api.telegram.org/bot1:x/sendMessage?chat_id=1", "Telegram"),
+        ("https://chat.googleapis.com/v1/spaces/A/messages?key=x&token=y", "Google Chat"),
+        ("https://prod.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x", "Microsoft Teams"),
+        ("http://homeassistant.local:8123/api/webhook/x", "Home Assistant"),
+        ("http://apprise.example.com:8000/notify/KEY?tag=admin", "Apprise API"),
+        ("https://discord.com.example.org/api/webhooks/1/x", "discord.com.example.org"),
         ("http://127.0.0.1:9/hook", "127.0.0.1:9"),
     ],
 )
