@@ -81,7 +81,7 @@ export const RECEIVERS = [
 
 /** The name of the receiver at a webhook URL, or the host where it is none of these. */
 export function receiverName(url) {
-  if (!URL.canParse(url)) return url;
+  if (!URL.canParse(url)) return "";
   const { hostname, host, pathname, search } = new URL(url);
   return RECEIVERS.find(({ shape }) => shape?.test(hostname + pathname + search))?.name ?? host;
 }
