@@ -11,7 +11,7 @@ const PRIVATE_ADDRESSES = [
   /^\[f[cd]/,
   /^\[fe[89ab]/,
 ];
-const LOOPBACK = /^127\.|^\[::1\]$|(?:^|\.)localhost$/;
+const LOOPBACK = /^127(?:\.\d+){3}$|^\[::1\]$|(?:^|\.)localhost$/;
 
 /** Whether it is this machine's own, given as `URL.hostname` has it. */
 export const isLoopback = (hostname) => LOOPBACK.test(asIpv4(hostname));

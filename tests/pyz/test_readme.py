@@ -16,7 +16,8 @@ import yaml
 from PIL import Image
 
 from cardbeat import advice, cli
-from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from cardbeat.commands import serve
+from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
 README = (ROOT / "README.md").read_text()
@@ -195,11 +196,12 @@ def options_from(monkeypatch, *pairs):
     assert list(advice.unknown_variables(variables)) == []
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return parse_values(Parser("", ""), SERVE_OPTIONS, [])
+    return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
 
 
 def test_every_variable_is_one_of_the_program(monkeypatch):
-    (dockerfile,), (compose,) = blocks("dockerfile"), blocks("yaml")
+    (dockerfile,) = blocks("dockerfile")
+    (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
     host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
     (run,) = [line for line in host_commands if line.startswith("docker run")]
