@@ -8,6 +8,7 @@ from cardbeat.characters import SEEN
 from cardbeat.check_metrics import MOST_CHECKS
 from cardbeat.heartbeat.alerts import WAITING_OUTAGES
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
+from cardbeat.heartbeat.receivers import RECEIVERS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.openapi.examples import ALERT_ID, CARDS_KEY_VALUE, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
@@ -267,8 +268,8 @@ WEBHOOKS: Final[dict[str, Json]] = {
                 "Sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h until it is answered 2xx "
                 "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order, apart from "
                 f"tests, which wait for tests alone. While they can't, those of its newest {WAITING_OUTAGES} outages "
-                "wait. A Mattermost URL, one that ends in `/hooks/` and 26 letters and digits, also gets "
-                "`attachments`: without them Mattermost refuses the `type`."
+                f"wait. {', '.join(receiver.name for receiver in RECEIVERS)}: each of these is known by its URL's "
+                "shape and gets, instead of this body, the JSON that it documents, signed in the same way."
             ),
             "parameters": [
                 header("webhook-id", "The same over retries: drop doubles by it.", ALERT_ID),

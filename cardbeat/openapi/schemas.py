@@ -206,8 +206,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
             "data": record({"check": ref("Check")}),
-            "text": {"type": "string", "description": "One readable sentence, as Slack and Mattermost show it."},
-            "content": {"type": "string", "description": "The same sentence, as Discord shows it."},
+            "text": {"type": "string", "description": "One readable sentence."},
+            "content": {"type": "string", "description": "The same sentence."},
         }
     ),
 }
