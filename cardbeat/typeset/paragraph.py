@@ -97,6 +97,11 @@ class Paragraph:
         """The width from `start` to the end of each grapheme after it."""
         return list(accumulate(map(self._alone_em, range(start, len(self)))))
 
+    @property
+    def blank(self) -> bool:
+        """Whether no font has any of it."""
+        return not any(choice.pieces for choice in self._choices)
+
     def cut_place(self, start: int, end: int) -> int:
         """Where best to cut a line before an ellipsis, no later than `end`: after a word, without the comma after it.
 

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system", "toml_file"},
     {"threads"},
     {"log", "watchdog"},
     {"disk", "fair_queue", "ownership", "staging", "stopping"},
@@ -25,7 +25,7 @@ LAYERS = [
     {"keys"},
     {"typeset"},
     {"cards", "heartbeat"},
-    {"client", "health", "metrics", "openapi", "pages"},
+    {"check_metrics", "client", "health", "metrics", "openapi", "pages"},
     {"service", "options"},
     {"advice"},
     {"commands"},
