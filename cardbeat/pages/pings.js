@@ -1,6 +1,7 @@
 // How a job pings its check: the bare URL, and the lines for what runs jobs. Pure.
 
 import { crontabLine } from "./cron.js";
+import { isLoopback } from "./reach.js";
 
 const CURL = "curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null";
 // BusyBox's wget does not try again by itself.
@@ -89,6 +90,6 @@ CMD ["sh", "-c", "/path/to/job && ${WGET.replace("URL", check.ping_url)}"]`;
 /** What to know where only the server's own host reaches its ping URLs; "" where it is not so. */
 export function reachText({ ping_url: url }) {
   const { hostname } = new URL(url);
-  if (!/^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)) return "";
+  if (!isLoopback(hostname)) return "";
   return `Only jobs on the server's own host reach ${hostname}. For others, start the server with --base-url.`;
 }

@@ -26,6 +26,10 @@ def test_the_builder_in_all_its_states(server, open_tab, size, scheme):
     expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
     page.get_by_label("Title").fill("Private: \u0378")
     expect(page.get_by_text("in none of the fonts")).to_be_visible()
+    page.get_by_role("radio", name="WordPress").check()
+    check(page)
+    page.get_by_label("Cards key").fill("sk_nonsense")
+    expect(page.get_by_text("There is nothing to copy with this key")).to_be_visible()
     check(page)
 
 

@@ -83,6 +83,25 @@ def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
     assert line.replace("/path/to/job", "/usr/local/bin/backup") == shown
 
 
+@pytest.mark.parametrize(
+    ("host", "reach"),
+    [
+        *((host, "loopback") for host in ("localhost", "cards.localhost", "127.0.0.1", "127.8.0.1", "0x7f.1", "[::1]")),
+        *((host, "loopback") for host in ("[::ffff:127.0.0.1]", "localhost.")),
+        *((host, "private") for host in ("10.0.0.1", "172.16.0.1", "172.31.255.1", "192.168.1.1", "169.254.0.1")),
+        *((host, "private") for host in ("100.64.0.1", "0.0.0.0", "[fd00::1]", "[fe80::1]", "[::]")),
+        *((host, "private") for host in ("nas", "cards.local", "cards.internal", "nas.home.arpa")),
+        *((host, "public") for host in ("cards.example.com", "172.32.0.1", "100.128.0.1", "8.8.8.8", "[2001:db8::1]")),
+        *((host, "public") for host in ("10.example.com", "127.example.com", "local.example.com", "fd.example.com", "[::ffff:8.8.8.8]")),
+    ],
+)
+def test_it_is_known_who_can_fetch_from_a_host(run, host, reach):
+    asked = f"(({{hostname}}) => [m.isLoopback(hostname), m.isPrivate(hostname)])(new URL('http://{host}/'))"
+    assert (
+        run("reach.js", asked) == {"loopback": [True, True], "private": [False, True], "public": [False, False]}[reach]
+    )
+
+
 PING_URL = "https://cards.example.com/a%20b/ping/ID"
 
 
