@@ -69,11 +69,11 @@ def test_a_receiver_that_is_not_there_is_told_at_once(api, dashboard, status, wo
         page.get_by_role("button", name="Create and send a test alert").click()
         check = row(page, "Job")
         expect(check.get_by_role("status")).to_have_text(f"The test alert did not arrive: {words}.")
-    expect(check.locator("summary")).to_contain_text(f"don't arrive: {words}")
-    expect(check.get_by_text(f"The receiver answered {status}.")).to_be_visible()
-    expect(page.get_by_text("1 check's alerts don't arrive · 1 waiting for its first ping")).to_be_visible()
-    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
-    expect(page).to_have_title("(1) Checks · cardbeat")
+        expect(check.locator("summary")).to_contain_text(f"don't arrive: {words}")
+        expect(check.get_by_text(f"The receiver answered {status}.")).to_be_visible()
+        expect(page.get_by_text("1 check's alerts don't arrive · 1 waiting for its first ping")).to_be_visible()
+        expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+        expect(page).to_have_title("(1) Checks · cardbeat")
 
 
 def test_a_test_alert_is_offered_for_another_receiver_only(api, dashboard):
