@@ -4,7 +4,6 @@ TrueType compressed with gzip (RFC 1952) is a quarter longer than WOFF2, but ope
 inflated in a thirtieth for each other size.
 """
 
-import re
 import struct
 import zlib
 from collections.abc import Iterable
@@ -21,10 +20,6 @@ FOLDER = Path(__file__).parents[1]
 FOR_BROWSERS = {"inter-latin-400", "inter-latin-600", "inter-latin-800"}
 """What the pages load, which are written as WOFF2 besides."""
 FOR_BROWSERS_ONLY = {"inter-latin-800"}
-
-TRACKING_EM = -0.02
-"""Of headlines: how much farther apart their letters stand than they were drawn. The pages' style sheet has its own."""
-HEADLINES = re.compile("inter-.*-700|source-serif-.*")
 
 _GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"
 
@@ -69,8 +64,6 @@ def save(font: Any, name: str) -> list[int]:
     codepoints = sorted(font.getBestCmap())
     if name in FOR_BROWSERS_ONLY:
         return codepoints
-    if HEADLINES.fullmatch(name):
-        _track(font)
     font.flavor = None
     plain = BytesIO()
     font.save(plain)
@@ -87,13 +80,6 @@ def _gzip(data: bytes) -> bytes:
     """A gzip file whose header tells no time and no system."""
     end = struct.pack("<II", zlib.crc32(data), len(data))
     return _GZIP_HEADER + zlib.compress(data, 9, wbits=-15) + end
-
-
-def _track(font: Any) -> None:
-    """Moves all letters together, but not the marks, which have no advance."""
-    more = round(TRACKING_EM * font["head"].unitsPerEm)
-    metrics = font["hmtx"].metrics
-    metrics.update({glyph: (advance + more, left) for glyph, (advance, left) in metrics.items() if advance})
 
 
 def _unflag_overlaps(glyphs: Any) -> None:
