@@ -28,6 +28,8 @@ _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
+_DESCENT_EM = 0.26
+"""Of most fonts. Where lines stand close, the last one reaches below its part of the leading."""
 _ELLIPSIS_EM = 0.95
 _ALL = Room(1_000, _UNBOUNDED_PX)
 """For a text that was made short enough before."""
@@ -64,7 +66,8 @@ class Box:
     leading: float
 
     def lines_at(self, size_px: int) -> int:
-        return max(1, min(self.max_lines, int(self.height_px / (size_px * self.leading) + 0.01)))
+        below_em = max(0, _DESCENT_EM - self.leading / 2 + _CENTRE_EM)
+        return max(1, min(self.max_lines, int((self.height_px / size_px - below_em) / self.leading + 0.01)))
 
 
 def fit(
