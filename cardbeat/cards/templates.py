@@ -82,11 +82,11 @@ def _author(page: Page) -> None:
 
 def _two_lines(page: Page, area: Area, first: Label, second: Label) -> None:
     """Two labels under one another, smaller where they are of a script that stands too high."""
-    for scale in (1, 0.75, 0.5):
-        above = page.label(first, area.width, round(NAME_PX * scale))
-        below = page.label(second, area.width, round(LABEL_PX * scale))
-        if above.height_px + below.height_px <= BAND.height:
-            break
+    above, below = page.label(first, area.width, NAME_PX), page.label(second, area.width)
+    scale = BAND.height / (above.height_px + below.height_px + 2)
+    if scale < 1:
+        above = page.label(first, area.width, int(NAME_PX * scale))
+        below = page.label(second, area.width, int(LABEL_PX * scale))
     middle = area.y + area.height // 2
     y = max(BAND.y, min(top_at(above, middle - 22), BAND.bottom - above.height_px - below.height_px))
     page.add(above, area, y, first.colour)
