@@ -84,6 +84,7 @@ class LineBuilder:
 
     def add(self, subset: FontSubset, rtl: bool, texts: Sequence[str]) -> None:
         """A run in one font and one direction, its graphemes in logical order."""
+        self._x = ceil(self._x)
         face = self._faces(subset, self._size)
         text = face.to_draw(texts, rtl)
         if subset.square:
@@ -96,6 +97,17 @@ class LineBuilder:
             self._x = max([self._x, *(m.right for m in masks)])
             self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
         self._texts.append(text)
+
+    def add_apart(self, subset: FontSubset, texts: Sequence[str], places_em: Sequence[float]) -> None:
+        """A run from left to right whose graphemes are drawn one by one, so that one mask serves all that are equal.
+
+        `places_em` says where each begins and where the run ends. Pillow draws at whole pixels.
+        """
+        start = self._x
+        for text, place in zip(texts, places_em, strict=False):
+            self._x = round(start + place * self._size)
+            self.add(subset, False, [text])
+        self._x = start + places_em[-1] * self._size
 
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
