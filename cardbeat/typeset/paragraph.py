@@ -64,7 +64,7 @@ class Paragraph:
         graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
-        self._opened: dict[tuple[FontSubset, int], Face] = {}
+        self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
         self._drawn: DrawnRuns = {}
         self._factors: dict[FontSubset, float] = {}
         self._widths_em: dict[int, float] = {}
@@ -145,10 +145,10 @@ class Paragraph:
                 line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
 
-    def _face(self, subset: FontSubset, size_px: int) -> Face:
-        key = subset, size_px
+    def _face(self, subset: FontSubset, size_px: int, shaped: bool) -> Face:
+        key = subset, size_px, shaped
         if key not in self._opened:
-            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
+            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px, shaped)
         return self._opened[key]
 
     def _end_within(self, width_em: float) -> int:

@@ -1,6 +1,8 @@
 """Tracking: one distance for all letters of a text, added to what their font has between them."""
 
 from collections.abc import Sequence
+from itertools import accumulate, chain
+from operator import add
 
 from cardbeat.typeset.advances import Advances
 from cardbeat.typeset.catalogue import FontSubset
@@ -17,6 +19,7 @@ class Tracking:
         """`em` is less than 0 where letters shall stand closer."""
         self._advances, self._weight = advances, weight
         self._em = em if em and any(map(is_european, text)) else 0.0
+        self._steps_em: dict[tuple[FontSubset, str], float] = {}
 
     def em(self, subset: FontSubset, level: int) -> float:
         """What it adds to each grapheme of a run at this embedding level; 0 where the run is drawn as a whole."""
@@ -24,11 +27,16 @@ class Tracking:
 
     def places_em(self, subset: FontSubset, texts: Sequence[str]) -> list[float]:
         """Where each grapheme of a run begins, kerned, and where the run ends. Marks take no room."""
-        places, x, before = [], 0.0, ""
-        for letter in (text[0] for text in texts):
-            if before:
-                x += self._advances.kerning_em(subset, self._weight, before + letter)
-            places.append(x)
-            x += self._advances.width_em(subset, self._weight, letter, False) + self._em * subset.scale
-            before = letter
-        return [*places, x]
+        letters = [text[0] for text in texts]
+        pairs = map(add, letters, letters[1:])
+        return list(accumulate((self._step_em(subset, p) for p in chain(pairs, letters[-1:])), initial=0.0))
+
+    def _step_em(self, subset: FontSubset, pair: str) -> float:
+        """From where the first of two letters begins to where the second does, or to the end of the only one."""
+        step = self._steps_em.get((subset, pair))
+        if step is None:
+            step = self._advances.width_em(subset, self._weight, pair[0], False) + self._em * subset.scale
+            if len(pair) > 1:
+                step += self._advances.kerning_em(subset, self._weight, pair)
+            self._steps_em[subset, pair] = step
+        return step
