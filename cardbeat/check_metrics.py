@@ -17,7 +17,7 @@ from cardbeat.web.router import Route
 SHOWN_OF_ID: Final = 12
 """Characters of a check's id: enough to tell checks of one name apart, and too few to ping with."""
 MOST_CHECKS: Final = 100_000
-"""In one answer, which has some 40 MB then."""
+"""In one answer, which has about 30 MB then."""
 STEP_CHECKS: Final = 200
 """Read and written in a few milliseconds; after each step other keys have their turn."""
 

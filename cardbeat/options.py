@@ -231,5 +231,5 @@ SERVE_OPTIONS = (
         "--trusted-proxy", "NETWORK", networks, [], "none", "whose X-Forwarded-For counts; repeatable", repeatable=True
     ),
     Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
-    Option("--quiet-health", "", yes_or_no, False, "off", "log no good answer of /healthz and metrics", switch=True),
+    Option("--quiet-health", "", yes_or_no, False, "off", "leave /healthz and metrics out of the log", switch=True),
 )

@@ -1,6 +1,6 @@
 """A title set as large as its room allows, and what that leaves for the description."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from cardbeat.cards.layout import INNER
@@ -50,23 +50,30 @@ class Headline:
         """As large as it can be, or cut where even the smallest size is too large."""
         return self._large(width, height) or _set(self._paragraph, self._styles[-1], width, height)
 
-    def above(self, description: Paragraph, width: int, height: int) -> tuple[Block, Block | None]:
-        """With as many lines of description as leave room for a large title; with none where that is not whole."""
+    def above(self, description: Callable[[], Paragraph], width: int, height: int) -> tuple[Block, Block | None]:
+        """With as many lines of description as leave room for a large title; with none where that is not whole.
+
+        `description` is called only where there may be room for any of it.
+        """
         for under in self._settings(description, width, height):
             title = self._large(width, height - under.height_px - GAP)
             if title:
                 return title, under
         return self.alone(width, height), None
 
-    def _settings(self, description: Paragraph, width: int, height: int) -> Iterator[Block]:
+    def _settings(self, description: Callable[[], Paragraph], width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""
+        most = self._lines_left(width, height)
+        if not most:
+            return
+        paragraph = description()
         if len(self._styles) > 1:
             style = SHORT_DESCRIPTION
             box = Box(width, height, style.max_lines, style.leading)
-            large = fitted_whole(description, box, size_px=style.largest_px, min_size_px=style.smallest_px)
+            large = fitted_whole(paragraph, box, size_px=style.largest_px, min_size_px=style.smallest_px)
             yield from (large,) if large else ()
-        for lines in range(self._lines_left(width, height), 0, -1):
-            yield _set(description, replace(DESCRIPTION, max_lines=lines), width)
+        for lines in range(most, 0, -1):
+            yield _set(paragraph, replace(DESCRIPTION, max_lines=lines), width)
 
     def _large(self, width: int, height: int) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, where it has room."""

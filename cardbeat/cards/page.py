@@ -21,6 +21,7 @@ from cardbeat.cards.styles import (
 from cardbeat.cards.themes import THEME_OF, Colour
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
+from cardbeat.typeset.paragraph import Paragraph
 from cardbeat.typeset.text import Block, fit, fit_end
 
 KICKER_GAP = 8
@@ -121,9 +122,11 @@ class Page:
     def _title_and_description(self, width: int, height: int) -> tuple[Block, Block | None]:
         if not self.card.description:
             return self._title.alone(width, height), None
+        return self._title.above(self._description, width, height)
+
+    def _description(self) -> Paragraph:
         most = min(TEXT_WORK, self._work)
-        description = paragraph_of(self._fonts, self.card.description, DESCRIPTION, self._language, most)
-        return self._title.above(description, width, height)
+        return paragraph_of(self._fonts, self.card.description, DESCRIPTION, self._language, most)
 
     def _headline(self, text: str) -> Headline:
         serif = self.card.template == "article" and self._serif.all_serif(text)

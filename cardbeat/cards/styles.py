@@ -24,7 +24,7 @@ LABEL_WORK = 1_300_000
 """Likewise a line of 38 different Han characters."""
 LABELS_WORK = 1_600_000
 """What all labels of a card may take together."""
-CARD_WORK = 4_500_000
+CARD_WORK = 3_900_000
 """What all texts of a card may take together. The title and the labels come first."""
 
 LABEL_PX = 32

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from cardbeat.cards.headline import GAP
-from cardbeat.cards.layout import BOTTOM, INNER, MARGIN, PANEL, TOP, Area, Layout, Shape
+from cardbeat.cards.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
 from cardbeat.cards.page import Label, Page, middle_of, top_at
 from cardbeat.cards.request import Card
-from cardbeat.cards.styles import BOLD
+from cardbeat.cards.styles import BOLD, LABEL_PX
 from cardbeat.typeset.clusters import clean, clusters
 from cardbeat.typeset.fonts import Fonts
 
+BELOW_MASTHEAD = 32
 ABOVE_ROW = 36
 """From the body of `default` to the last line: more than within the body."""
 TAG = 640
@@ -25,6 +26,8 @@ AVATAR_TOP = 502
 PADDING = 56
 """From the sides of the bubble to its texts; the avatar stands under their beginning."""
 PADDING_ABOVE = 40
+BAND = Area(0, PANEL.bottom, WIDTH, HEIGHT - PANEL.y - PANEL.bottom)
+"""Between the bubble and the lower margin, which is as wide as the one above the bubble."""
 NAME = 560
 """The width that an author may take beside the light of `blog`."""
 NAME_PX, INITIAL_PX, SMALLEST_INITIAL_PX = 36, 44, 24
@@ -69,16 +72,26 @@ def _author(page: Page) -> None:
     avatar = Area(PANEL.x + PADDING, AVATAR_TOP, AVATAR, AVATAR)
     _avatar(page, avatar)
     beside = Area(avatar.x + AVATAR + GAP, AVATAR_TOP, NAME, AVATAR, theme.ramp[0])
-    middle = AVATAR_TOP + AVATAR // 2
+    name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
     if card.author and card.domain:
-        name = page.label(Label(card.author, theme.ink, 700), NAME, NAME_PX)
-        domain = page.label(Label(card.domain, theme.muted, 400, domain=True), NAME)
-        y = top_at(name, middle - 22)
-        page.add(name, beside, y, theme.ink)
-        page.add(domain, beside, max(y + name.height_px, top_at(domain, middle + 24)), theme.muted)
-    elif card.author or card.domain:
-        name = page.label(Label(card.author or card.domain, theme.ink, 700, domain=not card.author), NAME, NAME_PX)
-        page.add(name, beside, top_at(name, middle), theme.ink)
+        _two_lines(page, beside, name, Label(card.domain, theme.muted, 400, domain=True))
+    elif name.text:
+        block = page.label(name, NAME, NAME_PX)
+        page.add(block, beside, top_at(block, AVATAR_TOP + AVATAR // 2), name.colour)
+
+
+def _two_lines(page: Page, area: Area, first: Label, second: Label) -> None:
+    """Two labels under one another, smaller where they are of a script that stands too high."""
+    above, below = page.label(first, area.width, NAME_PX), page.label(second, area.width)
+    scale = BAND.height / (above.height_px + below.height_px + 2)
+    if scale < 1:
+        above = page.label(first, area.width, int(NAME_PX * scale))
+        below = page.label(second, area.width, int(LABEL_PX * scale))
+    middle = area.y + area.height // 2
+    y = max(BAND.y, min(top_at(above, middle - 22), BAND.bottom - above.height_px - below.height_px))
+    page.add(above, area, y, first.colour)
+    lower = max(y + above.height_px, top_at(below, middle + 24))
+    page.add(below, area, min(lower, BAND.bottom - below.height_px), second.colour)
 
 
 def _avatar(page: Page, place: Area) -> None:
@@ -110,7 +123,8 @@ def _article(page: Page) -> Area:
     if card.author:
         bottom = page.row(Label(card.author, theme.muted), Label("", theme.muted)).y - 16
         page.shapes.append(Shape(MARGIN, bottom, INNER, 2, theme.fill))
-    return page.body(Area(MARGIN, top + GAP, INNER, bottom - GAP * bool(card.author) - top - GAP), spare_above=1)
+    high = Area(MARGIN, top + BELOW_MASTHEAD, INNER, bottom - GAP * bool(card.author) - top - BELOW_MASTHEAD)
+    return page.body(high, spare_above=1)
 
 
 _TEMPLATE_OF: dict[str, Callable[[Page], Area]] = {"default": _default, "blog": _blog, "article": _article}

@@ -91,8 +91,8 @@ THEME_OF = {
         avatars=("#b5401f", "#8a5a00", "#1f7050", "#1d60a3", "#6b43b3", "#a8336d"),
     ),
     ("article", "dark"): Theme(
-        ramp=("#0f211b", "#1d3d32"),
-        steps=28,
+        ramp=("#0f211b", "#1d3d31"),
+        steps=15,
         lights=_LAMP,
         ink="#f6efdf",
         muted="#b9c4b4",
@@ -100,8 +100,8 @@ THEME_OF = {
         fill="#48685b",
     ),
     ("article", "light"): Theme(
-        ramp=("#f1ebdd", "#fcfaf5"),
-        steps=24,
+        ramp=("#f2efdf", "#fcf9f3"),
+        steps=11,
         lights=_LAMP,
         ink="#1a1714",
         muted="#5f574b",

@@ -8,7 +8,7 @@ import { Board } from "./board.js";
 import { confirm } from "./dialog.js";
 import { byId, part, setText, showText } from "./dom.js";
 import { createCheck, editCheck } from "./editor.js";
-import { currentKey, forgetKey, openKey } from "./keyring.js";
+import { currentKey, findKey, forgetKey, openKey } from "./keyring.js";
 import { dateText, serverNow } from "./time.js";
 
 const LARGEST_PAGE = 1000;
@@ -182,6 +182,8 @@ byId("create-first").addEventListener("click", create);
 byId("leave").addEventListener("click", signOut);
 byId("back").addEventListener("click", () => showSection("board"));
 document.addEventListener("visibilitychange", refresh);
+// Whoever signs out in one tab is out in all.
+addEventListener("storage", () => key && !findKey(key) && leave());
 setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
 const first = currentKey();
 if (first) open(first);

@@ -1,6 +1,6 @@
 // One check on the page: its line, and its details on demand. Its element lives as long as the check is shown.
 
-import { explain, lastTried } from "./answers.js";
+import { explain, lastFailed } from "./answers.js";
 import { copies } from "./copy.js";
 import { fromTemplate, part, setText, showText } from "./dom.js";
 import { splitName, stateOf } from "./groups.js";
@@ -75,8 +75,8 @@ export class Row {
 
   /** Takes the check's alerts, from which the last answer is told. */
   showAnswer(alerts) {
-    const tried = lastTried(alerts);
-    this.#answer = tried ? explain(tried) : null;
+    const failed = lastFailed(alerts);
+    this.#answer = failed ? explain(failed) : null;
     this.#answerAt = Date.now();
     this.#showDelivery();
   }
@@ -112,15 +112,14 @@ export class Row {
 
   #showDelivery() {
     const { webhook_url: url, delivery } = this.check;
-    const isFailing = delivery === "failing";
-    const answer = isFailing ? this.#answer : null;
-    const receiver = url && receiverName(url);
+    const answer = delivery === "failing" ? this.#answer : null;
+    const [label, text] = deliveryTexts(this.check, answer);
     this.element.dataset.delivery = url ? (delivery ?? "untried") : "none";
-    const untried = delivery ? "" : ", untested";
-    const arriving = url ? `${receiver}${untried}` : "no webhook";
-    setText(this.part("delivery"), isFailing ? `don't arrive${answer ? `: ${answer.short}` : ""}` : arriving);
-    setText(this.part("target"), url ? `to ${receiver}${untried}` : "go nowhere: this check has no webhook");
-    showText(this.part("failure"), isFailing && `Alerts of this check don't arrive. ${answer?.long ?? ""}`.trim());
+    setText(this.part("delivery-label"), label);
+    setText(this.part("delivery"), text);
+    setText(this.part("target"), url ? `to ${receiverText(this.check)}` : "go nowhere: this check has no webhook");
+    const failure = `Alerts of this check don't arrive. ${answer?.long ?? ""}`.trim();
+    showText(this.part("failure"), delivery === "failing" && failure);
   }
 
   #chooseRecipe(id) {
@@ -159,3 +158,12 @@ function scheduleText({ period_seconds: period, grace_seconds: grace }) {
   const late = grace ? `, may be ${durationText(grace)} late` : "";
   return `Every ${durationText(period)}${late}`;
 }
+
+/** What stands in a check's line of its alerts, and before it where no head of a column says so. */
+function deliveryTexts(check, answer) {
+  if (!check.webhook_url) return ["", "no webhook"];
+  if (check.delivery !== "failing") return ["Alerts to ", receiverText(check)];
+  return ["Alerts ", `don't arrive${answer ? `: ${answer.short}` : ""}`];
+}
+
+const receiverText = ({ webhook_url: url, delivery }) => `${receiverName(url)}${delivery ? "" : ", untested"}`;

@@ -12,7 +12,7 @@ from cardbeat.typeset.catalogue import FontSubset
 from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters
 from cardbeat.typeset.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.faces import Face
-from cardbeat.typeset.fallback import FontChoice
+from cardbeat.typeset.fallback import FontChoice, Piece
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
@@ -67,7 +67,7 @@ class Paragraph:
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
         self._drawn: DrawnRuns = {}
         self._factors: dict[FontSubset, float] = {}
-        self._widths_em: dict[int, float] = {}
+        self._widths_em: dict[tuple[tuple[Piece, ...], int], float] = {}
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
         self.truncated = len(graphemes) > most
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
@@ -184,10 +184,11 @@ class Paragraph:
         return end
 
     def _alone_em(self, place: int) -> float:
-        """The width of one grapheme."""
-        width = self._widths_em.get(place)
+        """The width of one grapheme. A text has far fewer letters than places, so it is kept by letter."""
+        key = self._choices[place].pieces, self._levels[place] % 2
+        width = self._widths_em.get(key)
         if width is None:
-            width = self._widths_em[place] = self._runs_em(place, place + 1)
+            width = self._widths_em[key] = self._runs_em(place, place + 1)
         return width
 
     def _width_em(self, start: int, end: int) -> float:

@@ -30,6 +30,10 @@ _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
+_DESCENT_EM = 0.26
+"""Of most fonts. Where lines stand close, the last one reaches below its part of the leading."""
+_TRIES_AT_END = 2
+"""How often the beginning of a line that keeps its end is looked for."""
 _ELLIPSIS_EM = 0.95
 _ALL = Room(1_000, _UNBOUNDED_PX)
 """For a text that was made short enough before."""
@@ -66,7 +70,8 @@ class Box:
     leading: float
 
     def lines_at(self, size_px: int) -> int:
-        return max(1, min(self.max_lines, int(self.height_px / (size_px * self.leading) + 0.01)))
+        below_em = max(0, _DESCENT_EM - self.leading / 2 + _CENTRE_EM)
+        return max(1, min(self.max_lines, int((self.height_px / size_px - below_em) / self.leading + 0.01)))
 
 
 def fit(
@@ -107,17 +112,19 @@ def fit_end(
     max_work: int = UNBOUNDED,
 ) -> Block:
     """Sets one line as `fit` does, but what is too long, such as a domain, loses its front: `…docs.example.com`."""
-    room = room_of(width_px, 1, size_px)
+    room, box = room_of(width_px, 1, size_px), Box(width_px, _UNBOUNDED_PX, 1, leading)
     graphemes = clusters(clean(text))
-    tail = graphemes[-room.graphemes :]
-    measured = Paragraph(fonts, "".join(tail), room=_ALL, weight=weight, language=language, max_work=max_work)
-    start = len(graphemes) - _planned_tail(measured.ends_em(0), width_px / size_px)
+    tail = "".join(graphemes[-room.graphemes :])
+    paragraph = Paragraph(fonts, tail, room=_ALL, weight=weight, language=language, max_work=max_work)
+    start = len(graphemes) - _planned_tail(paragraph.ends_em(0), width_px / size_px)
     work = 0
-    for _ in range(_TRIES):
-        start = cut_start(graphemes, start)
-        shown = ELLIPSIS * (start > 0) + "".join(graphemes[start:])
-        paragraph = Paragraph(fonts, shown, room=room, weight=weight, language=language, max_work=max_work - work)
-        block = fitted(paragraph, Box(width_px, _UNBOUNDED_PX, 1, leading), size_px=size_px, min_size_px=size_px)
+    for _ in range(_TRIES_AT_END):
+        if start:
+            start = cut_start(graphemes, start)
+            shown = ELLIPSIS + "".join(graphemes[start:])
+            most = max_work - work
+            paragraph = Paragraph(fonts, shown, room=room, weight=weight, language=language, max_work=most)
+        block = fitted(paragraph, box, size_px=size_px, min_size_px=size_px)
         work += block.work
         if not block.cut:
             break

@@ -8,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.api import Api
 
-HOSTILE = """Tom & "Jerry's" <img src=x onerror="window.hacked = 1"> </title>"""
+HOSTILE = """Tom & "Jerry's" + 100 % #1 東京 <img src=x onerror="window.hacked = 1"> </title>"""
 
 
 def get_key(page: Page) -> None:

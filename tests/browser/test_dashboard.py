@@ -69,11 +69,11 @@ def test_a_receiver_that_is_not_there_is_told_at_once(api, dashboard, status, wo
         page.get_by_role("button", name="Create and send a test alert").click()
         check = row(page, "Job")
         expect(check.get_by_role("status")).to_have_text(f"The test alert did not arrive: {words}.")
-    expect(check.locator("summary")).to_contain_text(f"don't arrive: {words}")
-    expect(check.get_by_text(f"The receiver answered {status}.")).to_be_visible()
-    expect(page.get_by_text("1 check's alerts don't arrive · 1 waiting for its first ping")).to_be_visible()
-    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
-    expect(page).to_have_title("(1) Checks · cardbeat")
+        expect(check.locator("summary")).to_contain_text(f"don't arrive: {words}")
+        expect(check.get_by_text(f"The receiver answered {status}.")).to_be_visible()
+        expect(page.get_by_text("1 check's alerts don't arrive · 1 waiting for its first ping")).to_be_visible()
+        expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+        expect(page).to_have_title("(1) Checks · cardbeat")
 
 
 def test_a_test_alert_is_offered_for_another_receiver_only(api, dashboard):
@@ -308,12 +308,16 @@ def test_checks_stand_in_groups_and_those_that_need_attention_before_all(api, da
     expect(row(page, "db1: backup")).to_be_hidden()
 
 
-def test_fifteen_checks_fit_in_one_screen(api, dashboard):
+def test_fifteen_checks_fit_in_one_screen_also_in_five_sections(api, dashboard):
     key = api.checks_key()
-    for number in range(15):
-        api.check(key, f"host{number % 3}: a job with an ordinary name, number {number}")
+    api.check(key, "Late", period_seconds=1, grace_seconds=0)
+    for name in [f"host{host}: a job with an ordinary name, {job}" for host in range(3) for job in range(4)]:
+        api.check(key, name)
+    for name in ("Newsletter", "Yearly report"):
+        api.check(key, name)
     page = dashboard(key)
-    expect(page.locator("li h3")).to_have_count(15)
+    expect(page).to_have_title("(1) Checks · cardbeat")
+    expect(page.get_by_role("heading", level=3)).to_have_count(15)
     assert page.locator("#checks").evaluate("node => node.getBoundingClientRect().bottom") <= 900
 
 

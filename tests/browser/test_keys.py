@@ -39,12 +39,13 @@ def test_the_key_stays_in_its_tab(api, server, dashboard):
     expect(page.get_by_label("Checks key")).to_have_value("")
 
 
-def test_a_key_is_remembered_on_the_device_by_choice_until_it_is_signed_out(api, server, dashboard):
+def test_a_key_is_remembered_on_the_device_by_choice_until_one_signs_out_of_all_tabs(api, server, dashboard):
     page = dashboard(api.checks_key(), remember=True)
     other = opened_again(page, server.url)
     expect(other.get_by_role("button", name="New check")).to_be_visible()
     other.get_by_role("button", name="Sign out").click()
     expect(other.get_by_label("Checks key")).to_be_focused()
+    expect(page.get_by_label("Checks key")).to_be_visible()
     expect(opened_again(page, server.url).get_by_label("Checks key")).to_be_visible()
 
 

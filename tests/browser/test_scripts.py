@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from cardbeat.heartbeat.receivers import RECEIVERS
+from cardbeat.heartbeat.target import parse
 from tests.artifact import ROOT
 
 NOW = "Date.UTC(2026, 0, 31, 12)"
@@ -192,6 +194,12 @@ def test_an_alert_that_was_taken_needs_no_explanation(run):
     assert run("answers.js", "m.explain({last_status: 204, last_error: null})") is None
 
 
+def test_a_failure_is_told_though_a_later_test_was_taken(run):
+    untried, taken = ({"attempts": n, "last_status": None, "last_error": None} for n in (0, 1))
+    failed = {"attempts": 3, "last_status": None, "last_error": "The connection was refused."}
+    assert run("answers.js", f"m.lastFailed({json.dumps([untried, taken, failed])})") == failed
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [
@@ -205,12 +213,25 @@ def test_an_alert_that_was_taken_needs_no_explanation(run):
         ("https://prod.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x", "Microsoft Teams"),
         ("http://homeassistant.local:8123/api/webhook/x", "Home Assistant"),
         ("http://apprise.example.com:8000/notify/KEY?tag=admin", "Apprise API"),
+        ("http://ntfy/alerts", "ntfy"),
+        ("http://bots.example.com:8081/bot1%3Ax/sendmessage", "Telegram"),
         ("https://discord.com.example.org/api/webhooks/1/x", "discord.com.example.org"),
+        ("https://hooks.slack.com/triggers/T1/2/x", "hooks.slack.com"),
+        ("https://ntfy.sh/topic/publish", "ntfy.sh"),
+        ("https://push.example.com/message", "push.example.com"),
+        ("https://hooks.example.com/x?next=/notify/KEY", "hooks.example.com"),
         ("http://127.0.0.1:9/hook", "127.0.0.1:9"),
     ],
 )
-def test_a_receiver_is_known_by_the_shape_of_its_url(run, url, name):
+def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(run, url, name):
     assert run("receivers.js", f"m.receiverName({url!r})") == name
+    target = parse(url)
+    known = [receiver.name for receiver in RECEIVERS if receiver.shape.fullmatch(f"{target.host}{target.path}")]
+    assert known[:1] == ([name] if name in {receiver.name for receiver in RECEIVERS} else [])
+
+
+def test_the_editor_shows_every_receiver_that_the_server_knows(run):
+    assert {receiver.name for receiver in RECEIVERS} <= set(run("receivers.js", "m.RECEIVERS.map(({name}) => name)"))
 
 
 def test_deadlines_follow_the_servers_clock(run):

@@ -166,7 +166,8 @@ def next_js(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
 ASTRO = """
 import { readFileSync } from "node:fs";
 const pages = JSON.parse(readFileSync(0, "utf8"));
-const attribute = (text) => String(text).replaceAll("&", "&#38;").replaceAll('"', "&#34;");
+const escaped = (text) => text.replaceAll("&", "&#38;").replaceAll('"', "&#34;");
+const attribute = (text) => (/^https?:/.test(text) ? text : escaped(text));
 const made = pages.map((props) => {
   const Astro = { props };
   SCRIPT
@@ -174,8 +175,8 @@ const made = pages.map((props) => {
 });
 console.log(JSON.stringify(made));
 """
-"""What Astro makes of a component whose markup holds expressions only as attributes: it writes `&` and `"` in them as
-numeric references."""
+"""What Astro 5 makes of a component whose markup holds expressions only as attributes: it writes `&` and `"` in them as
+numeric references, and web addresses as they are."""
 
 
 def astro(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:

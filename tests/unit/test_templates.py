@@ -238,15 +238,17 @@ def with_description(title: str, template: str = "default") -> tuple[Text, int]:
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_description_gives_up_its_lines_until_the_title_is_large(template: str) -> None:
-    words = "one server and a queue of jobs in a file that never lost any of them, nor gave two of them to one worker"
+    words = (
+        "one server and a queue of jobs in a file that never lost any, nor gave two to one worker, and yet " * 2
+    ).split()
     seen = []
-    for end in range(3, len(words.split())):
-        title, lines = with_description(" ".join(words.split()[:end]), template)
+    for end in range(6, len(words), 2):
+        title, lines = with_description(" ".join(words[:end]), template)
         assert title.block.size_px >= 64 or not lines
         assert not (title.block.cut and lines)
         seen.append(lines)
     assert seen == sorted(seen, reverse=True)
-    assert {3, 1, 0} <= set(seen)
+    assert {3, 0} < set(seen)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

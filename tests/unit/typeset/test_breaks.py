@@ -68,7 +68,7 @@ def test_lines_end_between_words_of_scripts_without_spaces(words: str) -> None:
 
 
 def test_syllables_without_a_word_list_are_not_broken() -> None:
-    assert pieces("ꦱꦸꦫꦧꦪ") == ["ꦱꦸ", "ꦫ", "ꦧ", "ꦪ"]
+    assert pieces("ꦱꦸꦫ꧈ꦧꦪ") == ["ꦱꦸ", "ꦫ꧈", "ꦧ", "ꦪ"]
 
 
 def test_tibetan_breaks_after_its_dots() -> None:

@@ -15,7 +15,7 @@ def faces() -> Faces:
 
 
 def files() -> list[str]:
-    return [f"inter-latin-{weight}.ttf.gz" for weight in (400, 500, 600, 700)]
+    return ["inter-cyrillic-700.ttf.gz", *(f"inter-latin-{weight}.ttf.gz" for weight in (400, 500, 600, 700))]
 
 
 def test_opened_faces_are_bounded(faces: Faces) -> None:
@@ -34,7 +34,7 @@ def test_a_file_that_is_open_is_not_read_again_for_another_size(monkeypatch: pyt
     read: list[str] = []
     monkeypatch.setattr("cardbeat.typeset.faces.read_bytes", lambda file: read.append(file) or read_bytes(file))
     held = [faces.font(file, size, raqm=False) for size in (20, 40, 60) for file in files()]
-    assert [font.size for font in held] == [20] * 4 + [40] * 4 + [60] * 4
+    assert [font.size for font in held] == [20] * 5 + [40] * 5 + [60] * 5
     assert len(read) == len(files())
 
 
