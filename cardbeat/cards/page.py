@@ -8,6 +8,7 @@ from cardbeat.cards.request import Card
 from cardbeat.cards.themes import THEME_OF
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
+from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
 from cardbeat.typeset.text import Block, Box, fit, fitted, room_of
 
@@ -56,7 +57,8 @@ class Page:
         self._labels_work = LABELS_WORK
         """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts = fonts
-        self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
+        texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
+        self._language = language_of(texts, domain=card.domain)
         self._title = self._paragraph(title_fonts, card.title, TITLE, TEXT_WORK)
         self._work = CARD_WORK - self._title.work
         """What is left for the texts that are not yet set."""
@@ -74,6 +76,10 @@ class Page:
         self._labels_work -= block.work
         self._work -= block.work
         return block
+
+    def initial(self, name: str, width: int, *, size: int) -> Block:
+        """The first letter of a name, for an avatar."""
+        return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
 
     def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
         """The title between two heights, a kicker (a small line) over it and the description under it.

@@ -11,7 +11,6 @@ from dataclasses import replace
 from cardbeat.cards.layout import BOTTOM, INNER, MARGIN, TOP, WIDTH, Layout, Shape, Text
 from cardbeat.cards.page import GAP, Page, middle_of, top_at
 from cardbeat.cards.request import Card
-from cardbeat.typeset.clusters import clean, clusters
 from cardbeat.typeset.fonts import Fonts
 
 AVATAR = 96
@@ -75,7 +74,7 @@ def _author(page: Page, middle: int, right: int) -> int:
     card, theme = page.card, page.theme
     colour = theme.avatars[zlib.crc32(card.author.encode("utf-8", "replace")) % len(theme.avatars)]
     # What no font has of the initial is counted where it stands in the name.
-    initial = replace(page.label(_initial(card.author), AVATAR - 24, size=44, weight=700), missing=0)
+    initial = replace(page.initial(card.author, AVATAR - 24, size=44), missing=0)
     page.shapes.append(Shape(MARGIN, TOP, AVATAR, AVATAR, colour, AVATAR // 2))
     y = top_at(initial, middle)
     page.texts.append(Text(initial, MARGIN + 12, y, AVATAR - 24, theme.on_avatar, colour, align="center"))
@@ -112,8 +111,3 @@ def _article(page: Page) -> None:
 
 
 _TEMPLATE_OF: dict[str, Callable[[Page], None]] = {"default": _default, "blog": _blog, "article": _article}
-
-
-def _initial(author: str) -> str:
-    """The first grapheme, as a capital where there are capitals."""
-    return "".join(clusters(clean(author[:64]))[:1]).upper()

@@ -6,7 +6,7 @@ from cardbeat.typeset.advances import Advances
 from cardbeat.typeset.catalogue import read_catalogue
 from cardbeat.typeset.emoji import EmojiSequences
 from cardbeat.typeset.faces import Faces
-from cardbeat.typeset.fallback import Fallback, HanSubsets
+from cardbeat.typeset.fallback import Fallback, HanSubsets, HeadlineFallback
 from cardbeat.typeset.repertoire import Repertoire
 
 
@@ -20,11 +20,15 @@ class Fonts:
         self.faces = Faces(max_bytes, shaping)
         self.advances = Advances(self.faces)
         self._han = HanSubsets(self._catalogue)
-        self.fallback = Fallback((s for s in self._catalogue if not s.serif), self._han, self.emoji)
-        self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
+        sans = (s for s in self._catalogue if not s.serif)
+        self._sans = Fallback(sans, self._han, self.emoji, self.faces.anchors)
+        self.fallback: Fallback | HeadlineFallback = self._sans
+        self.repertoire = Repertoire((self._sans.letters, self._han.any), self.emoji)
 
     def with_serif(self) -> "Fonts":
-        """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
+        """The same fonts and opened faces, with serifs on texts whose letters all have some: for headlines."""
         fonts = copy(self)
-        fonts.fallback = Fallback(sorted(self._catalogue, key=lambda s: not s.serif), self._han, self.emoji)
+        first = sorted(self._catalogue, key=lambda s: not s.serif)
+        serif = Fallback(first, self._han, self.emoji, self.faces.anchors)
+        fonts.fallback = HeadlineFallback(serif, self._sans)
         return fonts

@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 from cardbeat.typeset import bidi
 from cardbeat.typeset.breaks import Break, breaks
 from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.clusters import ZWSP, clean, clusters
+from cardbeat.typeset.clusters import ZWSP, clean, clusters, stray_marks
 from cardbeat.typeset.faces import Face
 from cardbeat.typeset.fallback import FontChoice
 from cardbeat.typeset.fonts import Fonts
@@ -46,7 +46,10 @@ class Paragraph:
         Of a text that takes more than `max_work`, in the unit of `work`, what begins another run then is not drawn.
         """
         text, self.missing = fonts.repertoire.drawable(clean(text))
-        graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
+        text = text[: 4 * room.graphemes]
+        graphemes = clusters(text, room.graphemes + 1)
+        if len(text) > sum(map(len, graphemes)) and len(graphemes) <= room.graphemes:
+            self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int], Face] = {}
@@ -63,6 +66,7 @@ class Paragraph:
         choices = fonts.fallback.choose(graphemes, language_of(whole, language))
         work = Work(weight, max_work)
         self._choices = work.affordable(choices, self._levels)
+        self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent
         """Of all that is looked at, whether it will stand in the box or not."""
         self._left_out = [

@@ -71,11 +71,11 @@ def _uniform_advance(name: str, weight: int) -> float:
 
 
 def write_record(packages: Packages) -> None:
-    """`sources.json`: the digests of all files that were read and of all that were written."""
+    """`made.json`: the digests of all files that were written. `build/sources.json`: those of all that were read."""
     made = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(FOLDER.iterdir())
-        if file.name != "sources.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
+        if file.name != "made.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
     }
-    record = {"sources": packages.record(), "made": made}
-    (FOLDER / "sources.json").write_text(json.dumps(record, indent=1) + "\n", "ascii")
+    (FOLDER / "made.json").write_text(json.dumps(made, indent=0, separators=(",", ":")) + "\n", "ascii")
+    (FOLDER / "build/sources.json").write_text(json.dumps(packages.record(), indent=1) + "\n", "ascii")
