@@ -155,12 +155,13 @@ def read_catalogue() -> list[FontSubset]:
 
 def read_subsets() -> list[FontSubset]:
     """The same without the advances, which are measured with it."""
-    numbers = _numbers("I", "fonts/index.bin")
-    subsets, start = [], 0
-    for name, weights, shaped, regions, advance_em, lengths, count in json.loads(read_text("fonts/index.json")):
-        boundaries = numbers[start : start + count]
+    numbers = _numbers("H", "fonts/index.bin"), _numbers("I", "fonts/index-wide.bin")
+    starts = [0, 0]
+    subsets = []
+    for name, weights, shaped, regions, advance_em, lengths, count, wide in json.loads(read_text("fonts/index.json")):
+        boundaries = numbers[wide][starts[wide] : starts[wide] + count]
         subsets.append(FontSubset(name, tuple(weights), shaped, regions, advance_em, tuple(lengths), boundaries))
-        start += count
+        starts[wide] += count
     return subsets
 
 
