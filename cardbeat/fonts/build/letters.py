@@ -1,7 +1,7 @@
 """Letters and symbols: Inter and Source Serif for Latin, Greek and Cyrillic, Noto for all else but Han and emoji."""
 
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from fontTools.varLib.instancer import instantiateVariableFont

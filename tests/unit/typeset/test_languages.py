@@ -63,9 +63,7 @@ def test_nothing_of_a_line_is_missing(fonts: Fonts, name: str) -> None:
     assert not block.cut
 
 
-@pytest.mark.parametrize(
-    ("with_mark", "without"), [("мо́в", "мов"), ("ɔ̃", "ɔ"), ("ca̍", "ca"), ("sɔ̂nɔ̂", "sɔnɔ")]
-)
+@pytest.mark.parametrize(("with_mark", "without"), [("мо́в", "мов"), ("ɔ̃", "ɔ"), ("ca̍", "ca"), ("sɔ̂nɔ̂", "sɔnɔ")])
 def test_a_mark_takes_no_room_on_the_line(fonts: Fonts, with_mark: str, without: str) -> None:
     marked, plain = drawn(fonts, with_mark), drawn(fonts, without)
     assert abs(marked.width_px - plain.width_px) <= 0.06 * 64 * len(without)

@@ -124,7 +124,9 @@ def test_every_emoji_sequence_draws_in_colour(fonts: Fonts) -> None:
         assert layer.getbbox()
 
 
-@pytest.mark.parametrize(("text", "missing"), [("o" + "\u0336" * 10, 7), ("\u0301 x", 1), ("x \u0301\u200d", 1), ("ab", 0)])
+@pytest.mark.parametrize(
+    ("text", "missing"), [("o" + "\u0336" * 10, 7), ("\u0301 x", 1), ("x \u0301\u200d", 1), ("ab", 0)]
+)
 def test_a_mark_that_is_not_drawn_is_counted(fonts: Fonts, text: str, missing: int) -> None:
     assert fit(fonts, text, **BOX).missing == missing
 
