@@ -13,8 +13,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
 SUFFIXES = {".py", ".sql", ".json", ".txt", ".html", ".css", ".js", ".svg", ".png", ".gz", ".woff2", ".bin"}
-LEFT_OUT = "cardbeat/fonts/build/"
-"""A tool for developers, which needs more than the standard library and Pillow."""
+LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/words/build/")
+"""Tools for developers, which need more than the standard library and Pillow."""
 
 
 def contents() -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
 
-COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor")
+COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""

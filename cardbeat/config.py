@@ -61,4 +61,5 @@ class Config:
     allow_private_webhooks: bool = False
     trusted_proxies: tuple[Network, ...] = ()
     report_to: str | None = None
+    quiet_health: bool = False
     http: HttpLimits = HttpLimits()

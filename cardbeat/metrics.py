@@ -24,6 +24,7 @@ from cardbeat.web.router import Route
 
 BOUNDS_SECONDS: Final = (0.0001, 0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 10)
 PING: Final = "/ping/{id}"
+PROMETHEUS_HEADERS: Final = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
 
 Labels = Mapping[str, object]
 Sample = tuple[str, Labels, float]
@@ -147,7 +148,7 @@ class MetricsRoutes:
 
     def read(self, _request: Request) -> Response:
         text = "".join([*self._answers.families(), *self._gauges()])
-        return Response(200, text.encode(), {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"})
+        return Response(200, text.encode(), PROMETHEUS_HEADERS)
 
     def _gauges(self) -> Iterable[str]:
         yield family(
@@ -206,9 +207,10 @@ def family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> str
 
 
 def _in_braces(labels: Labels) -> str:
-    pairs = ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels.items())
+    pairs = ",".join(f'{name}="{escaped(str(value))}"' for name, value in labels.items())
     return pairs and f"{{{pairs}}}"
 
 
-def _escaped(value: str) -> str:
+def escaped(value: str) -> str:
+    """A label's value as it stands between its quotes."""
     return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

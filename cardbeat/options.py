@@ -5,7 +5,7 @@ import ipaddress
 import os
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -77,13 +77,54 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise StartupError(f"{message} (see --help)")
 
+    @property
+    def actions(self) -> list[argparse.Action]:
+        """All that it takes: options, and arguments in their order."""
+        return self._actions
 
-def parse_values(parser: argparse.ArgumentParser, options: Iterable[Option], argv: Iterable[str]) -> dict[str, Any]:
-    """Option name -> value, for the given options."""
-    options = tuple(options)
-    for option in options:
-        option.add_to(parser)
-    given = parser.parse_args(list(argv))
+
+@dataclass(frozen=True, slots=True)
+class Subcommand:
+    """What one action of a command takes: arguments, as `--help` names them, and options that not all actions take."""
+
+    arguments: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+
+class SubcommandParser(Parser):
+    """Of a command whose first argument is an action, such as `keys list`; `subcommands` are those by their names."""
+
+    def __init__(self, command: str, subcommands: Mapping[str, Subcommand], usage: str, *texts: str) -> None:
+        super().__init__(f"{command} {usage}", *texts)
+        self.command = command
+        self.subcommands = subcommands
+        self.add_argument("action", choices=subcommands, metavar="ACTION", help="one of these")
+
+    def parse(self, argv: Iterable[str]) -> argparse.Namespace:
+        """What is given, once it is seen to be what the action takes."""
+        given = self.parse_intermixed_args(list(argv))
+        values, name = vars(given), given.action
+        arguments = self.subcommands[name].arguments
+        positional = [values[it.dest] for it in self.actions if not it.option_strings and it.dest != "action"]
+        if len(positional) - positional.count(None) != len(arguments):
+            self.error(f"{self.command} {name} takes {' and '.join(arguments) or 'nothing more'}")
+        for action in self.actions:
+            if values.get(action.dest) not in (None, False) and not self.takes(name, action):
+                self.error(f"{self.command} {name} takes no {action.option_strings[0]}")
+        return given
+
+    def takes(self, name: str, option: argparse.Action) -> bool:
+        """Whether the subcommand takes this option."""
+        takers = [one for one, it in self.subcommands.items() if set(it.options) & set(option.option_strings)]
+        return not takers or name in takers
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+
+
+def values_of(options: Iterable[Option], given: argparse.Namespace) -> dict[str, Any]:
+    """Option name -> value, of what a parser was given that has these options."""
     return {option.name: option.value(given) for option in options}
 
 
@@ -190,4 +231,5 @@ SERVE_OPTIONS = (
         "--trusted-proxy", "NETWORK", networks, [], "none", "whose X-Forwarded-For counts; repeatable", repeatable=True
     ),
     Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
+    Option("--quiet-health", "", yes_or_no, False, "off", "leave /healthz and metrics out of the log", switch=True),
 )

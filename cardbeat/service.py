@@ -9,6 +9,7 @@ from cardbeat import __version__
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
+from cardbeat.check_metrics import CheckMetricsRoutes
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.config import Config
 from cardbeat.database import Database
@@ -38,6 +39,8 @@ from cardbeat.web.server import Server
 
 log = logging.getLogger(__name__)
 
+ASKED_AGAIN_AND_AGAIN = frozenset(("/healthz", "/metrics", "/checks/metrics"))
+"""Routes that programs ask every few seconds for as long as the service runs."""
 LEAST_SECONDS = 0.1
 """What a part has to end in where nothing is left of the time of a stop."""
 
@@ -81,6 +84,8 @@ class Service:
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
             server.exchange.observe = answers.observe
+            if config.quiet_health:
+                server.exchange.access_log.quiet_patterns = ASKED_AGAIN_AND_AGAIN
             for part in (
                 KeyRoutes(
                     self.keys,
@@ -104,6 +109,7 @@ class Service:
                     sweep=self.sweep,
                     connections_shed=lambda: server.connections_shed,
                 ),
+                CheckMetricsRoutes(checks, self.keys, server.workers),
                 OpenApiRoutes(base_url),
                 PageRoutes(),
             ):

@@ -1,5 +1,6 @@
 """Fixtures for every kind of test."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,14 @@ def database(tmp_path: Path) -> Iterator[Database]:
     database = Database(tmp_path)
     yield database
     database.close()
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
+    previous = os.umask(0o022)
+    yield
+    os.umask(previous)
 
 
 @pytest.fixture

@@ -2,11 +2,13 @@
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.config import Config
+from cardbeat.database import Database
 from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
@@ -108,6 +110,17 @@ def taken(response: Response) -> Response:
         name, _, value = line.partition(": ")
         headers[name] = value
     return Response(response.status, body, headers)
+
+
+def count_up(connection: sqlite3.Connection) -> None:
+    """A write of which `counted` tells how often it was made."""
+    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+
+
+def counted(database: Database) -> int | None:
+    """None before the first."""
+    with database.read() as connection:
+        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:

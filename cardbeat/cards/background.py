@@ -1,4 +1,4 @@
-"""The empty card of a theme: for every pixel an index into the theme's ramp of colours, by the light it gets."""
+"""The light of a theme: for every pixel an index into the theme's ramp of colours, by the light it gets."""
 
 import math
 from array import array
@@ -27,10 +27,19 @@ _FARTHEST = 1350
 
 @dataclass(frozen=True, slots=True)
 class Background:
-    """`bands` are indices into `ramp`, compressed as they stand in the PNG: 20 KB instead of 750."""
+    """`bands` are indices into `colours`, compressed as they stand in the PNG: 20 KB instead of 750.
 
-    ramp: tuple[Rgb, ...]
+    The first colours are the ramp, of which `steps` says how many; then come those of what else is painted.
+    """
+
+    steps: int
+    colours: tuple[Rgb, ...]
     bands: tuple[bytes, ...]
+
+    @property
+    def ramp(self) -> tuple[Rgb, ...]:
+        """The colours of the light, from none to full."""
+        return self.colours[: self.steps]
 
     def rows(self) -> Image.Image:
         """The indices as an "L" image, `STRIDE` wide. Takes a millisecond."""
@@ -38,19 +47,29 @@ class Background:
 
 
 def background(theme: Theme, mirrored: bool) -> Background:
-    """Takes some 50 ms: callers keep it."""
-    lit = reduce(ImageChops.add, map(_lit, theme.lights))
+    """The light of a theme, without its discs and its panel. Takes some 50 ms: callers keep it."""
+    lit = reduce(ImageChops.add, map(_lit, theme.lights), Image.new("L", (WIDTH, HEIGHT)))
     lit = lit.point([(light * (theme.steps - 1) + 127) // 255 for light in range(256)])
     rows = Image.new("L", (STRIDE, HEIGHT))
     rows.paste(lit.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else lit, (1, 0))
-    bands = deflated_bands(rows.tobytes(), STRIDE * BAND_ROWS)
-    return Background(_ramp(theme.ramp, theme.steps), tuple(bands))
+    return of_rows(theme.steps, _ramp(theme.ramp, theme.steps), rows)
+
+
+def of_rows(steps: int, colours: Sequence[Rgb], rows: Image.Image) -> Background:
+    """A background of indices as `rows` returns them."""
+    return Background(steps, tuple(colours), tuple(deflated_bands(rows.tobytes(), STRIDE * BAND_ROWS)))
 
 
 def rgb(colour: Colour) -> Rgb:
     """`#rrggbb` as numbers."""
     red, green, blue = bytes.fromhex(colour[1:])
     return red, green, blue
+
+
+def luma(colour: Rgb) -> int:
+    """The brightness of a colour, of 255, as `Image.convert("L")` has it."""
+    red, green, blue = colour
+    return (299 * red + 587 * green + 114 * blue) // 1000
 
 
 def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
@@ -60,6 +79,8 @@ def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
 
 
 def _ramp(stops: Sequence[Colour], steps: int) -> tuple[Rgb, ...]:
+    if len(stops) == 1:
+        return (rgb(stops[0]),)
     positions = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
     low = [min(int(position), len(stops) - 2) for position in positions]
     return tuple(mix(rgb(stops[n]), rgb(stops[n + 1]), at - n) for n, at in zip(low, positions, strict=True))

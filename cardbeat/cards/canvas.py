@@ -8,9 +8,9 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import lru_cache
 
-from PIL import Image, ImageChops, ImageDraw
+from PIL import Image, ImageChops
 
-from cardbeat.cards.background import STRIDE, Background, Rgb, mix, rgb
+from cardbeat.cards.background import STRIDE, Background, Rgb, mix, of_rows, rgb
 from cardbeat.cards.layout import HEIGHT, WIDTH
 from cardbeat.cards.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
 from cardbeat.cards.themes import Colour
@@ -27,7 +27,6 @@ REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 
 
 _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
-_SUPERSAMPLING = 4
 _DENSER = 1.14
 """How many times too long a picture is at most that the densest compression, twice as slow, makes short enough."""
 _LITTLE, _DENSER_LEVEL = 1.05, 5
@@ -42,11 +41,11 @@ class Canvas:
         self._empty = _rows(background)
         self._rows = self._empty.copy()
         self._changed: set[int] = set()
-        self._colours = list(background.ramp)
+        self._colours = list(background.colours)
         self._inks: dict[tuple[Colour, Colour | None], range] = {}
         self._emoji: list[tuple[Image.Image, int, int]] = []
         self._first_emoji_index = COLOURS
-        steps = len(background.ramp)
+        steps = background.steps
         self._tone_offsets = [min(index * TONES // steps, TONES - 1) * SHADES for index in range(256)]
 
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
@@ -59,10 +58,28 @@ class Canvas:
             indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
         self._paste(indices, left, top, coverage.point(_PAINTED))
 
+    def paint_over_inks(self, coverage: Image.Image, x: int, y: int, colour: Colour) -> None:
+        """Likewise, over each of the inks that were painted before, and over a background of one colour."""
+        here = self._rows.crop((x + 1, y, x + 1 + coverage.width, y + coverage.height))
+        for under, indices in self._indices_of_inks().items():
+            where = here.point([255 * (index in indices) for index in range(256)])
+            self.paint(ImageChops.darker(coverage, where), x, y, colour, under)
+
+    def _indices_of_inks(self) -> dict[Colour, set[int]]:
+        """The palette indices of each ink over whatever it stands on."""
+        indices = {self._hex(0): set(range(self._background.steps))}
+        for (colour, _), ink in self._inks.items():
+            indices.setdefault(colour, set()).update(ink)
+        return indices
+
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
         (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
-        return "#" + bytes(self._background.ramp[index]).hex()
+        return self._hex(index)
+
+    def as_background(self) -> Background:
+        """What is painted so far, without emoji, as the empty card of others."""
+        return of_rows(self._background.steps, self._colours, self._rows)
 
     def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
         """Keeps an "RGBA" layer until `png` knows how many colours are left."""
@@ -123,6 +140,9 @@ class Canvas:
         table[first : len(self._colours)] = [first + colour for colour in reduced.tobytes()]
         return bytes(table), self._colours[:first] + _palette(reduced, emoji_colours)
 
+    def _hex(self, index: int) -> Colour:
+        return "#" + bytes(self._background.colours[index]).hex()
+
     def _ink(self, colour: Colour, over: Colour | None) -> range:
         """The palette indices of an ink."""
         ink = self._inks.get((colour, over))
@@ -174,18 +194,6 @@ class Canvas:
 def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
     """An ink's colours over each of `under`, from nearly none of it to all of it."""
     return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
-
-
-@lru_cache(8)
-def rounded(width: int, height: int, radius: int) -> Image.Image:
-    """Coverage of a rectangle with rounded corners. It is kept for other threads: don't change it."""
-    if not radius:
-        return Image.new("L", (width, height), 255)
-    scale = _SUPERSAMPLING
-    large = Image.new("L", (width * scale, height * scale))
-    box = (0, 0, width * scale - 1, height * scale - 1)
-    ImageDraw.Draw(large).rounded_rectangle(box, radius * scale, fill=255)
-    return large.reduce(scale)
 
 
 @lru_cache(1)

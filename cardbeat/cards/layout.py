@@ -16,6 +16,28 @@ _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 
 
 @dataclass(frozen=True, slots=True)
+class Area:
+    """A part of the card in which texts stand; `over` is its colour, None on the background's light."""
+
+    x: int
+    y: int
+    width: int
+    height: int
+    over: Colour | None = None
+
+    @property
+    def bottom(self) -> int:
+        return self.y + self.height
+
+
+PANEL = Area(40, 40, WIDTH - 80, 426)
+"""Of the template `blog`: what the author says, as a speech bubble. Its edges are on the empty background."""
+PANEL_RADIUS = 40
+PANEL_TAIL = ((104, PANEL.bottom), (192, PANEL.bottom), (122, PANEL.bottom + 32))
+"""The corners of the bubble's tail, which points to the author."""
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """A block of text in a box of `width`, aligned to its "left", "center" or "right"."""
 
@@ -25,7 +47,7 @@ class Text:
     width: int
     colour: Colour
     over: Colour | None = None
-    """Of the shape it stands on; None on the background."""
+    """What it stands on where that is one colour; None on the background's light."""
     align: str = "left"
 
 
@@ -39,6 +61,10 @@ class Shape:
     height: int
     colour: Colour
     radius: int = 0
+    over: Colour | None = None
+    """What it stands on; None for the background's colour at its upper left corner."""
+    person: bool = False
+    """The part of the disc that a head and shoulders take, instead of all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +75,12 @@ class Layout:
     shapes: tuple[Shape, ...]
     texts: tuple[Text, ...]
     mirrored: bool = False
+    undrawn: int = 0
+    """Characters of a title that no font has, where other things stand in its place."""
 
     @property
     def missing_glyphs(self) -> int:
-        return sum(text.block.missing for text in self.texts)
+        return self.undrawn + sum(text.block.missing for text in self.texts)
 
     def mirror_image(self) -> "Layout":
         """The same with left and right exchanged; the text itself stays readable."""

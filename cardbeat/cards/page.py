@@ -1,138 +1,142 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
-from cardbeat.cards.layout import BOTTOM, INNER, MARGIN, WIDTH, Layout, Shape, Text
+from cardbeat.cards.headline import GAP, Headline, paragraph_of
+from cardbeat.cards.layout import BOTTOM, INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.request import Card
-from cardbeat.cards.themes import THEME_OF
+from cardbeat.cards.styles import (
+    BOLD,
+    CARD_WORK,
+    DESCRIPTION,
+    LABEL_LEADING,
+    LABEL_PX,
+    LABEL_WORK,
+    LABELS_WORK,
+    TEXT_WORK,
+    Style,
+)
+from cardbeat.cards.themes import THEME_OF, Colour
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
-from cardbeat.typeset.text import Block, Box, fit, fitted, room_of
+from cardbeat.typeset.text import Block, fit, fit_end
 
-GAP = 24
 KICKER_GAP = 8
-LABEL_PX = 28
 CAPITAL = 0.72
 """A capital's height in parts of the size: text is centred by its capitals."""
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
-    """How a text is set: it shrinks from its largest size to its smallest before it is cut."""
+class Label(NamedTuple):
+    """One line of text in one colour. A domain keeps its end where it is cut, since that names the site."""
 
-    weight: int
-    largest_px: int
-    smallest_px: int
-    leading: float
-    max_lines: int = 1
-
-
-TEXT_WORK = 3_400_000
-"""What a title or a description may take, in the unit of `typeset.work`: a full one in which no Han character comes
-twice takes 2.7 million, one of Hindi with ten English words in it 3.2, other prose up to 1.2."""
-LABEL_WORK = 1_300_000
-"""Likewise a line of 38 different Han characters."""
-LABELS_WORK = 1_600_000
-"""What all labels of a card may take together."""
-CARD_WORK = 4_500_000
-"""What all texts of a card may take together. The title and the labels come first."""
-
-SHORT_TITLE = Style(700, 128, 100, leading=1.15, max_lines=2)
-TITLE = Style(700, 96, 40, leading=1.15, max_lines=5)
-DESCRIPTION = Style(400, 32, 28, leading=1.4, max_lines=3)
+    text: str
+    colour: Colour
+    weight: int = 500
+    domain: bool = False
 
 
 class Page:
-    """Collects what is painted. `rtl` says whether the title is right-to-left, once `body` has set it."""
+    """Collects what is painted.
 
-    def __init__(self, fonts: Fonts, title_fonts: Fonts, card: Card) -> None:
+    `rtl` says whether the title is right-to-left, and `blank` whether nothing of it is seen, once `body` has set it.
+    """
+
+    def __init__(self, fonts: Fonts, serif: Fonts, card: Card) -> None:
+        """`serif` sets the headline of an article if it has all of its letters."""
         self.card = card
         self.theme = THEME_OF[card.template, card.theme]
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
-        self.rtl = False
+        self.rtl = self.blank = False
         self._labels_work = LABELS_WORK
         """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
-        self._fonts = fonts
+        self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
-        self._title = self._paragraph(title_fonts, card.title, TITLE, TEXT_WORK)
+        self._title = self._headline(card.title)
+        self._undrawn = 0
+        if self._title.blank and card.domain:
+            self._undrawn = self._title.missing
+            self.card = replace(card, title=card.domain, domain="")
+            self._title = self._headline(card.domain)
         self._work = CARD_WORK - self._title.work
         """What is left for the texts that are not yet set."""
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
-        layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts))
+        layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
         return layout.mirror_image() if self.rtl else layout
 
-    def label(self, text: str, width: int, *, size: int = LABEL_PX, weight: int = 500) -> Block:
+    def label(self, label: Label, width: int, size: int = LABEL_PX, smallest: int = 0) -> Block:
         """One line, cut where it does not fit."""
-        style = Style(weight, size, size, leading=1.3)
+        style = Style(label.weight, size, smallest or size, LABEL_LEADING)
         most = min(LABEL_WORK, self._labels_work)
-        block = _label(self._fonts, text, style, width, language=self._language, most=most)
+        set_label = _domain if label.domain else _label
+        block = set_label(self._fonts, label.text, style, width, language=self._language, most=most)
         self._labels_work -= block.work
         self._work -= block.work
         return block
 
-    def initial(self, name: str, width: int, *, size: int) -> Block:
+    def initial(self, name: str, width: int, size: int) -> Block:
         """The first letter of a name, for an avatar."""
         return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
 
-    def body(self, top: int, bottom: int, *, spare_above: float = 0.5, kicker: str = "") -> None:
-        """The title between two heights, a kicker (a small line) over it and the description under it.
+    def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
+        """The title in an area, a kicker (a small line) over it and the description under it.
 
-        `spare_above` is the part of the room left that goes above them.
+        `spare_above` is the part of the room left that goes above them. Returns where the title stands, or what takes
+        its place where it is blank.
         """
-        card, theme = self.card, self.theme
-        over = self.label(kicker, INNER, weight=700) if kicker else None
-        room = bottom - top - (over.height_px + KICKER_GAP if over else 0)
-        under = self._description(int(room * 0.4)) if card.description else None
-        title = self._set_title(room - (under.height_px + GAP if under else 0))
-        self.rtl = title.rtl
+        theme = self.theme
+        over = self.label(Label(kicker, theme.accent, BOLD), area.width) if kicker else None
+        room = area.height - (over.height_px + KICKER_GAP if over else 0)
+        title, under = self._title_and_description(area.width, room)
+        self.rtl, self.blank = title.rtl, not any(line.ink or line.emoji for line in title.lines)
         used = title.height_px + (under.height_px + GAP if under else 0)
-        y = bottom - room + int((room - used) * spare_above)
+        y = area.bottom - room + int((room - used) * spare_above)
         if over:
-            self.texts.append(Text(over, MARGIN, y - KICKER_GAP - over.height_px, INNER, theme.accent))
-        self.texts.append(Text(title, MARGIN, y, INNER, theme.ink))
+            self.add(over, area, y - KICKER_GAP - over.height_px, theme.accent)
+        self.add(title, area, y, theme.ink)
         if under:
             align = "left" if under.rtl == title.rtl else "right"
-            self.texts.append(Text(under, MARGIN, y + title.height_px + GAP, INNER, theme.muted, align=align))
+            self.add(under, area, y + title.height_px + GAP, theme.muted, align)
+        return replace(area, y=y, height=title.height_px)
 
-    def footer(self, left: str, right: str) -> int:
-        """Labels at both ends of the last line, one alone at its beginning. Returns the top of the higher one."""
-        end = self.label(right, INNER // 2 - GAP) if left and right else None
-        width = end.width_px if end else 0
-        start = self.label(left or right, INNER - (width + 2 * GAP if end else 0))
-        blocks = [block for block in (start, end) if block]
-        baseline = BOTTOM - max(block.height_px - block.first_baseline_px for block in blocks)
-        top = baseline - start.first_baseline_px
-        self.texts.append(Text(start, MARGIN, top, INNER, self.theme.ink if left else self.theme.muted))
-        if end:
-            end_top = baseline - end.first_baseline_px
-            self.texts.append(Text(end, WIDTH - MARGIN - width, end_top, width, self.theme.muted, align="right"))
-            top = min(top, end_top)
-        return top
+    def row(self, start: Label, end: Label, top: int | None = None) -> Area:
+        """One line with a label at each end, or one alone at its beginning: below `top`, else as low as can be."""
+        first, second = (start, end) if start.text else (end, start)
+        right = self.label(second, INNER // 2 - GAP) if second.text else None
+        left = self.label(first, INNER - (right.width_px + 2 * GAP if right else 0))
+        blocks = [block for block in (left, right) if block]
+        above = max(block.first_baseline_px for block in blocks)
+        height = above + max(block.height_px - block.first_baseline_px for block in blocks)
+        row = Area(MARGIN, BOTTOM - height if top is None else top, INNER, height)
+        self.add(left, row, row.y + above - left.first_baseline_px, first.colour)
+        if right:
+            place = Area(WIDTH - MARGIN - right.width_px, row.y, right.width_px, height)
+            self.add(right, place, row.y + above - right.first_baseline_px, second.colour, "right")
+        return row
 
-    def _set_title(self, height: int) -> Block:
-        """Short titles stand larger; long ones shrink, then are cut."""
-        large = _set(self._title, SHORT_TITLE, height) if len(self.card.title) <= 32 else None
-        return large if large and not large.cut else _set(self._title, TITLE, height)
+    def add(self, block: Block, area: Area, y: int, colour: Colour, align: str = "left") -> None:
+        """A block of text in an area, `y` from the card's top."""
+        self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
-    def _description(self, height: int) -> Block:
+    def _title_and_description(self, width: int, height: int) -> tuple[Block, Block | None]:
+        if not self.card.description:
+            return self._title.alone(width, height), None
+        return self._title.above(self._description, width, height)
+
+    def _description(self) -> Paragraph:
         most = min(TEXT_WORK, self._work)
-        return _set(self._paragraph(self._fonts, self.card.description, DESCRIPTION, most), DESCRIPTION, height)
+        return paragraph_of(self._fonts, self.card.description, DESCRIPTION, self._language, most)
 
-    def _paragraph(self, fonts: Fonts, text: str, style: Style, most: int) -> Paragraph:
-        room = room_of(INNER, style.max_lines, style.smallest_px)
-        return Paragraph(fonts, text, room=room, weight=style.weight, language=self._language, max_work=most)
-
-
-def _set(paragraph: Paragraph, style: Style, height: int) -> Block:
-    box = Box(INNER, height, style.max_lines, style.leading)
-    return fitted(paragraph, box, size_px=style.largest_px, min_size_px=style.smallest_px)
+    def _headline(self, text: str) -> Headline:
+        serif = self.card.template == "article" and self._serif.all_serif(text)
+        return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
 @lru_cache(32)
@@ -147,6 +151,21 @@ def _label(fonts: Fonts, text: str, style: Style, width: int, *, language: str, 
         width_px=width,
         size_px=style.largest_px,
         min_size_px=style.smallest_px,
+        weight=style.weight,
+        leading=style.leading,
+        language=language,
+        max_work=most,
+    )
+
+
+@lru_cache(32)
+def _domain(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
+    """Likewise a domain."""
+    return fit_end(
+        fonts,
+        text,
+        width_px=width,
+        size_px=style.largest_px,
         weight=style.weight,
         leading=style.leading,
         language=language,

@@ -8,106 +8,138 @@ import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
-from cardbeat.cards.layout import BOTTOM, INNER, MARGIN, TOP, WIDTH, Layout, Shape, Text
-from cardbeat.cards.page import GAP, Page, middle_of, top_at
+from cardbeat.cards.headline import GAP
+from cardbeat.cards.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
+from cardbeat.cards.page import Label, Page, middle_of, top_at
 from cardbeat.cards.request import Card
+from cardbeat.cards.styles import BOLD, LABEL_PX
 from cardbeat.typeset.fonts import Fonts
 
-AVATAR = 96
-PILL = 48
+BELOW_MASTHEAD = 32
+ABOVE_ROW = 36
+"""From the body of `default` to the last line: more than within the body."""
 TAG = 640
-"""The width that a tag may take."""
+"""The width that a tag beside the light of `default` may take."""
+AVATAR = 88
+AVATAR_TOP = 502
+PADDING = 56
+"""From the sides of the bubble to its texts; the avatar stands under their beginning."""
+PADDING_ABOVE = 40
+BAND = Area(0, PANEL.bottom, WIDTH, HEIGHT - PANEL.y - PANEL.bottom)
+"""Between the bubble and the lower margin, which is as wide as the one above the bubble."""
+NAME = 560
+"""The width that an author may take beside the light of `blog`."""
+NAME_PX, INITIAL_PX = 36, 44
 
 
 def lay_out(fonts: Fonts, serif: Fonts, card: Card) -> Layout:
     """The card's layout in its template and theme; `serif` sets the headlines of articles."""
-    page = Page(fonts, serif if card.template == "article" else fonts, card)
-    _TEMPLATE_OF[card.template](page)
+    page = Page(fonts, serif, card)
+    title = _TEMPLATE_OF[card.template](page)
+    if page.blank:
+        _mark(page, title)
     return page.layout()
 
 
-def _default(page: Page) -> None:
+def _default(page: Page) -> Area:
     """Any page: the tag above, the title and the description in the middle, the domain and the author below."""
     card, theme = page.card, page.theme
     top, bottom = TOP, BOTTOM
     if card.tag:
-        tag = page.label(card.tag, TAG, weight=600)
-        page.shapes.append(Shape(MARGIN, middle_of(tag, TOP) - 8, 16, 16, theme.accent, 8))
-        page.texts.append(Text(tag, MARGIN + 32, TOP, TAG, theme.accent))
+        tag = page.label(Label(card.tag, theme.accent, BOLD), TAG)
+        page.shapes.append(Shape(MARGIN, middle_of(tag, TOP) - 9, 18, 18, theme.accent, 9))
+        page.add(tag, Area(MARGIN + 36, TOP, TAG, 0), TOP, theme.accent)
         top += tag.height_px + GAP
     if card.domain or card.author:
-        bottom = page.footer(card.domain, card.author) - GAP
-    page.body(top, bottom)
+        domain = Label(card.domain, theme.ink, BOLD, domain=True)
+        bottom = page.row(domain, Label(card.author, theme.muted)).y - ABOVE_ROW
+    return page.body(Area(MARGIN, top, INNER, bottom - top))
 
 
-def _blog(page: Page) -> None:
-    """The author with an avatar above, beside the tag; then the title and the description."""
+def _blog(page: Page) -> Area:
+    """What a person says: the title and the description in a speech bubble, and under it the author."""
+    _author(page)
+    inner = Area(
+        PANEL.x + PADDING, PANEL.y + PADDING_ABOVE, PANEL.width - 2 * PADDING, PANEL.height - 2 * PADDING_ABOVE
+    )
+    return page.body(replace(inner, over=page.theme.panel), kicker=page.card.tag)
+
+
+def _author(page: Page) -> None:
+    """An avatar; beside it the name, and under that the domain."""
     card, theme = page.card, page.theme
-    middle = TOP + (AVATAR if card.author else PILL) // 2
-    top, right = TOP, WIDTH - MARGIN
-    if card.tag:
-        left = _pill(page, middle, right if card.author or card.domain else None)
-        top, right = TOP + PILL + GAP, left - 2 * GAP
-    if card.author:
-        top = _author(page, middle, right) + GAP
-    elif card.domain:
-        domain = page.label(card.domain, right - MARGIN, weight=600)
-        y = max(TOP, top_at(domain, middle))
-        page.texts.append(Text(domain, MARGIN, y, right - MARGIN, theme.ink))
-        top = max(TOP + PILL, y + domain.height_px) + GAP
-    page.body(top, BOTTOM)
+    avatar = Area(PANEL.x + PADDING, AVATAR_TOP, AVATAR, AVATAR)
+    _avatar(page, avatar)
+    beside = Area(avatar.x + AVATAR + GAP, AVATAR_TOP, NAME, AVATAR, theme.ramp[0])
+    name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
+    if card.author and card.domain:
+        _two_lines(page, beside, name, Label(card.domain, theme.muted, 400, domain=True))
+    elif name.text:
+        block = page.label(name, NAME, NAME_PX)
+        page.add(block, beside, top_at(block, AVATAR_TOP + AVATAR // 2), name.colour)
 
 
-def _pill(page: Page, middle: int, right: int | None) -> int:
-    """The tag in a rounded shape, which ends at `right` or begins at the margin. Returns its left side."""
-    theme = page.theme
-    tag = page.label(page.card.tag, 360, size=26, weight=600)
-    width = tag.width_px + 56
-    left = MARGIN if right is None else right - width
-    page.shapes.append(Shape(left, middle - PILL // 2, width, PILL, theme.fill, PILL // 2))
-    page.texts.append(Text(tag, left + 28, top_at(tag, middle), tag.width_px, theme.accent, theme.fill, align="center"))
-    return left
+def _two_lines(page: Page, area: Area, first: Label, second: Label) -> None:
+    """Two labels under one another, smaller where they are of a script that stands too high."""
+    above, below = page.label(first, area.width, NAME_PX), page.label(second, area.width)
+    scale = BAND.height / (above.height_px + below.height_px + 2)
+    if scale < 1:
+        above = page.label(first, area.width, int(NAME_PX * scale))
+        below = page.label(second, area.width, int(LABEL_PX * scale))
+    middle = area.y + area.height // 2
+    y = max(BAND.y, min(top_at(above, middle - 22), BAND.bottom - above.height_px - below.height_px))
+    page.add(above, area, y, first.colour)
+    lower = max(y + above.height_px, top_at(below, middle + 24))
+    page.add(below, area, min(lower, BAND.bottom - below.height_px), second.colour)
 
 
-def _author(page: Page, middle: int, right: int) -> int:
-    """An avatar with the author's initial; beside it their name, and under that the domain. Returns their bottom."""
+def _avatar(page: Page, place: Area) -> None:
+    """A disc with the author's initial, or with a head and shoulders where the card names nobody."""
     card, theme = page.card, page.theme
-    colour = theme.avatars[zlib.crc32(card.author.encode("utf-8", "replace")) % len(theme.avatars)]
+    someone = card.author or card.domain or card.title
+    colour = theme.avatars[zlib.crc32(someone.encode("utf-8", "replace")) % len(theme.avatars)]
+    disc = Shape(place.x, place.y, AVATAR, AVATAR, colour, AVATAR // 2, over=theme.ramp[0])
+    page.shapes.append(disc)
+    if not card.author:
+        page.shapes.append(replace(disc, colour=theme.on_avatar, over=colour, person=True))
+        return
+    inside = Area(place.x + 10, place.y, AVATAR - 20, AVATAR, colour)
     # What no font has of the initial is counted where it stands in the name.
-    initial = replace(page.initial(card.author, AVATAR - 24, size=44), missing=0)
-    page.shapes.append(Shape(MARGIN, TOP, AVATAR, AVATAR, colour, AVATAR // 2))
-    y = top_at(initial, middle)
-    page.texts.append(Text(initial, MARGIN + 12, y, AVATAR - 24, theme.on_avatar, colour, align="center"))
-    left = MARGIN + AVATAR + GAP
-    name = page.label(card.author, right - left, size=36, weight=700)
-    y = max(TOP, top_at(name, middle - 20 if card.domain else middle))
-    page.texts.append(Text(name, left, y, right - left, theme.ink))
-    end = y + name.height_px
-    if card.domain:
-        domain = page.label(card.domain, right - left, weight=400)
-        y = max(end, top_at(domain, middle + 24))
-        page.texts.append(Text(domain, left, y, right - left, theme.muted))
-        end = y + domain.height_px
-    return max(TOP + AVATAR, end)
+    initial = replace(page.initial(card.author, inside.width, INITIAL_PX), missing=0)
+    page.add(initial, inside, top_at(initial, place.y + AVATAR // 2), theme.on_avatar, "center")
 
 
-def _article(page: Page) -> None:
-    """A front page: the domain under a rule, the title low, the author under another rule."""
+def _article(page: Page) -> Area:
+    """A front page: the domain and the tag under a rule, the title low, the author under another rule."""
     card, theme = page.card, page.theme
-    top, bottom = TOP + 40, BOTTOM
-    page.shapes.append(Shape(MARGIN, TOP, INNER, 2, theme.ink))
-    page.shapes.append(Shape(MARGIN, TOP, 96, 12, theme.accent))
-    if card.domain:
-        domain = page.label(card.domain, INNER, weight=700)
-        page.texts.append(Text(domain, MARGIN, TOP + 24, INNER, theme.ink))
-        top += domain.height_px
+    top, bottom = TOP + 16, BOTTOM
+    page.shapes.append(Shape(MARGIN, TOP, INNER, 3, theme.ink))
+    page.shapes.append(Shape(MARGIN, TOP, 120, 14, theme.accent))
+    if card.domain or card.tag:
+        domain = Label(card.domain, theme.ink, BOLD, domain=True)
+        top = page.row(domain, Label(card.tag, theme.accent, BOLD), TOP + 26).bottom
     if card.author:
-        author = page.label(card.author, INNER)
-        y = BOTTOM - author.height_px
-        page.shapes.append(Shape(MARGIN, y - 16, INNER, 2, theme.fill))
-        page.texts.append(Text(author, MARGIN, y, INNER, theme.muted))
-        bottom = y - 16 - GAP
-    page.body(top, bottom, spare_above=1, kicker=card.tag)
+        bottom = page.row(Label(card.author, theme.muted), Label("", theme.muted)).y - 16
+        page.shapes.append(Shape(MARGIN, bottom, INNER, 2, theme.fill))
+    high = Area(MARGIN, top + BELOW_MASTHEAD, INNER, bottom - GAP * bool(card.author) - top - BELOW_MASTHEAD)
+    return page.body(high, spare_above=1)
 
 
-_TEMPLATE_OF: dict[str, Callable[[Page], None]] = {"default": _default, "blog": _blog, "article": _article}
+_TEMPLATE_OF: dict[str, Callable[[Page], Area]] = {"default": _default, "blog": _blog, "article": _article}
+
+
+def _mark(page: Page, place: Area) -> None:
+    """Stands for a title of which nothing can be drawn: a light, a pause in the bubble, three stars."""
+    size, steps = _MARK_OF[page.card.template]
+    x, y = place.x, place.y + (place.height - size) // 2
+    for across, down in steps:
+        disc = Shape(x + across, y + down, size, size, page.theme.accent, size // 2, place.over)
+        page.shapes.append(disc)
+
+
+_MARK_OF = {
+    "default": (120, ((0, 0),)),
+    "blog": (48, ((0, 0), (80, 0), (160, 0))),
+    "article": (40, ((36, -32), (0, 32), (72, 32))),
+}
+"""By template the size of its discs, and where each stands."""

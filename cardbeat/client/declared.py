@@ -1,6 +1,5 @@
 """The file of `checks apply`: TOML that says which checks there are to be."""
 
-import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.heartbeat.check import CHANGEABLE, validated
 from cardbeat.heartbeat.target import refused_url
+from cardbeat.toml_file import read_toml
 
 Settings = dict[str, Any]
 """What a check is created with: all fields that a caller sets."""
@@ -21,12 +21,7 @@ def load(path: Path) -> dict[str, Settings]:
     Raises `StartupError` for a file that can't be read or says something else. What only the server knows, such as the
     shortest period of the key's tier, it has to judge.
     """
-    try:
-        content = tomllib.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise StartupError(f"can't read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise StartupError(f"{path} is not valid TOML: {error}") from None
+    content = read_toml(path)
     defaults, tables = content.pop("defaults", {}), content.pop("check", [])
     if content:
         raise StartupError(f"{path}: there is no {next(iter(content))!r}; there are [[check]] and [defaults]")

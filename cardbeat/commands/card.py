@@ -5,28 +5,32 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cardbeat import pillow
+from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.errors import StartupError, refusals_as_startup_errors
-from cardbeat.options import Parser, file_path
+from cardbeat.options import Parser, add_json, file_path
 from cardbeat.output import say
 
 
-def run(argv: Sequence[str]) -> int:
-    parser = Parser("card --title TEXT --output FILE [options]", "Draw a card into a PNG file.")
-    parser.add_argument("--title", metavar="TEXT", required=True)
+def parser() -> Parser:
+    made = Parser("card --title TEXT --output FILE [options]", "Draw a card into a PNG file.")
+    made.add_argument("--title", metavar="TEXT", required=True)
     for name in ("description", "author", "tag", "domain"):
-        parser.add_argument(f"--{name}", metavar="TEXT", default="")
-    parser.add_argument("--template", metavar="NAME", default="default", help="default, blog or article [default]")
-    parser.add_argument("--theme", metavar="NAME", default="dark", help="dark or light [dark]")
-    parser.add_argument("--output", metavar="FILE", required=True, type=file_path)
-    parser.add_argument("--json", action="store_true", help="print what was drawn, as JSON")
-    given = vars(parser.parse_args(list(argv)))
+        made.add_argument(f"--{name}", metavar="TEXT", default="")
+    made.add_argument("--template", metavar="|".join(TEMPLATES), default=TEMPLATES[0], help=f"layout [{TEMPLATES[0]}]")
+    made.add_argument("--theme", metavar="|".join(THEMES), default=THEMES[0], help=f"colours [{THEMES[0]}]")
+    made.add_argument("--output", metavar="FILE", required=True, type=file_path)
+    add_json(made)
+    return made
+
+
+def run(argv: Sequence[str]) -> int:
+    given = vars(parser().parse_args(list(argv)))
     output: Path = given.pop("output")
     as_json: bool = given.pop("json")
     if problem := pillow.problem():
         raise StartupError(problem)
     from cardbeat.cards.layout import HEIGHT, WIDTH  # noqa: PLC0415
     from cardbeat.cards.render import Renderer  # noqa: PLC0415
-    from cardbeat.cards.request import card_from  # noqa: PLC0415
     from cardbeat.typeset.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     with refusals_as_startup_errors():

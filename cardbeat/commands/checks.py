@@ -11,7 +11,7 @@ from cardbeat.client import apply
 from cardbeat.client.api import Api, Check, Refused
 from cardbeat.client.declared import load
 from cardbeat.errors import StartupError
-from cardbeat.options import KEY_VARIABLE, URL, Parser
+from cardbeat.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
 from cardbeat.output import printable, say, table
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
@@ -19,26 +19,30 @@ HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PI
 CONFLICT = 1
 """The exit status where something was not done because somebody else changed it meanwhile."""
 
-_USAGE = "checks list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+SUBCOMMANDS = {
+    "list": Subcommand(),
+    "apply": Subcommand(("FILE",), ("--prune", "--dry-run")),
+    "ping": Subcommand(("NAME",)),
+}
+
+_USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
 _EPILOG = f"The checks key stands in the variable {KEY_VARIABLE}, the URL in {URL.variable}."
 
 
+def parser() -> SubcommandParser:
+    made = SubcommandParser("checks", SUBCOMMANDS, _USAGE, "The checks of a key, on a server near or far.", _EPILOG)
+    made.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
+    made.add_argument("--prune", action="store_true", help="apply: delete the checks that the file does not name")
+    made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
+    add_json(made)
+    URL.add_to(made)
+    return made
+
+
 def run(argv: Sequence[str]) -> int:
-    parser = Parser(_USAGE, "The checks of a key, on a server near or far.", _EPILOG)
-    parser.add_argument("action", choices=_ACTIONS, metavar="ACTION", help="one of these")
-    parser.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
-    parser.add_argument("--prune", action="store_true", help="apply: delete the checks that the file does not name")
-    parser.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    URL.add_to(parser)
-    given = parser.parse_intermixed_args(list(argv))
-    action, subject = _ACTIONS[given.action]
-    if (given.subject is None) != (subject is None):
-        parser.error(f"checks {given.action} takes {'nothing more' if subject is None else f'a {subject}'}")
-    if given.action != "apply" and (given.prune or given.dry_run):
-        parser.error(f"checks {given.action} takes neither --prune nor --dry-run")
+    given = parser().parse(argv)
     try:
-        return action(Api(URL.value(given), _key(), is_patient=given.action == "ping"), given)
+        return _ACTIONS[given.action](Api(URL.value(given), _key(), is_patient=given.action == "ping"), given)
     except Refused as refused:
         raise StartupError(refused.sentence) from None
 
@@ -122,8 +126,4 @@ def _ping(api: Api, given: argparse.Namespace) -> int:
     return 0
 
 
-_ACTIONS: dict[str, tuple[Callable[[Api, argparse.Namespace], int], str | None]] = {
-    "list": (_list, None),
-    "apply": (_apply, "FILE"),
-    "ping": (_ping, "NAME"),
-}
+_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {"list": _list, "apply": _apply, "ping": _ping}

@@ -28,7 +28,7 @@ from cardbeat.database_file import (
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import count_by_tier
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import BASE_URL, DATA, HOST, TIERS, Parser
+from cardbeat.options import BASE_URL, DATA, HOST, TIERS, Parser, add_json
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
 from cardbeat.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
@@ -69,13 +69,17 @@ class Finding:
         return f"{self.level:8} {self.name}: {self.found}" + (f"; {self.advice}" if self.advice else "")
 
 
+def parser() -> Parser:
+    made = Parser("doctor [options]", "Check this host, and say what to do about what is wrong.")
+    add_json(made)
+    for option in (DATA, HOST, BASE_URL, TIERS):
+        option.add_to(made)
+    return made
+
+
 def run(argv: Sequence[str]) -> int:
     """Print every finding. Returns 1 if there is a problem among them, else 0, also when there are warnings."""
-    parser = Parser("doctor [options]", "Check this host, and say what to do about what is wrong.")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    for option in (DATA, HOST, BASE_URL, TIERS):
-        option.add_to(parser)
-    given = parser.parse_args(list(argv))
+    given = parser().parse_args(list(argv))
     setup = Setup(DATA.value(given), HOST.value(given), BASE_URL.value(given), tiers_from(TIERS.value(given)))
     findings = [finding for examination in EXAMINATIONS for finding in examination(setup)]
     healthy = all(finding.level != PROBLEM for finding in findings)

@@ -18,29 +18,39 @@ from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import DATA, TIERS, Parser
+from cardbeat.options import DATA, TIERS, Subcommand, SubcommandParser, add_json
 from cardbeat.output import printable, say, table
 from cardbeat.progress import tell_if_slow
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
 
-_USAGE = "keys list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME [options]"
-_ID_AND_NAME = {"list": 0, "create": 0, "revoke": 1, "tier": 2}
-"""How many of these two arguments each action takes."""
+SUBCOMMANDS = {
+    "list": Subcommand(),
+    "create": Subcommand(options=("--email", "--tier")),
+    "revoke": Subcommand(("ID",)),
+    "tier": Subcommand(("ID", "NAME")),
+}
+
+_USAGE = "list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME [options]"
+
+
+def parser() -> SubcommandParser:
+    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, "The API keys of a data folder, also while it is served.")
+    made.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
+    made.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
+    made.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
+    made.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
+    add_json(made)
+    for option in (DATA, TIERS):
+        option.add_to(made)
+    return made
 
 
 def run(argv: Sequence[str]) -> int:
-    parser = Parser(_USAGE, "The API keys of a data folder, also while it is served.")
-    parser.add_argument("action", choices=_ID_AND_NAME, metavar="ACTION", help="one of these")
-    parser.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
-    parser.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
-    parser.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
-    parser.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
-    parser.add_argument("--json", action="store_true", help="print JSON, for programs")
-    for option in (DATA, TIERS):
-        option.add_to(parser)
-    given = parser.parse_intermixed_args(list(argv))
-    _check_arguments(parser, given)
+    given = parser().parse(argv)
+    # Bytes that are no text can't even be looked for.
+    if given.id is not None and not given.id.isascii():
+        raise _no_such_key(given.id)
     tiers = tiers_from(TIERS.value(given))
     for name in (given.tier, given.name):
         if name is not None and name not in tiers:
@@ -60,21 +70,6 @@ def run(argv: Sequence[str]) -> int:
     if given.json and given.action in _DONE:
         say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
     return 0
-
-
-def _check_arguments(parser: Parser, given: argparse.Namespace) -> None:
-    wanted = _ID_AND_NAME[given.action]
-    if sum(argument is not None for argument in (given.id, given.name)) != wanted:
-        parser.error(f"keys {given.action} takes {('no ID', 'an ID', 'an ID and a NAME')[wanted]}")
-    for option, value, actions in (
-        ("--email", given.email, ("create",)),
-        ("--tier", given.tier, ("create",)),
-    ):
-        if value is not None and given.action not in actions:
-            parser.error(f"keys {given.action} takes no {option}")
-    # Bytes that are no text can't even be looked for.
-    if given.id is not None and not given.id.isascii():
-        raise _no_such_key(given.id)
 
 
 def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:

@@ -1,5 +1,6 @@
 """The command `serve`: listens, warns of what is likely a mistake in how it is set up, and serves until a stop."""
 
+import argparse
 import contextlib
 import logging
 import os
@@ -14,7 +15,7 @@ from cardbeat.config import Config
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.log import QueuedHandler
-from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from cardbeat.options import SERVE_OPTIONS, Parser, values_of
 from cardbeat.system import keep_files_private, on_stop_signals
 from cardbeat.watchdog import Watchdog, end_now
 from cardbeat.web.router import Router
@@ -37,13 +38,23 @@ Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   keys list|create|revoke|tier       see, issue and end keys of a data folder
   checks list|apply|ping             a client: keep your checks in a file
   backup FILE, restore FILE, doctor  copy and restore the data, check this host
+  completion bash|zsh                let a shell complete all of these
 """
 
 
+def parser() -> Parser:
+    about = "Link-preview cards and a dead man's switch for cron jobs."
+    made = Parser("[serve] [options] | --version | --help", about, EPILOG)
+    made.add_argument("--version", action="version", version=f"cardbeat {__version__}", help=argparse.SUPPRESS)
+    # Both stand in the usage, so that the whole help fits a screen.
+    made.actions[0].help = argparse.SUPPRESS
+    for option in SERVE_OPTIONS:
+        option.add_to(made)
+    return made
+
+
 def run(argv: Sequence[str]) -> int:
-    parser = Parser("[serve] [options]", "Link-preview cards and a dead man's switch for cron jobs.", EPILOG)
-    parser.add_argument("--version", action="version", version=f"cardbeat {__version__}")
-    config = config_from(parse_values(parser, SERVE_OPTIONS, argv))
+    config = config_from(values_of(SERVE_OPTIONS, parser().parse_args(list(argv))))
     # Until the service handles these signals itself, one ends the start, leaving nothing half done.
     stops: list[int] = []
 

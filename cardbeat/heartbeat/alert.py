@@ -7,10 +7,8 @@ import base64
 import hashlib
 import hmac
 import json
-import re
 import time
 import unicodedata
-import urllib.parse
 from dataclasses import dataclass
 
 from cardbeat import __version__
@@ -24,8 +22,6 @@ TEST = "check.test"
 # One encoder for all: `json.dumps` with separators makes a new one each time, and a sweep records thousands.
 # Characters stay themselves: escaped, those of an emoji take three times the bytes.
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
-
-_MATTERMOST = re.compile(r"/hooks/[a-z0-9]{26}/?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +37,11 @@ class Outcome:
 
 
 def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
-    """The JSON body. `text` is where Slack and Mattermost look for a message, `content` where Discord does."""
-    sentence = _SENTENCES[alert_type](_isolated(_without_mentions(check.name)), check)
+    """The JSON body, as it is stored; to some receivers another is sent (`receivers`).
+
+    `text` is where most programs look for a message, `content` where those made for Discord do.
+    """
+    sentence = _SENTENCES[alert_type](shown_name(check.name), check)
     body = {
         "type": alert_type,
         # ISO 8601, as the specification has it.
@@ -51,20 +50,7 @@ def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
         "text": sentence,
         "content": sentence,
     }
-    return _COMPACT.encode(body)
-
-
-def body_for(url: str, body: bytes) -> bytes:
-    """The body as the receiver at `url` takes it; only Mattermost's differs.
-
-    It reads `type` as that of one of its own posts and refuses a type that it does not know, except where the body has
-    attachments.
-    """
-    if not _MATTERMOST.search(urllib.parse.urlsplit(url).path):
-        return body
-    alert = json.loads(body)
-    attachment = {"fallback": alert["text"], "footer": "cardbeat"}
-    return _COMPACT.encode({**alert, "attachments": [attachment]}).encode()
+    return to_json(body)
 
 
 def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) -> dict[str, str]:
@@ -87,6 +73,15 @@ def _signature(signed: bytes, secret: str) -> str:
     return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
 
 
+def to_json(value: object) -> str:
+    return _COMPACT.encode(value)
+
+
+def shown_name(name: str) -> str:
+    """A check's name as a sentence can hold it: it calls nobody, hides no address and turns nothing round."""
+    return _isolated(_disarmed(name))
+
+
 def _overdue(name: str, check: Check) -> str:
     last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
     return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
@@ -103,9 +98,9 @@ def _test(name: str, check: Check) -> str:
 _SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
 
 
-def _without_mentions(name: str) -> str:
-    """A name that notifies nobody in Slack, Mattermost or Discord: no <!channel>, no @everyone."""
-    return name.replace("<", "\u2039").replace(">", "\u203a").replace("@", "@\u200b")
+def _disarmed(name: str) -> str:
+    """A name that notifies nobody in any chat, as <!channel> or @everyone do, and is no Markdown link's text."""
+    return name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
 
 
 def _isolated(name: str) -> str:
@@ -115,4 +110,5 @@ def _isolated(name: str) -> str:
     return f"\u2068{name}\u2069"
 
 
+_LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")
 _RIGHT_TO_LEFT = {"R", "AL", "AN"}

@@ -74,12 +74,14 @@ class Checks:
         """
         with self._database.read() as connection:
             after_seq = 0 if after is None else _seq_of(connection, key_id, after)
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?",
-                (key_id, after_seq, limit + 1),
-            ).fetchall()
-        checks = [Check(*row) for row in rows[:limit]]
-        return checks, checks[-1].id if len(rows) > limit else None
+            found = _following(connection, key_id, after_seq, limit + 1)
+        checks = found[:limit]
+        return checks, checks[-1].id if len(found) > limit else None
+
+    def following(self, key_id: str, seq: int, limit: int) -> list[Check]:
+        """At most `limit` checks, oldest first, from behind the `seq` of one that may be gone meanwhile."""
+        with self._database.read() as connection:
+            return _following(connection, key_id, seq, limit)
 
     def update(self, check: Check, settings: Settings) -> Later[Check]:
         """Write `settings` if the check still has the version that was read; the row so written, once it is on disk.
@@ -235,6 +237,11 @@ def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
     if row is None:
         raise _no_check()
     return Check(*row)
+
+
+def _following(connection: sqlite3.Connection, key_id: str, seq: int, limit: int) -> list[Check]:
+    sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+    return [Check(*row) for row in connection.execute(sql, (key_id, seq, limit)).fetchall()]
 
 
 def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:

@@ -3,16 +3,20 @@
 import logging
 import math
 import random
+import re
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cardbeat.clock import Clock
-from cardbeat.heartbeat.alert import Outcome, body_for, signed_headers
+from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.alerts import Alerts, Attempt, Message
 from cardbeat.heartbeat.lanes import CheckQueue
 from cardbeat.heartbeat.permit import Permit, Postponed
+from cardbeat.heartbeat.receivers import request_for
 from cardbeat.heartbeat.retries import verdict
 from cardbeat.heartbeat.target import host_of
+from cardbeat.log import cut
 
 log = logging.getLogger(__name__)
 
@@ -65,14 +69,14 @@ class Courier:
 
     def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:
         try:
-            body = body_for(url, message.body)
+            address, body = request_for(url, message.body)
             now = int(self._clock())
             headers = signed_headers(message.id, now, body, *message.secrets_at(now))
-            return self._post(url, headers, body, permit)
+            return self._post(address, headers, body, permit)
         except Postponed:
             raise
         except Exception:
-            log.exception("alert %s could not be sent", message.id)
+            log.error("alert %s could not be sent\n%s", message.id, _trace(url))
             return _BROKEN
 
     def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
@@ -82,3 +86,9 @@ class Courier:
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
         attempt = Attempt(queue.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at, url)
         return Result(queue, attempt, wait_seconds)
+
+
+def _trace(url: str) -> str:
+    """The trace of the exception at hand, without what comes after the host in a URL: that may be a secret."""
+    secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
+    return traceback.format_exc().replace(secret, cut(secret))

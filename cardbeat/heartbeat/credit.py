@@ -200,7 +200,15 @@ def _note_credit(connection: sqlite3.Connection, noted: Mapping[str, int], secon
     monitor.note(connection, f"{prefix}credit_seconds", seconds + noted.get(f"{prefix}credit_seconds", 0))
     monitor.note(connection, f"{prefix}credit_before", before)
     monitor.note(connection, f"{prefix}credit_after_seq", 0)
-    log.warning("nobody listened for %d s, or the clock was set by as much: the checks on time are credited", seconds)
+    log.warning(*_sentence(seconds))
+
+
+def _sentence(seconds: int) -> tuple[str, int]:
+    """What the log says of a credit, which is negative where the clock was set back."""
+    if seconds < 0:
+        return "the clock was set back by %d s: the deadlines of checks that are on time move back by as much", -seconds
+    cause = "no ping could be taken for %d s, or the clock was set forward by as much"
+    return f"{cause}: the deadlines of checks that were on time move on by as much", seconds
 
 
 def _end_credit(connection: sqlite3.Connection) -> bool:

@@ -25,7 +25,7 @@ PAUSES = 3
 SHORTEST_PAUSE_SECONDS = 0.002
 """Several times as long as another process that wants to write looks away between two tries."""
 POLL_SECONDS = 60.0
-"""How soon it is taken up what another process revoked and did not remove, or what failed."""
+"""How soon it is taken up what another process revoked and did not remove, or what failed; no pause is longer."""
 
 
 class Removal:
@@ -34,7 +34,8 @@ class Removal:
     `also` removes what else nobody needs any more. It is called after that, and every `POLL_SECONDS`.
 
     After each step it pauses for some times as long as that took, waiting for the writer included: so most of the
-    writer's time is free for other work, and where there is much of that, more is.
+    writer's time is free for other work, and where there is much of that, more is. A step in which the process was
+    suspended for hours is no reason to rest for days.
     """
 
     def __init__(
@@ -69,7 +70,7 @@ class Removal:
         while not self._stopping.is_set() and self._is_anything_left():
             started = self._monotonic()
             self._database.write(_step)
-            self._stopping.wait(max(SHORTEST_PAUSE_SECONDS, PAUSES * (self._monotonic() - started)))
+            self._stopping.wait(_pause_seconds(self._monotonic() - started))
 
     def _is_anything_left(self) -> bool:
         with self._database.read() as connection:
@@ -87,6 +88,10 @@ class Removal:
             self._woken.wait(POLL_SECONDS)
             # After the wait: what is set between two of them, by a stop too, ends the next at once.
             self._woken.clear()
+
+
+def _pause_seconds(step_seconds: float) -> float:
+    return min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS)
 
 
 def _step(connection: sqlite3.Connection) -> None:

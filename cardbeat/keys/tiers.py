@@ -1,7 +1,6 @@
 """Tiers: what a key may use, and the operator's file of them."""
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 from cardbeat.config import FREE, UNLIMITED, Tier
 from cardbeat.errors import StartupError
+from cardbeat.toml_file import read_toml
 
 _LOWEST = {"max_checks": 0, "min_period_seconds": 1, "renders_per_minute": 1}
 _HIGHEST = {"max_checks": 1_000_000_000, "min_period_seconds": 31_536_000, "renders_per_minute": 1_000_000_000}
@@ -19,13 +19,7 @@ def load_tiers(path: Path) -> dict[str, Tier]:
 
     Raises `StartupError` for a file that can't be read and for a value that is no limit.
     """
-    try:
-        tables = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise StartupError(f"can't read the tiers file {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        # Not only what the parser calls invalid: also thousands of digits or of nested lists, and what is no UTF-8.
-        raise StartupError(f"the tiers file {path} is not valid TOML: {error}") from None
+    tables = read_toml(path)
     free = _tier(path, "free", tables.pop("free", {}), FREE)
     own = {name: _tier(path, name, table, free) for name, table in tables.items()}
     return {"unlimited": UNLIMITED, **own, "free": free}

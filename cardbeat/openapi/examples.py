@@ -7,11 +7,12 @@ from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 
 CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
 ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"
+CARDS_KEY_VALUE: Final = "sk_3Vn0aXJk1Zq8wYb5TtRr7PpLlMmHhGgD"
 ETAG: Final = '"d1e8a70b5ccab1dcd1e8a70b5ccab1dc"'
 
 _EMAIL: Final = {"email": "you@example.com"}
 _KEY: Final = {"scope": "checks", "tier": "free", "created_at": "2026-01-19 10:14:02"}
-_CARDS_KEY: Final = {"key": "sk_3Vn0aXJk1Zq8wYb5TtRr7PpLlMmHhGgD", **_KEY, "scope": "cards"}
+_CARDS_KEY: Final = {"key": CARDS_KEY_VALUE, **_KEY, "scope": "cards"}
 _SECRET: Final = {"webhook_secret": "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"}
 _CHECKS_KEY: Final = {**_CARDS_KEY, "scope": "checks", **_EMAIL, **_SECRET}
 _CHECK: Final = {

@@ -1,18 +1,20 @@
-"""Every endpoint: what it takes and what it answers."""
+"""The endpoints of keys, cards and checks, and the webhook: what they take and answer."""
 
 from typing import Final
 
 from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
+from cardbeat.check_metrics import MOST_CHECKS
 from cardbeat.heartbeat.alerts import WAITING_OUTAGES
-from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
+from cardbeat.heartbeat.receivers import RECEIVERS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
-from cardbeat.openapi.examples import ALERT_ID, CHECK_ID, ETAG
+from cardbeat.openapi.examples import ALERT_ID, CARDS_KEY_VALUE, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
     BEARER,
     CARDS_KEY,
+    IF_NONE_MATCH,
     Json,
     answer,
     header,
@@ -27,12 +29,12 @@ from cardbeat.openapi.parts import (
 from cardbeat.openapi.schemas import CHECK_ID_SCHEMA
 
 CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "Accept-Ranges")
-PNG: Final[Json] = {"image/png": {}}
+PNG: Final[Json] = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
+"""`format` is what makers of clients look at, though OpenAPI 3.1 would do without a schema."""
 CHECK_LINKS: Final[Json] = {
     name: link(name)
     for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping", "pingByPost")
 }
-IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while it still holds.", ETAG)
 
 
 def card_text(name: str, meaning: str, example: str, *, required: bool = False) -> Json:
@@ -43,15 +45,6 @@ def card_text(name: str, meaning: str, example: str, *, required: bool = False) 
 
 def choice(name: str, meaning: str, values: tuple[str, ...]) -> Json:
     return query(name, meaning, {"type": "string", "enum": list(values), "default": values[0]})
-
-
-def page(id: str, summary: str, *media_types: str, errors: tuple[int, ...] = ()) -> Json:
-    headers = ("Cache-Control", "ETag", "Content-Security-Policy", "Referrer-Policy")
-    answers = {
-        200: answer("The file.", *headers, content={media_type: {} for media_type in media_types}),
-        304: answer("The file is still the one that If-None-Match names.", *headers),
-    }
-    return operation(id, "Pages", summary, answers, errors=errors, parameters=(IF_NONE_MATCH,))
 
 
 PATH_PARAMETERS: Final[dict[str, Json]] = {
@@ -139,6 +132,7 @@ OPERATIONS: Final[dict[str, Json]] = {
         ),
         security=CARDS_KEY,
         parameters=(
+            query("key", "A cards key.", {"type": "string"}, required=True, example=CARDS_KEY_VALUE),
             card_text("title", "The text drawn largest; not blank.", "Designing reliable jobs", required=True),
             card_text("description", "A sentence or two below it.", "What three years of cron taught us."),
             card_text("author", "Who wrote it.", "Ada Lovelace"),
@@ -176,6 +170,19 @@ OPERATIONS: Final[dict[str, Json]] = {
             ),
             query("after", "The id of the last check of the page before: its `next`.", CHECK_ID_SCHEMA),
         ),
+    ),
+    "GET /checks/metrics": operation(
+        "readCheckMetrics",
+        "Checks",
+        "Read the key's checks, in the text format of Prometheus",
+        {200: text_answer("Whether each is up, its last ping and its deadline, by name.", "text/plain")},
+        errors=(401, 403, 503),
+        description=(
+            "`cardbeat_check_up` is 1 while a check is on time, before its first ping too, and 0 while it is overdue. "
+            "Checks of one name differ in the label `id`, which is a part of the check's: not enough to ping with. "
+            f"A key with more than {MOST_CHECKS:,} checks gets 403."
+        ),
+        security=BEARER,
     ),
     "GET /checks/{id}": operation(
         "readCheck",
@@ -249,45 +256,6 @@ OPERATIONS: Final[dict[str, Json]] = {
         errors=(404, 503),
         ignores_body=True,
     ),
-    "GET /robots.txt": operation(
-        "robots", "Cards", "Welcome crawlers", {200: text_answer("Everyone is allowed.", "text/plain")}
-    ),
-    "GET /healthz": operation(
-        "health",
-        "Operation",
-        "Tell whether the service can do its work",
-        {200: json_answer("The database can be written, the sweep keeps time, and alerts are worked on.", "Health")},
-        errors=(503,),
-        description=(
-            "503 when the database can't be written, when no sweep has finished for three intervals, or when nobody "
-            f"has worked on alerts for {STALLED_SECONDS} seconds: neither this process nor another one with the same "
-            "data folder. An alert that is late because receivers are silent is no reason."
-        ),
-    ),
-    "GET /metrics": operation(
-        "metrics",
-        "Operation",
-        "Read the metrics, in the text format of Prometheus",
-        {200: text_answer("Sums only: no key, check or address is in them.", "text/plain")},
-        errors=(503,),
-    ),
-    "GET /openapi.json": operation(
-        "describe",
-        "Operation",
-        "Read this description",
-        {200: json_answer("OpenAPI 3.1.", "Description")},
-    ),
-    "GET /": page("builder", "Build a card", "text/html"),
-    "GET /dashboard": page("dashboard", "Watch checks", "text/html"),
-    "GET /pages/{name}": page(
-        "pageFile",
-        "Read what a page loads",
-        "text/css",
-        "text/javascript",
-        "image/svg+xml",
-        "font/woff2",
-        errors=(404,),
-    ),
 }
 
 WEBHOOKS: Final[dict[str, Json]] = {
@@ -300,8 +268,8 @@ WEBHOOKS: Final[dict[str, Json]] = {
                 "Sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h until it is answered 2xx "
                 "within 10 s; `Retry-After` is honoured up to a day. A check's alerts arrive in order, apart from "
                 f"tests, which wait for tests alone. While they can't, those of its newest {WAITING_OUTAGES} outages "
-                "wait. A Mattermost URL, one that ends in `/hooks/` and 26 letters and digits, also gets "
-                "`attachments`: without them Mattermost refuses the `type`."
+                f"wait. {', '.join(receiver.name for receiver in RECEIVERS)}: each of these is known by its URL's "
+                "shape and gets, instead of this body, the JSON that it documents, signed in the same way."
             ),
             "parameters": [
                 header("webhook-id", "The same over retries: drop doubles by it.", ALERT_ID),

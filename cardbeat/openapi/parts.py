@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cardbeat.openapi.errors import EVERYWHERE
-from cardbeat.openapi.examples import EXAMPLES
+from cardbeat.openapi.examples import ETAG, EXAMPLES
 from cardbeat.openapi.schemas import ref
 
 Json = dict[str, Any]
@@ -84,6 +84,9 @@ def query(name: str, description: str, schema: Json, *, required: bool = False, 
 
 def header(name: str, description: str, example: str) -> Json:
     return {"name": name, "in": "header", "description": description, "schema": {"type": "string"}, "example": example}
+
+
+IF_NONE_MATCH: Final = header("If-None-Match", "An ETag seen before: 304 while it still holds.", ETAG)
 
 
 def link(operation_id: str) -> Json:

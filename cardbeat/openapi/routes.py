@@ -9,6 +9,7 @@ from cardbeat.openapi.errors import KINDS, error_body
 from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
 from cardbeat.openapi.parts import Json, answer
 from cardbeat.openapi.schemas import SCHEMAS, ref
+from cardbeat.openapi.site import SITE_OPERATIONS
 from cardbeat.web.message import Request, Response, json_bytes
 from cardbeat.web.router import Route
 
@@ -97,7 +98,7 @@ def document(base_url: str) -> dict[str, Any]:
 
 def _paths() -> dict[str, Json]:
     paths: dict[str, Json] = {}
-    for endpoint, operation in OPERATIONS.items():
+    for endpoint, operation in (OPERATIONS | SITE_OPERATIONS).items():
         method, path = endpoint.split()
         item = paths.setdefault(path, {})
         if names := re.findall(r"\{(\w+)\}", path):
@@ -108,7 +109,6 @@ def _paths() -> dict[str, Json]:
 
 def _error_response(status: int) -> Json:
     kind = KINDS[status]
-    schema = {"allOf": [ref("Error"), {"properties": {"code": {"enum": list(kind.codes)}}}]}
     examples = {code: {"value": error_body(code, *example)} for code, example in kind.codes.items()}
     headers = ("Cache-Control", kind.header) if kind.header else ("Cache-Control",)
-    return answer(kind.meaning, *headers, content={"application/json": {"schema": schema, "examples": examples}})
+    return answer(kind.meaning, *headers, content={"application/json": {"schema": ref("Error"), "examples": examples}})

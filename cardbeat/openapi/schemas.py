@@ -17,8 +17,6 @@ TIME: Final[Schema] = {
 }
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 WEBHOOK_SECRET: Final[Schema] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
-SCOPE: Final[Schema] = {"type": "string", "enum": ["cards", "checks"]}
-ALERT_TYPE: Final[Schema] = {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]}
 
 # What surrounds a name is trimmed; inside it, neither separators of lines nor controls may stand, also of direction.
 _CONTROL = CONTROL + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
@@ -73,13 +71,16 @@ def ref(name: str) -> Schema:
 
 
 _KEY: Final[dict[str, Schema]] = {
-    "scope": SCOPE,
+    "scope": ref("Scope"),
     "tier": {"type": "string", "description": "`free`, `unlimited`, or one of the operator's."},
     "created_at": TIME,
     "email": {"type": "string", "description": "With a checks key."},
 }
 
 SCHEMAS: Final[dict[str, Schema]] = {
+    "Scope": {"type": "string", "enum": ["cards", "checks"]},
+    "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
+    "DeliveryState": {"type": "string", "enum": ["ok", "failing"]},
     "Error": record(
         {
             "error": {"type": "string", "description": "One plain sentence that says what to do."},
@@ -160,8 +161,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "version": {"type": "integer", "minimum": 1, "description": "One more with each update."},
             "ping_url": {"type": "string", "format": "uri"},
             "delivery": {
-                "type": ["string", "null"],
-                "enum": ["ok", "failing", None],
+                "anyOf": [ref("DeliveryState"), {"type": "null"}],
                 "description": (
                     "`ok` when the last attempt to deliver an alert was taken, `failing` when it was not, whether it "
                     "is tried again or given up; null where none was ever tried, or there is no webhook."
@@ -179,7 +179,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Alert": record(
         {
             "id": {"type": "string", "description": "Its `webhook-id`."},
-            "type": ALERT_TYPE,
+            "type": ref("AlertType"),
             "state": {"type": "string", "enum": ["pending", "delivered", "failed"]},
             "attempts": COUNT,
             "last_status": {"type": ["integer", "null"], "description": "Of the receiver's last answer."},
@@ -203,11 +203,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "Description": {"type": "object"},
     "Delivery": record(
         {
-            "type": ALERT_TYPE,
+            "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
             "data": record({"check": ref("Check")}),
-            "text": {"type": "string", "description": "One readable sentence, as Slack and Mattermost show it."},
-            "content": {"type": "string", "description": "The same sentence, as Discord shows it."},
+            "text": {"type": "string", "description": "One readable sentence."},
+            "content": {"type": "string", "description": "The same sentence."},
         }
     ),
 }

@@ -1,7 +1,9 @@
-// The list of checks: the overdue ones first, found by status and name, a hundred on a page.
+// The list of checks, in sections: found by what they need and by name, a hundred on a page.
 
 import { byId, setText, showText } from "./dom.js";
+import { arrange, countKinds, kindOf, summaryText } from "./groups.js";
 import { Row } from "./row.js";
+import { Section, place } from "./section.js";
 
 const PAGE_CHECKS = 100;
 const FILTERED_FROM = 5;
@@ -9,7 +11,9 @@ const FILTERED_FROM = 5;
 export class Board {
   #checks = [];
   #rows = new Map();
+  #sections = new Map();
   #page = 0;
+  #isDead = false;
   #on;
 
   /** `on` is what a row's buttons do. */
@@ -27,9 +31,9 @@ export class Board {
 
   /** Shows all checks of a key, given oldest first, and announces those that turned. */
   show(checks) {
-    const before = new Map(this.#checks.map((check) => [check.id, check.status]));
-    const turned = checks.filter(({ id, status }) => before.has(id) && before.get(id) !== status);
-    if (turned.length) setText(byId("news"), turned.map(turnedText).join(" "));
+    const before = new Map(this.#checks.map((check) => [check.id, check]));
+    const news = checks.map((check) => newsText(before.get(check.id) ?? check, check)).filter(Boolean);
+    if (news.length) setText(byId("news"), news.join(" "));
     this.#checks = checks;
     this.#render();
   }
@@ -44,17 +48,28 @@ export class Board {
     this.show(this.#checks.filter(({ id }) => id !== check.id));
   }
 
-  /** Turns to the page where a check is, whatever was being searched, and gives its row. */
+  /** Opens a check where it stands, whatever was being searched, and gives its row. */
   reveal(check) {
     byId("search").value = "";
-    document.querySelector('input[name="status"]').checked = true;
+    document.querySelector('input[name="kind"]').checked = true;
     this.#turnTo(Math.floor(this.#found().findIndex(({ id }) => id === check.id) / PAGE_CHECKS));
-    return this.#rows.get(check.id);
+    const row = this.#rows.get(check.id);
+    row.element.closest("details").open = true;
+    row.isOpen = true;
+    return row;
   }
 
   clear() {
     this.#page = 0;
     this.#checks = [];
+    this.setDead(false);
+  }
+
+  /** Greys everything, and lets nothing be changed: what is shown is the last that was seen. */
+  setDead(isDead) {
+    this.#isDead = isDead;
+    byId("board").toggleAttribute("data-dead", isDead);
+    byId("create").disabled = isDead;
     this.#render();
   }
 
@@ -75,53 +90,57 @@ export class Board {
     showPager(first, found.length);
   }
 
+  // In the order of the page, over all its sections.
   #found() {
-    const status = document.querySelector('input[name="status"]:checked').value;
+    const kind = document.querySelector('input[name="kind"]:checked').value;
     const words = byId("search").value.trim().toLowerCase();
     const found = this.#checks.filter(
-      (check) => (!status || check.status === status) && check.name.toLowerCase().includes(words),
+      (check) => (!kind || kindOf(check) === kind) && check.name.toLowerCase().includes(words),
     );
-    return found.sort((a, b) => (b.status === "overdue") - (a.status === "overdue"));
+    return arrange(found, this.#checks).flatMap(({ checks }) => checks);
   }
 
   // Elements stay and only move where their order changed, and what has the focus keeps it.
   #place(checks) {
-    const list = byId("checks");
     const focused = document.activeElement;
     const shown = new Set(checks.map(({ id }) => id));
-    for (const [id, row] of this.#rows) {
-      if (!shown.has(id)) this.#remove(id, row);
+    for (const id of this.#rows.keys()) {
+      if (!shown.has(id)) this.#rows.delete(id);
     }
-    checks.forEach((check, index) => {
-      const { element } = this.#row(check);
-      if (list.children[index] !== element) list.insertBefore(element, list.children[index] ?? null);
-    });
+    place(byId("checks"), arrange(checks, this.#checks).map((section) => this.#section(section)));
     if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
   }
 
-  #row(check) {
+  #section(arranged) {
+    const name = `${arranged.isGroup}${arranged.title}`;
+    if (!this.#sections.has(name)) this.#sections.set(name, new Section());
+    const section = this.#sections.get(name);
+    section.show(arranged, (check, isInGroup) => this.#row(check, isInGroup));
+    return section.element;
+  }
+
+  #row(check, isInGroup) {
     if (!this.#rows.has(check.id)) this.#rows.set(check.id, new Row(this.#on));
     const row = this.#rows.get(check.id);
-    row.show(check);
+    row.show(check, isInGroup);
+    if (this.#isDead) row.disable();
     return row;
   }
 
-  #remove(id, row) {
-    row.element.remove();
-    this.#rows.delete(id);
-  }
-
   #showSummary() {
-    const overdue = this.#checks.filter(({ status }) => status === "overdue").length;
-    const all = this.#checks.length;
-    const state = overdue ? `${overdue} of ${all} overdue` : `${all === 1 ? "It is" : `All ${all} are`} on time`;
-    showText(byId("summary"), all && state);
-    byId("summary").dataset.status = overdue ? "overdue" : "on_time";
-    document.title = `${overdue ? `(${overdue}) ` : ""}Checks · cardbeat`;
+    const counts = countKinds(this.#checks);
+    const { attention } = counts;
+    showText(byId("summary"), summaryText(this.#checks));
+    byId("summary").dataset.state = attention ? "attention" : "";
+    for (const [kind, count] of Object.entries(counts)) setText(byId(`count-${kind || "all"}`), String(count));
+    document.title = `${attention ? `(${attention}) ` : ""}Checks · cardbeat`;
   }
 }
 
-const turnedText = ({ name, status }) => (status === "overdue" ? `${name} is overdue.` : `${name} has recovered.`);
+function newsText(before, { name, status, delivery }) {
+  if (before.status !== status) return status === "overdue" ? `${name} is overdue.` : `${name} has recovered.`;
+  return before.delivery !== delivery && delivery === "failing" ? `Alerts of ${name} don't arrive.` : "";
+}
 
 function showPager(first, count) {
   const last = Math.min(first + PAGE_CHECKS, count);

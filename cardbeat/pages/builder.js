@@ -1,10 +1,10 @@
 // The card builder: the form, the key, and what is copied.
 
 import { call } from "./api.js";
-import { FIELDS, TEXTS, cardUrl, imageLines, wholeHead } from "./card.js";
-import { copies } from "./copy.js";
+import { FIELDS, TEXTS, cardUrl } from "./card.js";
 import { byId, onPause, setText } from "./dom.js";
 import { keep, recall } from "./keep.js";
+import { Output } from "./output.js";
 import { Preview } from "./preview.js";
 
 const PAUSE_MILLISECONDS = 500;
@@ -13,14 +13,9 @@ const KEY_NAME = "cardbeat.cards_key";
 const OWN_NAME = "cardbeat.own_card";
 
 const form = byId("form");
-const preview = new Preview();
+const output = new Output();
+const preview = new Preview((url, refusal) => output.judgeKey(new URL(url).searchParams.get("key"), refusal));
 const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
-
-const TO_COPY = {
-  lines: imageLines,
-  head: wholeHead,
-  url: (url) => url,
-};
 
 /** What the form says. A line break would be dropped from the card, and two words with it become one. */
 function readCard() {
@@ -73,14 +68,11 @@ function askForKey() {
 }
 
 function showOutput(url, card) {
-  byId("output").hidden = !url;
   byId("long").hidden = !(url?.length > LONG_URL_CHARACTERS);
-  if (url) setText(byId("code"), TO_COPY[chosenForm()](url, card));
+  output.show(url ? card : null, readKey());
   for (const node of document.querySelectorAll("[data-title]")) setText(node, card.title);
   for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
 }
-
-const chosenForm = () => document.querySelector('input[name="form"]:checked').value;
 
 /** The key in this browser, the card in the page's own address, so that it can be kept as a bookmark. */
 function remember(card, key) {
@@ -139,9 +131,7 @@ function explainNoKey(error) {
 
 form.addEventListener("input", refresh);
 form.addEventListener("submit", (event) => event.preventDefault());
-byId("output").addEventListener("change", () => showOutput(cardUrl(document.baseURI, readCard(), readKey()), readCard()));
 byId("get-key").addEventListener("click", getKey);
 byId("draw").addEventListener("click", drawNow);
-copies(byId("copy"), () => byId("code").textContent);
 window.addEventListener("hashchange", start);
 start();

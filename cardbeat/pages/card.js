@@ -4,25 +4,27 @@ export const TEXTS = ["title", "description", "author", "tag", "domain"];
 const DEFAULTS = { template: "default", theme: "dark" };
 export const FIELDS = [...TEXTS, ...Object.keys(DEFAULTS)];
 
-/** The image's absolute URL. What is empty or the default is left out: the shorter URL draws the same card. */
+/** Names and values of the query. What is empty or the default is left out: the shorter URL draws the same card. */
+export const cardPairs = (card, key) => [
+  ...FIELDS.filter((name) => card[name] && card[name] !== DEFAULTS[name]).map((name) => [name, card[name]]),
+  ["key", key],
+];
+
+/** The image's absolute URL. */
 export function cardUrl(base, card, key) {
-  const query = new URLSearchParams();
-  for (const name of FIELDS) {
-    if (card[name] && card[name] !== DEFAULTS[name]) query.set(name, card[name]);
-  }
-  query.set("key", key);
+  const query = new URLSearchParams(cardPairs(card, key));
   return new URL(`og?${query.toString().replaceAll("+", "%20")}`, base).href;
 }
 
-/** The lines that show the image, for the <head> of a page that has its own title. */
-export const imageLines = (url, card) =>
-  lines([
-    ["property", "og:image", url],
-    ["property", "og:image:width", "1200"],
-    ["property", "og:image:height", "630"],
-    ["property", "og:image:alt", card.title],
-    ["name", "twitter:card", "summary_large_image"],
-  ]);
+/** The lines that show an image, given its URL and its text as they are written behind `content=`. */
+export const imageMeta = (url, alt) => `<meta property="og:image" content=${url}>
+<meta property="og:image:width" content="1200">
+<meta property="og:image:height" content="630">
+<meta property="og:image:alt" content=${alt}>
+<meta name="twitter:card" content="summary_large_image">`;
+
+/** Those lines for the <head> of a page that has its own title. */
+export const imageLines = (url, card) => imageMeta(`"${escaped(url)}"`, `"${escaped(card.title)}"`);
 
 /** A <head> ready to paste. */
 export function wholeHead(url, card) {
@@ -51,4 +53,4 @@ const lines = (rows) =>
 
 const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
 // A line break would tear an attribute's line apart.
-const escaped = (text) => text.replace(/[&<>"]/g, (character) => ENTITIES[character]).replace(/\s+/g, " ");
+export const escaped = (text) => text.replace(/[&<>"]/g, (character) => ENTITIES[character]).replace(/\s+/g, " ");

@@ -1,8 +1,10 @@
 // The crontab line of a check: its job, and the ping once that has succeeded.
 
 /** Where the job is and when it shall run is the reader's to change. */
-export function crontabLine({ period_seconds: seconds, ping_url: url }) {
-  return `${schedule(seconds)} /path/to/job && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null ${url}`;
+export function crontabLine({ period_seconds: seconds, ping_url: url }, job = "/path/to/job") {
+  // To cron a percent sign ends the command.
+  const escaped = url.replaceAll("%", "\\%");
+  return `${schedule(seconds)} ${job} && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null ${escaped}`;
 }
 
 // As often as the check expects it; more often where cron has no such times, every minute at most.

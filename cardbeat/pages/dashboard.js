@@ -1,44 +1,66 @@
 // The dashboard: who is in, what is shown, and keeping it fresh.
 
-import { refuse, setUpAccess, showSection } from "./access.js";
-import { showAlerts } from "./alerts.js";
+import { refuse, setUpAccess, showAccess, showSection } from "./access.js";
+import { setAccount, setUpAccount } from "./account.js";
+import { sendTest, showAlerts } from "./alerts.js";
 import { call } from "./api.js";
 import { Board } from "./board.js";
-import { ask } from "./dialog.js";
+import { confirm } from "./dialog.js";
 import { byId, part, setText, showText } from "./dom.js";
 import { createCheck, editCheck } from "./editor.js";
-import { keep, recall } from "./keep.js";
+import { currentKey, findKey, forgetKey, openKey } from "./keyring.js";
 import { dateText, serverNow } from "./time.js";
 
-const KEY_NAME = "cardbeat.checks_key";
 const LARGEST_PAGE = 1000;
 const REFRESH_MILLISECONDS = 5000;
 const REFRESH_MILLISECONDS_PER_CHECK = 10;
+const DEAD_MILLISECONDS = 60_000;
+// The server lets a hundred requests of a key wait.
+const ALERTS_AT_ONCE = 20;
 
-let key = recall("sessionStorage", KEY_NAME);
+let key = "";
 let refreshTimer;
 let refreshes = 0;
 let lastRefresh;
+let isDead = false;
 
 const board = new Board({ edit, remove, test, openAlerts });
 
 function open(newKey) {
+  close();
   key = newKey;
-  keep("sessionStorage", KEY_NAME, key);
+  openKey(key);
+  setAccount(key);
   showSection("board");
   refresh();
 }
 
-function leave(error) {
+/** Shows nothing of the key that was open; it stays where it is kept. */
+function close() {
   key = "";
   lastRefresh = undefined;
+  isDead = false;
   clearTimeout(refreshTimer);
-  keep("sessionStorage", KEY_NAME, "");
   board.clear();
   showText(byId("trouble"), "");
   setText(byId("freshness"), "");
-  showSection("access");
+}
+
+function leave(error) {
+  close();
+  openKey("");
+  showAccess({ open, leave });
   refuse("key", error);
+  byId("key").focus();
+}
+
+function signOut() {
+  forgetKey(key);
+  leave();
+}
+
+function addAnother() {
+  showAccess({ open, leave, back: key });
   byId("key").focus();
 }
 
@@ -64,17 +86,24 @@ async function refresh() {
   try {
     const checks = await loadChecks();
     if (isStale()) return;
-    board.show(checks);
-    await Promise.all(board.rows.filter((row) => row.alertsOpen).map(openAlerts));
-    lastRefresh = serverNow();
+    showFresh(checks);
+    await Promise.all(board.rows.filter((row) => row.needsAlerts).slice(0, ALERTS_AT_ONCE).map(openAlerts));
     wait += checks.length * REFRESH_MILLISECONDS_PER_CHECK;
-    showText(byId("trouble"), "");
-    setText(byId("freshness"), `As of ${dateText(lastRefresh)}. Refreshes itself.`);
   } catch (error) {
     if (isStale()) return;
     explainTrouble(error);
+    if (isDead) wait = DEAD_MILLISECONDS;
   }
-  refreshTimer = setTimeout(refresh, wait);
+  if (!isStale()) refreshTimer = setTimeout(refresh, wait);
+}
+
+function showFresh(checks) {
+  if (isDead) board.setDead(false);
+  isDead = false;
+  board.show(checks);
+  lastRefresh = serverNow();
+  showText(byId("trouble"), "");
+  setText(byId("freshness"), `As of ${dateText(lastRefresh)}. Refreshes itself.`);
 }
 
 function explainTrouble(error) {
@@ -83,29 +112,40 @@ function explainTrouble(error) {
     leave(error);
     return;
   }
-  const advice = refused ? "Use “Forget the key” and open another." : "Trying again.";
   const asOf = lastRefresh ? `What you see is from ${dateText(lastRefresh)}. ` : "";
+  const advice = refused ? "Sign out, and open another key." : "Trying again.";
   showText(byId("trouble"), `${error.message} ${asOf}${advice}`);
+  if (!refused || isDead) return;
+  isDead = true;
+  board.setDead(true);
+  setText(byId("freshness"), "");
 }
 
 async function create() {
-  const check = await createCheck(key);
-  if (!check) return;
-  board.put(check);
-  part(board.reveal(check).element, "copy").focus();
-  refresh();
+  const made = await createCheck(key);
+  if (!made) return;
+  board.put(made.check);
+  const row = board.reveal(made.check);
+  part(row.element, "copy").focus();
+  if (made.wantsTest) await test(row);
+  else refresh();
 }
 
 async function edit(row) {
-  const check = await editCheck(key, row.check);
-  if (check) board.put(check);
-  refresh();
+  const saved = await editCheck(key, row.check);
+  if (saved) board.put(saved.check);
+  if (saved?.wantsTest) await test(row);
+  else refresh();
 }
 
 async function remove(row) {
   const { check } = row;
-  setText(byId("confirm-title"), `Delete “${check.name}”?`);
-  const deleted = await ask("confirm", () => deleteCheck(check));
+  const question = {
+    title: `Delete “${check.name}”?`,
+    text: "Its ping URL stops working, and alerts that are still on their way are dropped. This can't be undone.",
+    action: "Delete",
+  };
+  const deleted = await confirm(question, () => deleteCheck(check));
   if (!deleted) return;
   board.drop(check);
   byId("create").focus();
@@ -123,31 +163,28 @@ async function deleteCheck({ id }) {
 }
 
 async function test(row) {
-  const note = part(row.element, "alerts-note");
-  try {
-    await call("POST", `checks/${row.check.id}/test-alert`, { key });
-    await loadAlerts(row);
-    setText(note, "The test alert is on its way.");
-  } catch (error) {
-    setText(note, error.message);
-  }
+  await sendTest(key, row);
+  refresh();
 }
 
 async function openAlerts(row) {
   try {
-    await loadAlerts(row);
+    await showAlerts(key, row);
   } catch (error) {
-    setText(part(row.element, "alerts-note"), error.message);
+    showText(row.part("alerts-note"), error.message);
   }
 }
 
-const loadAlerts = (row) => showAlerts(key, row.check, row.element);
-
 setUpAccess(open);
+setUpAccount({ open, add: addAnother, leave });
 byId("create").addEventListener("click", create);
 byId("create-first").addEventListener("click", create);
-byId("leave").addEventListener("click", () => leave());
+byId("leave").addEventListener("click", signOut);
+byId("back").addEventListener("click", () => showSection("board"));
 document.addEventListener("visibilitychange", refresh);
-setInterval(() => document.hidden || board.rows.forEach((row) => row.showTimes()), 1000);
-if (key) open(key);
-else showSection("access");
+// Whoever signs out in one tab is out in all.
+addEventListener("storage", () => key && !findKey(key) && leave());
+setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
+const first = currentKey();
+if (first) open(first);
+else showAccess({ open, leave });

@@ -1,6 +1,14 @@
 // Modal dialogs: opened with a promise of their outcome, closed by Escape or anything marked data-close.
 
-import { byId, showText } from "./dom.js";
+import { byId, setText, showText } from "./dom.js";
+
+/** Asks before what can't be undone; the dialog's button says `action`. Otherwise as `ask`. */
+export function confirm({ title, text, action }, submit) {
+  setText(byId("confirm-title"), title);
+  setText(byId("confirm-text"), text);
+  setText(byId("confirm-do"), action);
+  return ask("confirm", submit);
+}
 
 /**
  * Shows a dialog until `submit()` has succeeded or the person leaves. Gives what `submit` gave, undefined if left.

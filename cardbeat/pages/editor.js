@@ -5,6 +5,7 @@ import { resolveConflict } from "./conflict.js";
 import { ask } from "./dialog.js";
 import { byId, setText, showText } from "./dom.js";
 import { FIELDS, changes, isEmpty, settingsOf } from "./merge.js";
+import { RECEIVERS } from "./receivers.js";
 import { durationText, inLargestUnit } from "./time.js";
 
 const NEW = { name: "", period_seconds: 86_400, grace_seconds: 3_600, webhook_url: null };
@@ -13,13 +14,17 @@ const CONFLICTS = [409, 412];
 
 const controls = () => byId("editor-form").elements;
 
-/** The created check, or undefined. */
+let action;
+let before;
+
+/** `{ check, wantsTest }` of the created check, or undefined. */
 export async function createCheck(key) {
   fill("New check", "Create", NEW);
-  return ask("editor", async () => (await call("POST", "checks", { key, body: read() })).check, explain);
+  const create = async () => ({ wantsTest: wantsTest(), ...(await call("POST", "checks", { key, body: read() })) });
+  return ask("editor", create, explain);
 }
 
-/** The check as it then stands, or undefined if nothing was saved. */
+/** `{ check, wantsTest }` of the check as it then stands, or undefined if nothing was saved. */
 export async function editCheck(key, opened) {
   fill("Edit check", "Save", opened);
   const path = `checks/${opened.id}`;
@@ -28,22 +33,27 @@ export async function editCheck(key, opened) {
     typed = read();
     const body = changes(opened, typed);
     if (isEmpty(body)) return undefined;
+    const tests = wantsTest();
     try {
-      return (await call("PATCH", path, { key, body, version: opened.version })).check;
+      return { wantsTest: tests, ...(await call("PATCH", path, { key, body, version: opened.version })) };
     } catch (error) {
       if (!CONFLICTS.includes(error.status)) throw error;
-      return { conflict: (await call("GET", path, { key })).check };
+      return { wantsTest: tests, conflict: (await call("GET", path, { key })).check };
     }
   };
   const saved = await ask("editor", save, explain);
-  return saved?.conflict ? resolveConflict(key, settingsOf(opened), saved.conflict, typed) : saved;
+  if (!saved?.conflict) return saved;
+  const check = await resolveConflict(key, settingsOf(opened), saved.conflict, typed);
+  return { check, wantsTest: saved.wantsTest && check.webhook_url === typed.webhook_url };
 }
 
-function fill(title, action, settings) {
+function fill(title, saveText, settings) {
+  [action, before] = [saveText, settings];
   setText(byId("editor-title"), title);
-  setText(byId("editor-save"), action);
   controls().name.value = settings.name;
   controls().webhook_url.value = settings.webhook_url ?? "";
+  controls().test.checked = true;
+  byId("receivers").open = false;
   for (const field of AMOUNTS) {
     const { count, size } = inLargestUnit(settings[field]);
     controls()[field].value = count;
@@ -57,13 +67,14 @@ function fill(title, action, settings) {
 function read() {
   FIELDS.forEach(clear);
   const [period_seconds, grace_seconds] = AMOUNTS.map(readSeconds);
-  return {
-    name: controls().name.value.trim(),
-    period_seconds,
-    grace_seconds,
-    webhook_url: controls().webhook_url.value.trim() || null,
-  };
+  return { name: controls().name.value.trim(), period_seconds, grace_seconds, webhook_url: webhookUrl() };
 }
+
+const webhookUrl = () => controls().webhook_url.value.trim() || null;
+
+// A test is offered where it can tell something new: to another receiver than before.
+const offersTest = () => webhookUrl() !== null && webhookUrl() !== before.webhook_url;
+const wantsTest = () => offersTest() && controls().test.checked;
 
 function readSeconds(field) {
   const text = controls()[field].value.trim();
@@ -80,6 +91,8 @@ function showMeaning() {
     // The field itself says so when it is saved.
   }
   showText(byId("editor-meaning"), text);
+  byId("test-offer").hidden = !offersTest();
+  setText(byId("editor-save"), wantsTest() ? `${action} and send a test alert` : action);
 }
 
 function explain(error) {
@@ -98,4 +111,22 @@ function clear(field) {
   showText(byId(`${field}-error`), "");
 }
 
+function receiverRow({ name, heading = name, url, source }) {
+  const row = document.createElement("tr");
+  const head = document.createElement("th");
+  head.scope = "row";
+  head.append(heading);
+  const cell = row.insertCell();
+  cell.append(withClass("code", "code", url), withClass("span", "hint", source));
+  row.prepend(head);
+  return row;
+}
+
+function withClass(tag, className, text) {
+  const element = document.createElement(tag);
+  Object.assign(element, { className, textContent: text });
+  return element;
+}
+
+byId("receiver-rows").replaceChildren(...RECEIVERS.map(receiverRow));
 byId("editor-form").addEventListener("input", showMeaning);

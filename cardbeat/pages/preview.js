@@ -8,9 +8,15 @@ const RETRY_SECONDS = 5;
 
 export class Preview {
   #url;
+  #onKey;
   #abort = new AbortController();
   #retry;
   #picture;
+
+  /** `onKey(url, refusal)` hears what the server said of the key in a URL: null for taken, or its words. */
+  constructor(onKey) {
+    this.#onKey = onKey;
+  }
 
   /** Draws this URL; whatever was being drawn no longer matters. */
   async draw(url) {
@@ -21,7 +27,9 @@ export class Preview {
     byId("stage").dataset.state = "drawing";
     try {
       const response = await request(url, { signal: this.#abort.signal });
-      this.#show(await response.blob(), Number(response.headers.get("X-Missing-Glyphs")));
+      const picture = await response.blob();
+      this.#onKey(url, null);
+      this.#show(picture, Number(response.headers.get("X-Missing-Glyphs")));
     } catch (error) {
       if (error.name !== "AbortError") this.#fail(error, url);
     }
@@ -62,6 +70,7 @@ export class Preview {
     this.#url = undefined;
     if (!RETRIED.has(error.status)) {
       const badKey = error.status === 401 || error.status === 403;
+      if (badKey) this.#onKey(url, error.message);
       this.ask("This card can’t be drawn", error.message, { getKey: badKey });
       return;
     }

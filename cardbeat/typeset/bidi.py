@@ -1,12 +1,23 @@
 """The visual order of letters on a line (UAX #9, whose rules are named by their numbers).
 
-Explicit embeddings, overrides and isolates are not implemented: `clusters.clean` takes their controls out.
+Rule L1 is left out: white space at the end of a line is not drawn.
 """
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import TypeVar
+
+from cardbeat.typeset.isolates import (
+    EXPLICIT,
+    INITIATORS,
+    ExplicitLevels,
+    IsolatingRun,
+    fill_removed,
+    first_is_rtl,
+    isolating_runs,
+    matching,
+)
 
 Item = TypeVar("Item")
 
@@ -15,7 +26,12 @@ _PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
 MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
 _OPENING = {c for c in _BRACKETS if unicodedata.category(c) == "Ps"}
 _RTL_KINDS = {"R", "AL", "AN"}
-_NEUTRAL = {"B", "S", "WS", "ON", "BN"}
+_NEUTRAL = {"B", "S", "WS", "ON", "LRI", "RLI", "FSI", "PDI"}
+_ISOLATING = INITIATORS | {"PDI"}
+_RISES = {"L": {"L": 0, "R": 1, "EN": 2, "AN": 2}, "R": {"R": 0, "L": 1, "EN": 1, "AN": 1}}
+"""I1 and I2: by the direction of a run, how far above its level a kind of character stands."""
+_EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
+"""BD16: brackets that pair with those that they are canonically equivalent to."""
 _MAX_PENDING_BRACKETS = 63
 """The limit that BD16 sets."""
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
@@ -23,24 +39,26 @@ _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
 
 
 def is_rtl(text: str) -> bool:
-    """Whether the first strong character is right-to-left (P2, P3)."""
-    for character in text:
-        kind = unicodedata.bidirectional(character)
-        if kind in ("L", "R", "AL"):
-            return kind != "L"
-    return False
+    """Whether the first strong character outside isolates is right-to-left (P2, P3)."""
+    kinds = _kinds(text)
+    return first_is_rtl(kinds, matching(kinds), 0, len(kinds))
 
 
 def levels(text: str, rtl: bool) -> list[int]:
     """The embedding level of each character in a paragraph of that direction: odd is right-to-left."""
     base = int(rtl)
-    kinds = [unicodedata.bidirectional(c) or "L" for c in text]
-    if not rtl and _RTL_KINDS.isdisjoint(kinds):
+    kinds = _kinds(text)
+    if not rtl and _RTL_KINDS.isdisjoint(kinds) and EXPLICIT.isdisjoint(kinds):
         return [0] * len(text)
-    _resolve_weak(kinds, "R" if rtl else "L")
-    _resolve_brackets(text, kinds, base)
-    _resolve_neutral(kinds, base)
-    return [_level(kind, base) for kind in kinds]
+    explicit = ExplicitLevels(kinds, base)
+    found = explicit.levels
+    for run in isolating_runs(kinds, explicit, base):
+        own = "R" if run.level % 2 else "L"
+        resolved = _resolved("".join(text[i] for i in run.places), [explicit.kinds[i] for i in run.places], own, run)
+        for i, kind in zip(run.places, resolved, strict=True):
+            found[i] += _RISES[own][kind]
+    fill_removed(kinds, found, base)
+    return found
 
 
 def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[Item]:
@@ -56,8 +74,21 @@ def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[I
     return [items[i] for i in order]
 
 
+def _kinds(text: str) -> list[str]:
+    return [unicodedata.bidirectional(c) or "L" for c in text]
+
+
+def _resolved(text: str, kinds: list[str], own: str, run: IsolatingRun) -> list[str]:
+    """The kinds of a run's characters after the rules W1 to N2: "L", "R", "EN" or "AN"."""
+    marks = [kind == "NSM" for kind in kinds]
+    _resolve_weak(kinds, run.before)
+    _resolve_brackets(text, kinds, marks, own, run.before)
+    _resolve_neutral(kinds, own, run)
+    return kinds
+
+
 def _resolve_weak(kinds: list[str], start: str) -> None:
-    """W1 to W7: resolves marks, numbers and the signs in numbers, in place. `start` is the paragraph's direction."""
+    """W1 to W7: resolves marks, numbers and the signs in numbers, in place. `start` is the direction before them."""
     _resolve_marks(kinds, start)
     for i in range(1, len(kinds) - 1):
         if kinds[i - 1] == kinds[i + 1] and (kinds[i - 1], kinds[i]) in _SEPARATORS:
@@ -78,13 +109,13 @@ def _resolve_marks(kinds: list[str], start: str) -> None:
     """W1 and W2: a mark is of its letter's kind; a European number after Arabic letters is an Arabic one."""
     previous, strong = start, start
     for i, kind in enumerate(kinds):
-        if kind in ("NSM", "BN"):
+        if kind == "NSM":
             kinds[i] = previous
         elif kind == "EN" and strong == "AL":
             kinds[i] = "AN"
         elif kind in ("L", "R", "AL"):
             strong = kind
-        previous = kinds[i]
+        previous = "ON" if kind in _ISOLATING else kinds[i]
 
 
 def _spread_terminators(kinds: list[str]) -> None:
@@ -96,23 +127,30 @@ def _spread_terminators(kinds: list[str]) -> None:
                 kinds[i] = "EN"
 
 
-def _resolve_brackets(text: str, kinds: list[str], base: int) -> None:
-    """N0: a pair of brackets takes a direction of the text it holds."""
+def _resolve_brackets(text: str, kinds: list[str], marks: Sequence[bool], own: str, start_side: str) -> None:
+    """N0: a pair of brackets takes a direction of the text it holds, and the marks on them theirs."""
     for start, end in _pairs(text, kinds):
-        own = "R" if base else "L"
         inside = {_strong(kind) for kind in kinds[start + 1 : end]} - {None}
-        if own in inside:
-            kinds[start] = kinds[end] = own
-        elif inside:
-            before = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), own)
-            kinds[start] = kinds[end] = before if before in inside else own
+        if not inside:
+            continue
+        side = own
+        if own not in inside:
+            side = next((s for kind in reversed(kinds[:start]) if (s := _strong(kind))), start_side)
+        for bracket in (start, end):
+            _set_with_marks(kinds, marks, bracket, side)
+
+
+def _set_with_marks(kinds: list[str], marks: Sequence[bool], place: int, side: str) -> None:
+    kinds[place] = side
+    for mark in takewhile(marks.__getitem__, range(place + 1, len(kinds))):
+        kinds[mark] = side
 
 
 def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
     """BD16: where the pairs of brackets open and close, in the order of opening."""
     stack: list[tuple[str, int]] = []
     pairs = []
-    for i, character in enumerate(text):
+    for i, character in enumerate(text.translate(_EQUIVALENT)):
         if kinds[i] != "ON" or character not in MIRRORED:
             continue
         if character in _OPENING:
@@ -127,14 +165,13 @@ def _pairs(text: str, kinds: list[str]) -> list[tuple[int, int]]:
     return sorted(pairs)
 
 
-def _resolve_neutral(kinds: list[str], base: int) -> None:
-    """N1 and N2: neutrals between text of one direction take it, others take the paragraph's."""
-    own = "R" if base else "L"
-    before, start = own, 0
+def _resolve_neutral(kinds: list[str], own: str, run: IsolatingRun) -> None:
+    """N1 and N2: neutrals between text of one direction take it, others take that of their run."""
+    before, start = run.before, 0
     for neutral, group in groupby(list(kinds), key=_NEUTRAL.__contains__):
         end = start + len(list(group))
         if neutral:
-            after = _strong(kinds[end]) if end < len(kinds) else own
+            after = _strong(kinds[end]) if end < len(kinds) else run.after
             kinds[start:end] = [before if before == after else own] * (end - start)
         else:
             before = _strong(kinds[end - 1]) or own
@@ -144,10 +181,3 @@ def _resolve_neutral(kinds: list[str], base: int) -> None:
 def _strong(kind: str) -> str | None:
     """The direction a neutral sees: numbers count as right-to-left (N1)."""
     return "R" if kind in ("R", "AL", "EN", "AN") else "L" if kind == "L" else None
-
-
-def _level(kind: str, base: int) -> int:
-    """I1 and I2."""
-    if base:
-        return 1 if kind == "R" else 2
-    return {"R": 1, "EN": 2, "AN": 2}.get(kind, 0)

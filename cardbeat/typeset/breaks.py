@@ -1,10 +1,14 @@
-"""Where a line may end: the part of UAX #14 that titles meet, and none of its dictionaries."""
+"""Where a line may end (UAX #14, whose rules are named by their numbers), and where better not."""
 
-import unicodedata
-from collections.abc import Sequence
+import re
+from collections.abc import Container, Sequence
 from enum import IntEnum
+from itertools import accumulate
+from unicodedata import east_asian_width
 
-from cardbeat.typeset.clusters import WORD_JOINER, ZWSP
+from cardbeat.typeset.line_break import line_break
+from cardbeat.typeset.phrases import MODELS, phrase_starts
+from cardbeat.typeset.words import continues_syllable, has_words, word_starts
 
 
 class Break(IntEnum):
@@ -13,86 +17,113 @@ class Break(IntEnum):
     NEVER = 0
     EMERGENCY = 1
     """Inside a word: only where the text fits in no other way."""
-    GOOD = 2
+    FAIR = 2
+    """Inside a phrase, between a number and its sign, or at a soft hyphen: rather than in much smaller letters."""
+    GOOD = 3
 
 
-_GLUE = frozenset("\u00a0\u202f\u2007\u2011" + WORD_JOINER)
-_NOT_FIRST = frozenset(
-    "!%),.:;?]}»›’”…‥‼⁇⁈⁉°′″℃€¢、。，．：；？！）］｝〉》」』】〕〗〙〛｠｣｡､・‐–〜～゠ー々〻ゝゞヽヾ"
-    "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶㇰㇱㇲㇳㇴㇵㇶㇷㇸㇹㇺㇻㇼㇽㇾㇿｧｨｩｪｫｬｭｮｯｰ％‰"
-    "।॥،؛؟٪۔๏ๆฯໆຯ།༎༔་༌៖។៕ៗ၊။၌၍၎၏"
-)
-"""What no line starts with: closing punctuation, small kana, iteration marks."""
-_NOT_LAST = frozenset("([{«‹“‘¿¡（［｛〈《「『【〔〖〘〚｟｢$£¥₩€＄￡￥￦#")
-"""What no line ends with: opening punctuation, signs before a number."""
-_AFTER = frozenset("-‐–—/\\|·་༌፡ ")
-"""A line may end after these inside a word, between letters."""
+_NOT_FIRST = frozenset(["CL", "CP", "EX", "IS", "SY", "QU", "BA", "HY", "NS", "IN"])
+"""LB13, LB19, LB21, LB22: what no line starts with."""
+_NOT_LAST = frozenset(("OP", "QU", "BB"))
+"""LB14, LB19, LB21: what no line ends with."""
+_LETTERS = frozenset(("AL", "HL", "SA"))
+_IN_WORD = _LETTERS | {"NU"}
+_TOGETHER = {
+    **dict.fromkeys(_IN_WORD, _IN_WORD | {"PR", "PO", "OP"}),
+    "CL": {"PR", "PO"},
+    "CP": _IN_WORD | {"PR", "PO"},
+    "PR": _IN_WORD | {"ID", "OP"},
+    "PO": _IN_WORD | {"OP"},
+    "ID": {"PO"},
+    "IS": _IN_WORD,
+    "SY": {"HL", "NU"},
+    "HY": {"NU"},
+    "B2": {"B2"},
+}
+"""LB17, LB21b, LB23 to LB30: classes and what they keep beside them."""
+_SPACELESS = frozenset(("ID", "SA"))
+_SIGNS = frozenset(("BA", "HY", "B2", "SY"))
+"""A line may end after these between letters."""
+_AFTER_SPACE_TOO = {"QU": {"OP"}, "CL": {"NS"}, "CP": {"NS"}, "B2": {"B2"}}
+"""LB15 to LB17: what stays together also over a space."""
 _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
 """Of Thai and Lao: written before the consonant they are spoken after."""
-_FOLLOWING_VOWELS = frozenset("ะาๅฯๆະາໆຽ")
-# Thai and Lao, Myanmar, Khmer, Tai Le with New Tai Lue, Tai Tham: scripts that put no spaces between words.
-_SYLLABIC = (
-    ("\u0e00", "\u0eff"),
-    ("\u1000", "\u109f"),
-    ("\u1780", "\u17ff"),
-    ("\u1950", "\u19df"),
-    ("\u1a20", "\u1aaf"),
-)
-_IDEOGRAPHIC = (
-    ("\u2e80", "\u312f"), ("\u3190", "\ua4cf"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"),
-    ("\U0001b000", "\U0001b2ff"), ("\U0001f000", "\U0001faff"), ("\U00020000", "\U0003ffff"),
-)  # fmt: skip
+_HAN = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]").search
+_ENDS_PHRASE = frozenset(" \u200b、。，．！？：；")
+_REPEATS = frozenset("ฯๆຯໆ")
+"""Signs that belong to the word before them."""
 
 
-def breaks(graphemes: Sequence[str]) -> list[Break]:
-    """For each grapheme how good a break before it is; the first has none. A space stays with what it follows."""
-    return [_between(graphemes, i) if i else Break.NEVER for i in range(len(graphemes))]
+def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]:
+    """For each grapheme how good a break before it is; the first has none. A space stays with what it follows.
+
+    In a language of `phrases.MODELS` lines end well only between its phrases.
+    """
+    classes = [line_break(grapheme[0]) for grapheme in graphemes]
+    words = word_starts(graphemes) if "SA" in classes else set()
+    found = [_between(graphemes, classes, i, i in words) if i else Break.NEVER for i in range(len(graphemes))]
+    text = "".join(graphemes) if language in MODELS and "ID" in classes else ""
+    return _by_phrases(graphemes, found, phrase_starts(text, language)) if language and _HAN(text) else found
 
 
-def _between(graphemes: Sequence[str], i: int) -> Break:
-    before, after = graphemes[i - 1], graphemes[i]
-    if after in (" ", ZWSP) or before[-1] in _GLUE or after[0] in _GLUE:
+def _by_phrases(graphemes: Sequence[str], found: list[Break], starts: Container[int]) -> list[Break]:
+    places = accumulate(map(len, graphemes), initial=0)
+    return [
+        Break.FAIR if good == Break.GOOD and at not in starts and graphemes[i - 1] not in _ENDS_PHRASE else good
+        for i, (good, at) in enumerate(zip(found, places, strict=False))
+    ]
+
+
+def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: bool) -> Break:
+    before, after = classes[i - 1], classes[i]
+    if after in ("SP", "ZW"):
         return Break.NEVER
-    if before == ZWSP:
+    if before == "ZW" or (before == "SP" and classes[max(0, i - 2)] == "ZW"):
         return Break.GOOD
-    if before == " ":
-        return _at_space(graphemes[i - 2] if i > 1 else "", after)
-    if after[0] in _NOT_FIRST or before[-1] in _NOT_LAST:
-        spaceless = any(_is_ideographic(c) or _is_syllabic(c[0]) for c in (before, after))
-        return Break.NEVER if spaceless else Break.EMERGENCY
-    if _is_ideographic(before) or _is_ideographic(after):
-        return Break.GOOD
-    if before in _AFTER:
-        return _after_sign(graphemes[i - 2] if i > 1 else "", after)
-    if _is_syllabic(before[0]) and _is_syllabic(after[0]):
-        return _in_syllabic(before, after)
-    return Break.EMERGENCY
+    if before == "SP":
+        return _at_space(graphemes, classes, i)
+    if "WJ" in (before, after) or "GL" in (before, after) or graphemes[i - 1][-1] == "\u200d":
+        return Break.NEVER
+    if before == after == "SA":
+        return _in_spaceless(graphemes[i - 1], graphemes[i], word)
+    if _stay(graphemes, classes, i):
+        return Break.NEVER if _SPACELESS & {before, after} else Break.EMERGENCY
+    if before in _SIGNS and not _SPACELESS & {before, after}:
+        return _after_sign(classes[i - 2] if i > 1 else "", before, after)
+    return Break.FAIR if (before, after) == ("NU", "ID") else Break.GOOD
 
 
-def _at_space(before: str, after: str) -> Break:
-    """French puts spaces inside its quotation marks and before its question marks, where no line ends."""
-    if before in ("«", "‹") or (after in _NOT_FIRST and not unicodedata.category(after).startswith("S")):
+def _stay(graphemes: Sequence[str], classes: Sequence[str], i: int) -> bool:
+    """Whether two neighbours stand together by the rules from LB13 on."""
+    before, after = classes[i - 1], classes[i]
+    if after in _NOT_FIRST or before in _NOT_LAST:
+        return True
+    if after == "OP" and east_asian_width(graphemes[i][0]) in "FWH":
+        return False
+    return after in _TOGETHER.get(before, ())
+
+
+def _at_space(graphemes: Sequence[str], classes: Sequence[str], i: int) -> Break:
+    """LB13 to LB18. French puts spaces inside its quotation marks, where no line ends."""
+    left, after = classes[i - 2] if i > 1 else "", classes[i]
+    if after in ("CL", "CP", "EX", "IS", "SY", "WJ") or left == "OP" or after in _AFTER_SPACE_TOO.get(left, ()):
+        return Break.NEVER
+    if graphemes[i] in ("»", "›") or (i > 1 and graphemes[i - 2] in ("«", "‹")) or graphemes[i] in "‼⁇⁈⁉":
         return Break.NEVER
     return Break.GOOD
 
 
-def _after_sign(before: str, after: str) -> Break:
-    letters = before[:1].isalpha() or before[:1].isdigit()
-    return Break.GOOD if letters and after[0].isalpha() else Break.EMERGENCY
+def _after_sign(left: str, sign: str, after: str) -> Break:
+    """Between letters. The hyphen that parts a prefix of Hebrew from its word stays between them (LB21a)."""
+    if left == "HL" and sign in ("HY", "BA"):
+        return Break.EMERGENCY
+    return Break.GOOD if left in _IN_WORD and after in _LETTERS else Break.EMERGENCY
 
 
-def _in_syllabic(before: str, after: str) -> Break:
-    """Between syllables, as far as the letters show where they end."""
-    if before[0] in _LEADING_VOWELS or after[0] in _FOLLOWING_VOWELS:
+def _in_spaceless(before: str, after: str, word: bool) -> Break:
+    """Between words where there is a list of them, else between syllables as far as letters show where they end."""
+    if before[0] in _LEADING_VOWELS or after[0] in _REPEATS or continues_syllable(after):
         return Break.NEVER
-    if "\u0e00" <= after[0] <= "\u0eff":
-        return Break.GOOD if after[0] in _LEADING_VOWELS else Break.EMERGENCY
-    return Break.NEVER if "\u103a" in after and "\u1039" not in after else Break.GOOD
-
-
-def _is_ideographic(grapheme: str) -> bool:
-    return grapheme >= "\u2e80" and any(first <= grapheme[0] <= last for first, last in _IDEOGRAPHIC)
-
-
-def _is_syllabic(character: str) -> bool:
-    return character >= "\u0e00" and any(first <= character <= last for first, last in _SYLLABIC)
+    if has_words(after):
+        return Break.GOOD if word or before[0] in _REPEATS else Break.EMERGENCY
+    return Break.GOOD

@@ -8,14 +8,20 @@ from collections.abc import Iterable
 from itertools import chain
 
 ZWNJ, ZWJ, WORD_JOINER, ZWSP = "\u200c", "\u200d", "\u2060", "\u200b"
+SOFT_HYPHEN = "\u00ad"
+LINE_CONTROLS = SOFT_HYPHEN + "\u2066\u2067\u2068\u2069"
+"""Invisible characters that say where a line may break, and the isolates, which order it: they are taken out later."""
+_NO_LINE_CONTROLS = dict.fromkeys(map(ord, LINE_CONTROLS))
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 """Variation selectors 15 and 16, which choose between a sign of the text and an emoji (UTS #51)."""
 
 IGNORED = re.compile(
-    "[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180e\u202a-\u202e\u2061-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180e\u202a-\u202e\u2061-\u2065\u206a-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e001f\U000e0080-\U000e0fff\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]"
 )
 """Invisible characters that neither join, break nor order anything: drawn as nothing, and not missing."""
+_BARE = frozenset((" ", ZWSP, *LINE_CONTROLS))
+"""What no mark stands on."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SPACES = re.compile(r"[ \t\n\v\f\r\x1c-\x1f\x85\u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f]+")
 _LIGATURES = {codepoint: unicodedata.normalize("NFKC", chr(codepoint)) for codepoint in range(0xFB00, 0xFB07)}
@@ -37,6 +43,11 @@ _LATIN_END = 0x0590
 
 def clean(text: str) -> str:
     """A text in NFC without what is never drawn, and with one space for each run of white space."""
+    return clean_for_lines(text.translate(_NO_LINE_CONTROLS))
+
+
+def clean_for_lines(text: str) -> str:
+    """The same with its `LINE_CONTROLS`."""
     text = _SURROGATE.sub("\ufffd", text)
     text = _SPACES.sub(" ", IGNORED.sub("", text)).strip()
     return unicodedata.normalize("NFC", text.translate(_LIGATURES))
@@ -101,7 +112,7 @@ def _joins(cluster: str, character: str) -> bool:
     if "\U0001f3fb" <= character <= "\U0001f3ff":
         return is_pictograph(cluster[0])
     if is_mark(character):
-        return cluster[0] not in (" ", ZWSP)
+        return cluster[0] not in _BARE
     if _DOUBLE[0] <= last <= _DOUBLE[1]:
         return unicodedata.category(character)[0] == "L"
     if last == ZWJ and is_pictograph(cluster[0]):

@@ -18,6 +18,8 @@ _EMOJI_PRESENTATION = frozenset(
     "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕"
 )
 """Emoji_Presentation below U+10000: emoji without U+FE0F after them."""
+_BLACK = frozenset("⚫⬛◼◾▪")
+"""Signs that mean their colour."""
 
 
 class EmojiSequences:
@@ -52,6 +54,12 @@ class EmojiSequences:
     def characters(self) -> frozenset[str]:
         """Every character that is in some sequence. Threads that ask first at once may each make it: all the same."""
         return frozenset(chain.from_iterable(self._drawn or self._read()))
+
+    @cached_property
+    def signs(self) -> frozenset[str]:
+        """What draws the characters that are signs of text too, such as © and ✔, and may have any colour."""
+        drawn = self._drawn or self._read()
+        return frozenset(drawn[c] for c in drawn if len(c) == 1 and c < _FIRST_PICTOGRAPH and c not in _BLACK)
 
     def _read(self) -> dict[str, str]:
         sequences = read_text("fonts/emoji.txt").splitlines()

@@ -183,23 +183,3 @@ class Fallback:
             if subset.regions and text[0] >= _FIRST_HAN_SIGN:
                 return self._han.of(region).first(text[0])
         return None
-
-
-class HeadlineFallback:
-    """Letters of one family in a headline: with serifs where all of them have some, else without."""
-
-    def __init__(self, serif: Fallback, sans: Fallback) -> None:
-        self._serif, self._sans = serif, sans
-
-    def choose(self, graphemes: Sequence[str], language: str) -> list[FontChoice]:
-        """As `Fallback.choose`."""
-        choices = self._serif.choose(graphemes, language)
-        of_one_family = all(map(_is_in_serif, graphemes, choices))
-        return choices if of_one_family else self._sans.choose(graphemes, language)
-
-
-def _is_in_serif(grapheme: str, choice: FontChoice) -> bool:
-    """Whether a grapheme has serifs or needs none: signs do not, nor letters that are used as signs."""
-    if not (grapheme[0].isalpha() and choice.pieces) or choice.pieces[0].subset.serif:
-        return True
-    return unicodedata.decomposition(grapheme[0]).startswith("<")

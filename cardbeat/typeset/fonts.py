@@ -1,13 +1,18 @@
 """The package's fonts, ready to set text with."""
 
+import unicodedata
 from copy import copy
 
 from cardbeat.typeset.advances import Advances
-from cardbeat.typeset.catalogue import read_catalogue
+from cardbeat.typeset.catalogue import SubsetTable, read_catalogue
+from cardbeat.typeset.clusters import EMOJI_STYLE, TEXT_STYLE, clean
 from cardbeat.typeset.emoji import EmojiSequences
 from cardbeat.typeset.faces import Faces
-from cardbeat.typeset.fallback import Fallback, HanSubsets, HeadlineFallback
+from cardbeat.typeset.fallback import Fallback, HanSubsets
 from cardbeat.typeset.repertoire import Repertoire
+
+_EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")
+"""Marks that select or make an emoji."""
 
 
 class Fonts:
@@ -21,14 +26,18 @@ class Fonts:
         self.advances = Advances(self.faces)
         self._han = HanSubsets(self._catalogue)
         sans = (s for s in self._catalogue if not s.serif)
-        self._sans = Fallback(sans, self._han, self.emoji, self.faces.anchors)
-        self.fallback: Fallback | HeadlineFallback = self._sans
-        self.repertoire = Repertoire((self._sans.letters, self._han.any), self.emoji)
+        self.fallback = Fallback(sans, self._han, self.emoji, self.faces.anchors)
+        self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
+        self._serif = SubsetTable(s for s in self._catalogue if s.serif)
 
     def with_serif(self) -> "Fonts":
-        """The same fonts and opened faces, with serifs on texts whose letters all have some: for headlines."""
+        """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
         fonts = copy(self)
         first = sorted(self._catalogue, key=lambda s: not s.serif)
-        serif = Fallback(first, self._han, self.emoji, self.faces.anchors)
-        fonts.fallback = HeadlineFallback(serif, self._sans)
+        fonts.fallback = Fallback(first, self._han, self.emoji, self.faces.anchors)
         return fonts
+
+    def all_serif(self, text: str) -> bool:
+        """Whether there are serifs for every letter, mark and digit of a text."""
+        letters = (c for c in set(clean(text)) if unicodedata.category(c)[0] in "LMN")
+        return all(self._serif.covers(c) or c in _EMOJI_PARTS for c in letters)

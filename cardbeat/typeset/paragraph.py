@@ -7,11 +7,12 @@ from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from cardbeat.typeset import bidi
-from cardbeat.typeset.breaks import Break, breaks
+from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.clusters import ZWSP, clean, clusters, stray_marks
+from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, stray_marks
+from cardbeat.typeset.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.faces import Face
-from cardbeat.typeset.fallback import FontChoice
+from cardbeat.typeset.fallback import FontChoice, Piece
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
@@ -19,6 +20,11 @@ from cardbeat.typeset.work import Work
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
+HYPHEN = "-"
+_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
+"""How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
+_LEAST_KEPT = 0.6
+"""The part of a cut line's graphemes that stays where it is cut after a word."""
 _SAMPLE = 60
 """Graphemes that show how shaping changes the widths of a script."""
 _LEAST_SAMPLE = 4
@@ -45,7 +51,7 @@ class Paragraph:
 
         Of a text that takes more than `max_work`, in the unit of `work`, what begins another run then is not drawn.
         """
-        text, self.missing = fonts.repertoire.drawable(clean(text))
+        text, self.missing = fonts.repertoire.drawable(clean_for_lines(text))
         text = text[: 4 * room.graphemes]
         graphemes = clusters(text, room.graphemes + 1)
         if len(text) > sum(map(len, graphemes)) and len(graphemes) <= room.graphemes:
@@ -55,15 +61,14 @@ class Paragraph:
         self._opened: dict[tuple[FontSubset, int], Face] = {}
         self._drawn: DrawnRuns = {}
         self._factors: dict[FontSubset, float] = {}
-        self._widths_em: dict[int, float] = {}
+        self._widths_em: dict[tuple[tuple[Piece, ...], int], float] = {}
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
         self.truncated = len(graphemes) > most
-        graphemes = graphemes[:most]
+        graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
+        self._graphemes = graphemes
         whole = "".join(graphemes)
-        self.rtl = bidi.is_rtl(whole)
-        self._breaks = breaks(graphemes)
-        self._levels = _levels(graphemes, whole, self.rtl)
-        choices = fonts.fallback.choose(graphemes, language_of(whole, language))
+        self._language = language_of(whole, language)
+        choices = fonts.fallback.choose(graphemes, self._language)
         work = Work(weight, max_work)
         self._choices = work.affordable(choices, self._levels)
         self.missing += sum(choice.missing for choice in choices)
@@ -73,10 +78,11 @@ class Paragraph:
             0 if g.isspace() else len(g) * (a is not b)
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)
         ]
-        self._space = [g in (" ", ZWSP) for g in graphemes]
+        self._space = [g in (" ", "\u3000", ZWSP) for g in graphemes]
         self._samples = self._shaped_samples()
         self._end = len(graphemes)
         self._end = self._end_within(room.width_em)
+        self._breaks, self._hyphens = breaks_at_hyphens(graphemes[: self._end], self._language, hyphens)
 
     def __len__(self) -> int:
         """Graphemes, of which `words` and `line` count places."""
@@ -84,20 +90,46 @@ class Paragraph:
 
     def words(self, least: Break) -> list[Word]:
         """What stays together when lines may break at `least` or better."""
-        starts = [i for i, good in enumerate(self._breaks[: len(self)]) if i == 0 or good >= least]
+        starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
         return [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
+
+    def has(self, quality: Break) -> bool:
+        """Whether a line may end somewhere just that well."""
+        return quality in self._breaks
 
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
         return list(accumulate(map(self._alone_em, range(start, len(self)))))
 
+    @property
+    def blank(self) -> bool:
+        """Whether no font has any of it."""
+        return not any(choice.pieces for choice in self._choices)
+
+    def cut_place(self, start: int, end: int) -> int:
+        """Where best to cut a line before an ellipsis, no later than `end`: after a word, without the comma after it.
+
+        Inside a word where the line would lose too much otherwise.
+        """
+        place = next((i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR), start)
+        if place - start < _LEAST_KEPT * (end - start):
+            place = end
+        kept = place
+        while kept > start and hangs(self._graphemes[kept - 1]):
+            kept -= 1
+        return kept if kept > start else place
+
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
         """Graphemes `start` to `end` without the spaces at their end, drawn."""
+        hyphen = end in self._hyphens and not ellipsis
         end = self._without_space(start, end)
         choices, levels = self._choices[start:end], self._levels[start:end]
         if ellipsis:
             choices += self._fonts.fallback.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
+        elif hyphen:
+            choices.append(self._hyphen(end))
+            levels = [*levels, levels[-1]]
         runs = _runs(choices, levels)
         line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
@@ -122,8 +154,20 @@ class Paragraph:
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
-        ink, full = self._width_em(start, stop), self._width_em(stop, end)
-        return Word(start, end, ink, ink + full)
+        ink, space = self._width_em(start, stop), self._width_em(stop, end)
+        hyphen = self._hyphen_em(end) if end in self._hyphens else 0.0
+        quality = self._breaks[end] if end < len(self) else Break.GOOD
+        return Word(start, end, ink + hyphen, ink + space, _PENALTIES[quality])
+
+    def _hyphen(self, end: int) -> FontChoice:
+        """At a soft hyphen that ends a line, in the font of the letter before it."""
+        return self._fonts.fallback.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
+
+    def _hyphen_em(self, end: int) -> float:
+        return sum(
+            self._fonts.advances.width_em(piece.subset, self._weight, [piece.text], False)
+            for piece in self._hyphen(end).pieces
+        )
 
     def _without_space(self, start: int, end: int) -> int:
         while end > start and self._space[end - 1]:
@@ -131,10 +175,11 @@ class Paragraph:
         return end
 
     def _alone_em(self, place: int) -> float:
-        """The width of one grapheme."""
-        width = self._widths_em.get(place)
+        """The width of one grapheme. A text has far fewer letters than places, so it is kept by letter."""
+        key = self._choices[place].pieces, self._levels[place] % 2
+        width = self._widths_em.get(key)
         if width is None:
-            width = self._widths_em[place] = self._runs_em(place, place + 1)
+            width = self._widths_em[key] = self._runs_em(place, place + 1)
         return width
 
     def _width_em(self, start: int, end: int) -> float:
@@ -177,13 +222,6 @@ def _runs(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[Fo
 
 
 def _least_width(grapheme: str) -> float:
+    if grapheme in LINE_CONTROLS:
+        return 0
     return _WIDE if east_asian_width(grapheme[0]) in "WF" else 1
-
-
-def _levels(graphemes: Sequence[str], whole: str, rtl: bool) -> list[int]:
-    """The level of each grapheme is its first character's."""
-    every, at, found = bidi.levels(whole, rtl), 0, []
-    for grapheme in graphemes:
-        found.append(every[at])
-        at += len(grapheme)
-    return found

@@ -1,18 +1,20 @@
-"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut on a grapheme with an ellipsis.
+"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut after a word with an ellipsis.
 
 Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
 """
 
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import count, pairwise
 from math import ceil
 
 from cardbeat.typeset.breaks import Break
+from cardbeat.typeset.clusters import clean, clusters
+from cardbeat.typeset.ends import cut_start
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph, Room
 from cardbeat.typeset.work import UNBOUNDED
 from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
 
@@ -22,12 +24,21 @@ _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
 _MEASURED = 1.5
 """Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
+_MUCH_SMALLER = 0.8
+"""Lines end inside phrases and at soft hyphens where the size would otherwise be less than this part of that."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _LEAST_GAP_EM = 0.05
 """Between the ink of a line and that of the next."""
 _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
+_DESCENT_EM = 0.26
+"""Of most fonts. Where lines stand close, the last one reaches below its part of the leading."""
+_TRIES_AT_END = 2
+"""How often the beginning of a line that keeps its end is looked for."""
+_ELLIPSIS_EM = 0.95
+_ALL = Room(1_000, _UNBOUNDED_PX)
+"""For a text that was made short enough before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,8 @@ class Box:
     leading: float
 
     def lines_at(self, size_px: int) -> int:
-        return max(1, min(self.max_lines, int(self.height_px / (size_px * self.leading) + 0.01)))
+        below_em = max(0, _DESCENT_EM - self.leading / 2 + _CENTRE_EM)
+        return max(1, min(self.max_lines, int((self.height_px / size_px - below_em) / self.leading + 0.01)))
 
 
 def fit(
@@ -90,6 +102,47 @@ def fit(
     return fitted(paragraph, box, size_px=size_px, min_size_px=min_size_px)
 
 
+def fit_end(
+    fonts: Fonts,
+    text: str,
+    *,
+    width_px: int,
+    size_px: int,
+    weight: int = 400,
+    leading: float = 1.15,
+    language: str | None = None,
+    max_work: int = UNBOUNDED,
+) -> Block:
+    """Sets one line as `fit` does, but what is too long, such as a domain, loses its front: `…docs.example.com`."""
+    room, box = room_of(width_px, 1, size_px), Box(width_px, _UNBOUNDED_PX, 1, leading)
+    graphemes = clusters(clean(text))
+    tail = "".join(graphemes[-room.graphemes :])
+    paragraph = Paragraph(fonts, tail, room=_ALL, weight=weight, language=language, max_work=max_work)
+    start = len(graphemes) - _planned_tail(paragraph.ends_em(0), width_px / size_px)
+    work = 0
+    for _ in range(_TRIES_AT_END):
+        if start:
+            start = cut_start(graphemes, start)
+            shown = ELLIPSIS + "".join(graphemes[start:])
+            most = max_work - work
+            paragraph = Paragraph(fonts, shown, room=room, weight=weight, language=language, max_work=most)
+        block = fitted(paragraph, box, size_px=size_px, min_size_px=size_px)
+        work += block.work
+        if not block.cut:
+            break
+        start += 1 + (len(graphemes) - start) // 8
+    missing = max(block.missing, fonts.repertoire.drawable(clean(text))[1])
+    return replace(block, missing=missing, cut=start > 0, work=work)
+
+
+def _planned_tail(ends_em: Sequence[float], room_em: float) -> int:
+    """How many of the last graphemes, given by where each ends, stand in the room with an ellipsis before them."""
+    total = ends_em[-1] if ends_em else 0.0
+    if total <= room_em:
+        return len(ends_em)
+    return len(ends_em) - bisect_left(ends_em, total - room_em + _ELLIPSIS_EM) - 1
+
+
 def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
     """How much of a text is looked at for a box."""
     room_em = max_lines * width_px / min_size_px
@@ -98,16 +151,28 @@ def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
 
 def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block:
     """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
-    width_px, setting = box.width_px, _Setting(paragraph, box)
-    sizes = range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
-    for least in (Break.GOOD, Break.EMERGENCY, Break.NEVER):
-        words = paragraph.words(least)
-        for size in sizes:
-            if block := setting.whole(words, size):
-                return block
-        if all(word.ink_em * min_size_px <= width_px for word in words):
+    setting, sizes = _Setting(paragraph, box), _sizes(size_px, min_size_px)
+    block, words = setting.between_words(sizes), paragraph.words(Break.FAIR)
+    for least in (Break.EMERGENCY, Break.NEVER):
+        if block or all(word.ink_em * min_size_px <= box.width_px for word in words):
             break
-    return setting.cut(words, min_size_px)
+        words = paragraph.words(least)
+        block = setting.largest(words, sizes)
+    return block or setting.cut(words, min_size_px)
+
+
+def fitted_whole(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block | None:
+    """What `fitted` does, but None where the text would have to be cut, or broken inside a word."""
+    return _Setting(paragraph, box).between_words(_sizes(size_px, min_size_px))
+
+
+def lines_needed(paragraph: Paragraph, width_px: int, size_px: int) -> int:
+    """How many lines the text takes at this size, as planned: nothing is drawn."""
+    return len(wrapped(paragraph.words(Break.FAIR), width_px / size_px))
+
+
+def _sizes(size_px: int, min_size_px: int) -> range:
+    return range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
 
 
 class _Setting:
@@ -119,6 +184,19 @@ class _Setting:
         """How many times its planned width the widest line had."""
         self._heights_em: dict[int, float] = {}
         """Of blocks of so many lines that were too high: one in a smaller size will be as high in em."""
+
+    def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
+        """The block at the first of the sizes at which it stands in the box."""
+        return next((block for size in sizes if (block := self.whole(words, size))), None)
+
+    def between_words(self, sizes: Sequence[int]) -> Block | None:
+        """The largest block whose lines all end well; they end fairly well where it would be much smaller else."""
+        block = self.largest(self._paragraph.words(Break.GOOD), sizes)
+        if not self._paragraph.has(Break.FAIR):
+            return block
+        above_px = block.size_px / _MUCH_SMALLER if block else 0
+        larger = [size for size in sizes if size > above_px]
+        return self.largest(self._paragraph.words(Break.FAIR), larger) or block
 
     def whole(self, words: Sequence[Word], size: int) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
@@ -170,7 +248,7 @@ class _Setting:
         return [line for line in lines + last if line.width_px <= width_px]
 
     def _last_line(self, start: int, size: int) -> TextLine:
-        """As many graphemes as stand before an ellipsis: first as planned, then corrected by what was drawn."""
+        """As many words as stand before an ellipsis: first as planned, then corrected by what was drawn."""
         width_px, ends_em = self._box.width_px, self._paragraph.ends_em(start)
         low, high = start, len(self._paragraph)
         best, stretch = self._paragraph.line(start, start, size, ellipsis=True), self._stretch
@@ -187,7 +265,8 @@ class _Setting:
                 low, best = end, line
             else:
                 high = end - 1
-        return best
+        place = self._paragraph.cut_place(start, low)
+        return best if place in (start, low) else self._paragraph.line(start, place, size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._box.leading, self._paragraph

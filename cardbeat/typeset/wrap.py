@@ -1,20 +1,28 @@
 """Parts words into lines of at most a width."""
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
+_TOLERANCE_EM = 1e-6
+"""Widths are added in another order here than in `wrapped`."""
 Span = tuple[int, int]
 """Where a line begins and ends, counted in graphemes of its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Graphemes `start` to `end` that stay together; `ink_em` leaves out the space at the end."""
+    """Graphemes `start` to `end` that stay together."""
 
     start: int
     end: int
     ink_em: float
+    """The width at the end of a line: without the space after it, with the hyphen that it may get."""
     full_em: float
+    """The width before another word."""
+    penalty: float = 0.0
+    """How bad it is that a line ends with it: 1 is as much as a line of middle width counts."""
 
 
 def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
@@ -32,12 +40,67 @@ def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
 
 
 def balanced(words: Sequence[Word], width_em: float, count: int) -> list[Span]:
-    """Lines of similar width: wrapped at the least width, no more than `width_em`, that takes `count` lines."""
-    low, high = max(word.ink_em for word in words), width_em
-    for _ in range(12):
-        middle = (low + high) / 2
-        if len(wrapped(words, middle)) <= count:
-            high = middle
-        else:
-            low = middle
-    return wrapped(words, high)
+    """`count` lines of least raggedness, none wider than `width_em`: the sum of their squared widths is the least.
+
+    There must be such lines: no word is wider, and `wrapped` takes as many.
+    """
+    return _Balance(words, width_em, count).spans()
+
+
+class _Balance:
+    """The best lines up to each word, found line after line. Ends and beginnings of lines are counted in words."""
+
+    def __init__(self, words: Sequence[Word], width_em: float, count: int) -> None:
+        self._words, self._width_em, self._count = words, width_em + _TOLERANCE_EM, count
+        self._lefts = list(accumulate((word.full_em for word in words), initial=0.0))
+        self._middle = self._lefts[-1] / count or 1.0
+        self._costs = {0: 0.0}
+
+    def spans(self) -> list[Span]:
+        starts = [self._next_line(ends) for ends in self._possible_ends()]
+        spans, end = [], len(self._words)
+        for start_of in reversed(starts):
+            start = start_of[end]
+            spans.append((self._words[start].start, self._words[end - 1].end))
+            end = start
+        return spans[::-1]
+
+    def _next_line(self, ends: range) -> dict[int, int]:
+        """Where a line begins best that has one of these ends, for each."""
+        starts, costs = {}, {}
+        for end in ends:
+            right = self._right(end)
+            choices = [
+                (self._costs[start] + ((right - self._lefts[start]) / self._middle) ** 2, start)
+                for start in range(self._first_start(end), end)
+                if start in self._costs
+            ]
+            if choices:
+                cost, starts[end] = min(choices)
+                costs[end] = cost + self._words[end - 1].penalty
+        self._costs = costs
+        return starts
+
+    def _possible_ends(self) -> Iterator[range]:
+        """Of each line: no more words before them than fit, and no more after them."""
+        most = [0]
+        least = [len(self._words)]
+        for _ in range(self._count):
+            most.append(self._last_end(most[-1]))
+            least.append(self._first_start(least[-1]) if least[-1] else 0)
+        return (range(least[self._count - line], most[line] + 1) for line in range(1, self._count + 1))
+
+    def _right(self, end: int) -> float:
+        """Where the ink of a line ends, from the beginning of the first."""
+        return self._lefts[end - 1] + self._words[end - 1].ink_em
+
+    def _first_start(self, end: int) -> int:
+        """The first word of the widest line with that end."""
+        return min(bisect_left(self._lefts, self._right(end) - self._width_em, 0, end), end - 1)
+
+    def _last_end(self, start: int) -> int:
+        """The end of the widest line with that beginning."""
+        end = start
+        while end < len(self._words) and self._right(end + 1) - self._lefts[start] <= self._width_em:
+            end += 1
+        return end

@@ -29,6 +29,8 @@ class AccessLog:
     """
 
     def __init__(self) -> None:
+        self.quiet_patterns: frozenset[str] = frozenset()
+        """Of routes whose answers with status 200 are left out. Set before the first answer."""
         # The thread that serves appends, that of this log pops: both are atomic.
         self._lines: deque[str] = deque()
         # Written by the thread that serves only: how many lines were dropped since the start.
@@ -50,11 +52,16 @@ class AccessLog:
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Take in what was answered."""
+        if self.quiet_patterns:
+            answers = [answered for answered in answers if not self._is_quiet(*answered)]
         room = max(0, _QUEUED_LINES - len(self._lines))
         self._lines.extend([access_line(*answered) for answered in answers[:room]])
         self._dropped += max(0, len(answers) - room)
         if not self._has_lines.is_set():
             self._has_lines.set()
+
+    def _is_quiet(self, request: Request, response: Response, _seconds: float) -> bool:
+        return response.status == 200 and request.pattern in self.quiet_patterns
 
     def _run(self) -> None:
         stopping, told = False, 0

@@ -29,7 +29,7 @@ def first_value(query: str, name: str) -> str | None:
 
     Nothing else of the query is decoded, so it costs little whatever a stranger has sent. `name` is ASCII.
     """
-    match = _named(name).search(query)
+    match = _named(name).search("&" + query)
     return match and _decoded(match[1] or "")
 
 
@@ -49,9 +49,12 @@ def known_among(names: Collection[str], query: str) -> dict[str, str]:
 
 @cache
 def _named(name: str) -> re.Pattern[str]:
-    """Finds a parameter of this name, each character of which may be percent-encoded, and its value if it has one."""
+    """Finds a parameter of this name, each character of which may be percent-encoded, and its value if it has one.
+
+    It begins with a plain character, which is looked for many times as fast as a choice would be.
+    """
     spelling = "".join(f"(?:{re.escape(letter)}|%(?i:{ord(letter):02x}))" for letter in name)
-    return re.compile(rf"(?:\A|&){spelling}(?:=([^&]*+)|(?=&|\Z))")
+    return re.compile(rf"&{spelling}(?:=([^&]*+)|(?=&|\Z))")
 
 
 def _decoded(part: str) -> str:

@@ -11,7 +11,7 @@ import time
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import Check, Pinging, count, create_checks_key, database, insert, wait_until
+from tests.bench.checks import Check, count, create_checks_key, database, insert, pinging, wait_until
 from tests.bench.receivers import address, receiving
 from tests.bench.running import Figures, Server, add_rounds, compare, parser_of, percentiles_ms, serving
 
@@ -38,7 +38,7 @@ def watch(server: Server) -> Figures:
     with database(server.data) as connection:
         wait_until(lambda: count(connection, "alerts") > 0, "the sweep to begin")
         began = time.monotonic()
-        with Pinging(server, "pinged") as pinging:
+        with pinging(server, "pinged") as pings:
             wait_until(lambda: count(connection, "checks WHERE status = 'overdue'") == CHECKS, "the sweep to end")
             swept = time.monotonic() - began
             wait_until(lambda: count(connection, "alerts WHERE state = 'delivered'") == CHECKS, "the last alert")
@@ -46,8 +46,8 @@ def watch(server: Server) -> Figures:
     return {
         "sweep, s": swept,
         "alerts a second": CHECKS / seconds,
-        "pings": len(pinging.seconds),
-        **{f"ping {name}": number for name, number in percentiles_ms(pinging.seconds).items()},
+        "pings": len(pings.seconds),
+        **{f"ping {name}": number for name, number in percentiles_ms(pings.seconds).items()},
     }
 
 

@@ -88,18 +88,18 @@ class Client:
         return time.perf_counter() - started
 
 
-class Pinging:
-    """Pings one check again and again, from its start to its end; `seconds` holds how long each took."""
+class Calling:
+    """Gets what `path` names again and again, from its start to its end; `seconds` holds how long each call took."""
 
-    def __init__(self, server: Server, check_id: str, pause_seconds: float = 0.002) -> None:
+    def __init__(self, client: Client, path: Callable[[], str], pause_seconds: float = 0) -> None:
         self.seconds: list[float] = []
-        self._client = Client(server)
-        self._path = f"/ping/{check_id}"
+        self._client = client
+        self._path = path
         self._pause_seconds = pause_seconds
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
-    def __enter__(self) -> "Pinging":
+    def __enter__(self) -> "Calling":
         self._thread.start()
         return self
 
@@ -109,4 +109,9 @@ class Pinging:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._pause_seconds) or not self.seconds:
-            self.seconds.append(self._client.seconds("GET", self._path))
+            self.seconds.append(self._client.seconds("GET", self._path()))
+
+
+def pinging(server: Server, check_id: str, pause_seconds: float = 0.002) -> Calling:
+    """Pings one check."""
+    return Calling(Client(server), lambda: f"/ping/{check_id}", pause_seconds)

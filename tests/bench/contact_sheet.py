@@ -30,6 +30,13 @@ CONTENTS = {
     "title only": {"title": TITLE},
     "all fields": FULL,
     "one word": {"title": "Changelog", "domain": "example.com"},
+    "twelve characters": {"title": "Terms of Use", "tag": "Legal", "description": "What you may do here."},
+    "ordinary": {
+        "title": "Why our queue is a table",
+        "description": "Two million jobs a day in a single file.",
+        "author": "Grace Hopper",
+        "domain": "example.com",
+    },
     "long": {
         "title": f"{TITLE}, and then doing all of it again with a second one, only to find out that the first was "
         "never the problem: a story in five acts, two outages and one very long weekend",
@@ -37,6 +44,13 @@ CONTENTS = {
         "author": "Wolfeschlegelsteinhausenbergerdorff the Elder of Somewhere",
         "tag": "Engineering culture, databases and everything else",
         "domain": "a-very-long-subdomain.of-another-long-domain.example.com",
+    },
+    "Cyrillic": {
+        "title": "Їжак і ліс: як ми перенесли два мільйони задач в один файл",
+        "description": "Що ми дізналися про блокування, повтори та зворотний тиск.",
+        "author": "Олена Їжакевич",
+        "tag": "Інженерія",
+        "domain": "blog.example.ua",
     },
     "Japanese": {
         "title": "SQLiteだけで信頼できるバックグラウンドジョブを設計する",
@@ -68,13 +82,16 @@ CONTENTS = {
         "tag": "Release 🎉",
         "domain": "example.com",
     },
+    "dark emoji": {"title": "✔️ Done ➕ New™️ 🖤 🎓", "tag": "♠️ Cards", "domain": "example.com"},
+    "no glyphs": {"title": "\ue000\ue001", "domain": "example.com"},
+    "no glyphs at all": {"title": "\ue000\ue001"},
     "no people": {"title": "Pricing", "description": "Simple plans that grow with you.", "tag": "Product"},
     "author only": {"title": "On writing less code", "author": "Ada Lovelace"},
     "tag only": {"title": "Ten years of running one server", "tag": "Essays"},
 }
 README = (
-    (("default", "dark", "all fields"), ("article", "dark", "Japanese"), ("default", "light", "Hindi")),
-    (("blog", "light", "all fields"), ("blog", "dark", "Arabic"), ("article", "light", "all fields")),
+    (("default", "dark", "all fields"), ("article", "light", "one word"), ("blog", "light", "Japanese")),
+    (("blog", "dark", "title only"), ("article", "dark", "all fields"), ("default", "light", "Arabic")),
 )
 """Two columns."""
 GAP = 24

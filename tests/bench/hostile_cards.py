@@ -26,9 +26,9 @@ from typing import NamedTuple
 import PIL
 from PIL import Image
 
-from cardbeat.cards import canvas, page
-from cardbeat.cards.background import Background, background
-from cardbeat.cards.render import Renderer
+from cardbeat.cards import canvas, figures, page
+from cardbeat.cards.background import Background
+from cardbeat.cards.render import Renderer, empty_card
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.cards.themes import THEME_OF, Theme
 from cardbeat.typeset.fonts import Fonts
@@ -65,7 +65,7 @@ class Bench:
         self.largest = 0
         self._numbers = count()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {
-            (theme, mirrored): background(theme, mirrored) for theme in THEME_OF.values() for mirrored in (False, True)
+            (theme, mirrored): empty_card(theme, mirrored) for theme in THEME_OF.values() for mirrored in (False, True)
         }
         self._renderer = self._new()
 
@@ -95,8 +95,10 @@ class Bench:
     def _new(self) -> Renderer:
         """A renderer that has opened no font and keeps nothing but the empty backgrounds, which are one for a theme."""
         page._label.cache_clear()
+        page._domain.cache_clear()
         canvas._rows.cache_clear()
-        canvas.rounded.cache_clear()
+        figures.rounded.cache_clear()
+        figures.person.cache_clear()
         renderer = Renderer(Fonts(shaping=self.shaping))
         renderer._backgrounds = self._backgrounds
         return renderer

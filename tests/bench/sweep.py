@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import Check, Client, Pinging, count, create_checks_key, database, insert, wait_until
+from tests.bench.checks import Check, Client, count, create_checks_key, database, insert, pinging, wait_until
 from tests.bench.running import Figures, Server, add_rounds, compare, parser_of, serving
 
 SMALL = 1000
@@ -84,10 +84,10 @@ def busy(server: Server, due: int, size: int) -> Figures:
         make_due(server.data, due)
         wait_until(lambda: count(connection, "alerts") > before, f"the sweep of {due:,} to begin")
         began = time.monotonic()
-        with Pinging(server, f"check-{size - 1}", 0.001) as pinging:
+        with pinging(server, f"check-{size - 1}", 0.001) as pings:
             wait_until(lambda: count(connection, "alerts") == before + due, f"the sweep of {due:,} to end")
             seconds = sweep_seconds(server, time.monotonic() - began)
-    return {"sweep, ms": 1000 * seconds, "longest ping, ms": 1000 * max(pinging.seconds)}
+    return {"sweep, ms": 1000 * seconds, "longest ping, ms": 1000 * max(pings.seconds)}
 
 
 def sweep_seconds(server: Server, seen: float) -> float:

@@ -10,14 +10,12 @@ readers. Nothing is judged here.
 import argparse
 import random
 import tempfile
-import threading
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from tests.bench.checks import Check, Client, create_checks_key, insert
+from tests.bench.checks import Calling, Check, Client, create_checks_key, insert
 from tests.bench.running import Figures, Server, add_rounds, compare, parser_of, percentiles_ms, serving
 
 PERIOD_SECONDS = 100_000
@@ -72,31 +70,8 @@ def some_ping(checks: int) -> str:
     return f"/ping/check-{random.randrange(checks)}"
 
 
-def times_of(clients: "list[Calling]") -> list[float]:
+def times_of(clients: list[Calling]) -> list[float]:
     return [seconds for client in clients for seconds in client.seconds]
-
-
-class Calling:
-    """Gets what `path` names again and again, from its start to its end; `seconds` holds how long each call took."""
-
-    def __init__(self, client: Client, path: Callable[[], str]) -> None:
-        self.seconds: list[float] = []
-        self._client = client
-        self._path = path
-        self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> "Calling":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stopped.set()
-        self._thread.join()
-
-    def _run(self) -> None:
-        while not self._stopped.is_set():
-            self.seconds.append(self._client.seconds("GET", self._path()))
 
 
 if __name__ == "__main__":

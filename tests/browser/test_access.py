@@ -4,6 +4,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
+from tests.browser.board import edit, open_row, sign_in
+
 PHONE = {"width": 390, "height": 844}
 DESKTOP = {"width": 1280, "height": 900}
 
@@ -24,6 +26,10 @@ def test_the_builder_in_all_its_states(server, open_tab, size, scheme):
     expect(page.locator("#stage")).to_have_attribute("data-state", "shown")
     page.get_by_label("Title").fill("Private: \u0378")
     expect(page.get_by_text("in none of the fonts")).to_be_visible()
+    page.get_by_role("radio", name="WordPress").check()
+    check(page)
+    page.get_by_label("Cards key").fill("sk_nonsense")
+    expect(page.get_by_text("There is nothing to copy with this key")).to_be_visible()
     check(page)
 
 
@@ -34,21 +40,45 @@ def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
     api.check(key, "Late", period_seconds=1, grace_seconds=0, webhook_url="http://127.0.0.1:9/hook")
     page = open_tab(f"{server.url}/dashboard", viewport=size, color_scheme=scheme, reduced_motion="reduce")
     check(page)
-    page.get_by_label("Checks key").fill(key)
-    page.get_by_role("button", name="Open the checks").click()
+    sign_in(page, key)
     expect(page).to_have_title("(1) Checks · cardbeat")
-    page.get_by_text("Alerts go to").click()
-    expect(page.get_by_role("row").nth(1)).to_be_visible()
     check(page)
-    page.get_by_role("button", name="Delete").first.click()
+    late = open_row(page, "Late")
+    expect(late.get_by_role("row").nth(1)).to_be_visible()
+    expect(late.get_by_text("Alerts of this check don't arrive.")).to_be_visible()
+    check(page)
+    late.get_by_role("button", name="Delete").click()
     check(page)
     page.keyboard.press("Escape")
-    page.get_by_role("button", name=f"Edit {checks[0]['name']}").click()
+    edit(page, checks[0]["name"])
+    page.get_by_text("Where does it go?").click()
     check(page)
     api("PATCH", f"checks/{checks[0]['id']}", {"name": "Renamed elsewhere"}, key)
     page.get_by_label("Name", exact=True).fill("Renamed here")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("dialog", name="Changed by someone else meanwhile")).to_be_visible()
+    check(page)
+
+
+def test_what_is_shown_of_keys(server, api, open_tab):
+    key = api.checks_key()
+    api.check(key)
+    page = open_tab(f"{server.url}/dashboard", viewport=PHONE, color_scheme="dark", reduced_motion="reduce")
+    sign_in(page, key, remember=True)
+    page.get_by_role("button", name="Key and limits").click()
+    expect(page.get_by_text("1 of 100")).to_be_visible()
+    check(page)
+    page.get_by_role("button", name="Add another key").click()
+    check(page)
+    page.get_by_role("button", name="Back to the checks").click()
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Replace the key").click()
+    page.get_by_role("dialog", name="Replace this key?").get_by_role("button", name="Replace the key").click()
+    expect(page.get_by_role("button", name="I have saved it")).to_be_visible()
+    check(page)
+    api("DELETE", "key", key=page.locator("#new-key").inner_text())
+    page.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("alert").filter(has_text="key")).to_be_visible()
     check(page)
 
 

@@ -3,11 +3,12 @@ import re
 import urllib.request
 
 import linkpreview
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.api import Api
 
-HOSTILE = """Tom & "Jerry's" <img src=x onerror="window.hacked = 1"> </title>"""
+HOSTILE = """Tom & "Jerry's" + 100 % #1 東京 <img src=x onerror="window.hacked = 1"> </title>"""
 
 
 def get_key(page: Page) -> None:
@@ -225,3 +226,74 @@ def test_copying_works_without_the_clipboard_interface(server, open_tab):
     page.get_by_label("Description").fill("")
     page.get_by_label("Description").press("Control+V")
     assert page.get_by_label("Description").input_value().startswith('<meta property="og:image" content=')
+
+
+def test_the_recipe_of_a_program_is_shown_and_copied_with_what_was_typed(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    page.get_by_role("radio", name="Article").check()
+    page.get_by_label("Author").fill("Ada & Co.")
+    text = copied(page, "Hugo")
+    expect(page.get_by_text("Save it as layouts/partials/card.html, and put")).to_be_visible()
+    assert f'content="{server.url}/og?{{{{ querify "title" $title "description" $description }}}}' in text
+    assert (
+        "&amp;author=Ada%20%26%20Co.&amp;tag=Engineering&amp;domain=blog.example.com&amp;template=article&amp;key=sk_"
+        in text
+    )
+    assert "Designing reliable" not in text
+    expect(page.get_by_text("Title and description are each page’s own.")).to_be_visible()
+    page.get_by_role("radio", name="Hugo").press("ArrowRight")
+    expect(page.get_by_role("radio", name="Eleventy")).to_be_checked()
+    expect(page.get_by_label("Text to copy")).to_contain_text("{% set cardTitle = title or site.title -%}")
+
+
+def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    copy, key = page.get_by_role("button", name="Copy"), page.get_by_label("Cards key")
+    taken = key.input_value()
+    for bad, sentence in (("sk_nonsense", "not known here"), (api.checks_key(), "checks key")):
+        key.fill(bad)
+        expect(copy).to_be_disabled()
+        expect(key).to_have_attribute("aria-invalid", "true")
+        expect(page.get_by_role("alert").filter(has_text=sentence)).to_be_visible()
+        expect(page.get_by_text("There is nothing to copy with this key")).to_be_visible()
+    key.fill(taken)
+    expect(copy).to_be_enabled()
+    expect(key).to_have_attribute("aria-invalid", "false")
+    page.get_by_label("Title").fill("Another")
+    expect(copy).to_be_enabled()
+
+
+def test_a_key_is_no_longer_copied_once_the_server_has_revoked_it(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    refusal = {"status": 401, "json": {"error": "This key is gone.", "code": "unknown_key"}}
+    page.route("**/og?*", lambda route: route.fulfill(**refusal))
+    page.get_by_label("Title").fill("Another")
+    expect(page.get_by_role("button", name="Copy")).to_be_disabled()
+    expect(page.get_by_role("alert").filter(has_text="This key is gone.")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("address", "told"),
+    [
+        ("https://localhost:8443", "localhost:8443: only this computer"),
+        ("https://192.168.7.7", "192.168.7.7: only its own network"),
+        ("https://cards.example.com", None),
+    ],
+)
+def test_an_address_that_nobody_elsewhere_reaches_is_told(server, open_tab, address, told):
+    def proxy(route: Route) -> None:
+        route.fulfill(response=route.fetch(url=route.request.url.replace(address, server.url)))
+
+    page = open_tab("about:blank")
+    page.context.route(f"{address}/**", proxy)
+    page.goto(f"{address}/")
+    get_key(page)
+    expect(page.get_by_label("Text to copy")).to_contain_text(f"{address}/og?")
+    warning = page.get_by_text("Chats and networks can’t fetch a card from")
+    if told:
+        expect(warning).to_contain_text(f"{told} reaches that address.")
+    else:
+        expect(warning).to_be_hidden()

@@ -3,37 +3,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.artifact import free_port
 from tests.browser.api import Api
+from tests.browser.board import edit, fill_check, open_row, refresh, row, sign_in
+from tests.receiver import Receiver, answer
 from tests.support import wait_until
 
 MARKUP = '<img src=x onerror="window.hacked = 1">'
-
-
-def sign_in(page: Page, key: str) -> None:
-    page.get_by_label("Checks key").fill(key)
-    page.get_by_role("button", name="Open the checks").click()
-    expect(page.get_by_role("heading", name="Checks", exact=True)).to_be_visible()
-
-
-def refresh(page: Page) -> None:
-    """What the page does by itself every few seconds, and when it is looked at again."""
-    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-
-
-def row(page: Page, name: str) -> Locator:
-    return page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=name))
-
-
-def fill_check(page: Page, name: str, *, every: int, late: int, unit: str, webhook: str = "") -> None:
-    page.get_by_label("Name", exact=True).fill(name)
-    page.get_by_label("Runs every").fill(str(every))
-    page.get_by_label("Unit of the period").select_option(unit)
-    page.get_by_label("May be late by").fill(str(late))
-    page.get_by_label("Unit of the lateness").select_option(unit)
-    page.get_by_label("Webhook").fill(webhook)
 
 
 @pytest.fixture
@@ -56,33 +34,70 @@ def test_from_nothing_to_a_watched_job_and_back(server, open_tab):
     expect(page.locator("#new-secret")).to_have_text(re.compile("whsec_"))
     page.get_by_role("button", name="I have saved both").click()
     page.get_by_role("button", name="Create your first check").click()
-    webhook = f"http://127.0.0.1:{free_port()}/hook"
-    fill_check(page, "Nightly backup", every=1, late=1, unit="seconds", webhook=webhook)
-    expect(page.get_by_text("Overdue after 2 seconds without a ping.")).to_be_visible()
-    page.get_by_role("button", name="Create", exact=True).click()
-    check = row(page, "Nightly backup")
-    expect(check).to_contain_text("Never")
-    check.get_by_role("button", name="Copy").click()
-    crontab = page.evaluate("navigator.clipboard.readText()")
-    schedule, command = crontab[:10], crontab[10:]
-    assert schedule == "* * * * * "
-    ping = rf"curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null {server.url}/ping/[0-9a-f]+"
-    assert re.fullmatch(rf"/path/to/job && {ping}", command)
-    expect(check).to_contain_text(crontab)
-    expect(check).to_contain_text("Overdue")
-    expect(page).to_have_title("(1) Checks · cardbeat")
-    check.get_by_text("Alerts go to").click()
-    expect(check.get_by_role("row")).to_contain_text(["Alert", "Overdue"])
-    subprocess.run(["bash", "-c", command.replace("/path/to/job", "true")], check=True, timeout=30)
-    refresh(page)
-    expect(check).to_contain_text("1 ping")
-    expect(page.get_by_role("status").filter(has_text="Nightly backup has recovered.")).to_be_attached()
-    expect(check.get_by_role("row")).to_contain_text(["Alert", "Recovered", "Overdue"])
-    check.get_by_role("button", name="Send a test alert").click()
-    expect(check.get_by_role("row")).to_contain_text(["Alert", "Test", "Recovered", "Overdue"])
+    with Receiver() as receiver:
+        fill_check(page, "Nightly backup", every=1, late=1, unit="seconds", webhook=receiver.url)
+        expect(page.get_by_text("Overdue after 2 seconds without a ping.")).to_be_visible()
+        page.get_by_role("button", name="Create and send a test alert").click()
+        check = row(page, "Nightly backup")
+        expect(check.get_by_role("status")).to_contain_text("The test alert arrived")
+        assert receiver.received[0].json["type"] == "check.test"
+        check.get_by_role("button", name="Copy").click()
+        crontab = page.evaluate("navigator.clipboard.readText()")
+        schedule, command = crontab[:10], crontab[10:]
+        assert schedule == "* * * * * "
+        ping = rf"curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null {server.url}/ping/[0-9a-f]+"
+        assert re.fullmatch(rf"/path/to/job && {ping}", command)
+        expect(check.get_by_role("tabpanel")).to_contain_text(crontab)
+        expect(check).to_contain_text("Overdue")
+        expect(page).to_have_title("(1) Checks · cardbeat")
+        expect(check.get_by_role("row")).to_contain_text(["Alert", "Overdue", "Test"])
+        subprocess.run(["bash", "-c", command.replace("/path/to/job", "true")], check=True, timeout=30)
+        refresh(page)
+        expect(page.get_by_role("status").filter(has_text="Nightly backup has recovered.")).to_be_attached()
+        expect(check.get_by_role("row")).to_contain_text(["Alert", "Recovered", "Overdue", "Test"])
     check.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+
+
+@pytest.mark.parametrize(("status", "words"), [(404, "no such webhook (404)"), (410, "webhook removed (410)")])
+def test_a_receiver_that_is_not_there_is_told_at_once(api, dashboard, status, words):
+    page = dashboard(api.checks_key())
+    page.get_by_role("button", name="New check").click()
+    with Receiver(answer(status)) as receiver:
+        fill_check(page, "Job", every=1, late=1, unit="days", webhook=receiver.url)
+        page.get_by_role("button", name="Create and send a test alert").click()
+        check = row(page, "Job")
+        expect(check.get_by_role("status")).to_have_text(f"The test alert did not arrive: {words}.")
+        expect(check.locator("summary")).to_contain_text(f"don't arrive: {words}")
+        expect(check.get_by_text(f"The receiver answered {status}.")).to_be_visible()
+        expect(page.get_by_text("1 check's alerts don't arrive · 1 waiting for its first ping")).to_be_visible()
+        expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+        expect(page).to_have_title("(1) Checks · cardbeat")
+
+
+def test_a_test_alert_is_offered_for_another_receiver_only(api, dashboard):
+    key = api.checks_key()
+    with Receiver(answer(500)) as broken, Receiver() as receiver:
+        check = api.check(key, webhook_url=broken.url)
+        page = dashboard(key)
+        edit(page, "Nightly backup")
+        expect(page.get_by_label("Send a test alert now")).to_be_hidden()
+        page.get_by_label("Webhook").fill(receiver.url)
+        page.get_by_label("Send a test alert now").uncheck()
+        expect(page.get_by_role("button", name="Save", exact=True)).to_be_visible()
+        page.get_by_label("Send a test alert now").check()
+        page.get_by_role("button", name="Save and send a test alert").click()
+        expect(row(page, "Nightly backup").get_by_role("status")).to_contain_text("The test alert arrived")
+        assert (broken.connections, receiver.connections) == (0, 1)
+    assert api("GET", f"checks/{check['id']}", key=key)["check"]["webhook_url"] == receiver.url
+
+
+def test_the_receivers_and_their_urls_are_shown_while_editing(api, dashboard):
+    page = dashboard(api.checks_key())
+    page.get_by_role("button", name="New check").click()
+    page.get_by_text("Where does it go?").click()
+    expect(page.get_by_role("row", name="Slack")).to_contain_text("https://hooks.slack.com/services/")
 
 
 def test_two_tabs_that_edit_one_check_lose_nothing(api, dashboard):
@@ -90,13 +105,14 @@ def test_two_tabs_that_edit_one_check_lose_nothing(api, dashboard):
     check = api.check(key)
     first, second = dashboard(key), dashboard(key)
     for page in (first, second):
-        row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+        edit(page, "Nightly backup")
     first.get_by_label("Name", exact=True).fill("Renamed first")
     first.get_by_label("May be late by").fill("5")
     first.get_by_role("button", name="Save", exact=True).click()
     expect(row(first, "Renamed first")).to_be_visible()
     second.get_by_label("Name", exact=True).fill("Renamed second")
     second.get_by_label("Webhook").fill("https://chat.example.com/hook")
+    second.get_by_label("Send a test alert now").uncheck()
     second.get_by_role("button", name="Save", exact=True).click()
     conflict = second.get_by_role("dialog", name="Changed by someone else meanwhile")
     expect(conflict.get_by_role("row", name="Name")).to_have_text("NameRenamed firstRenamed second")
@@ -113,7 +129,7 @@ def test_a_discarded_conflict_leaves_what_was_saved(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
     page = dashboard(key)
-    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    edit(page, "Nightly backup")
     api("PATCH", f"checks/{check['id']}", {"name": "Theirs"}, key)
     page.get_by_label("Name", exact=True).fill("Mine")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -131,7 +147,7 @@ def test_an_edit_that_changes_nothing_makes_no_new_version(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
     page = dashboard(key)
-    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    edit(page, "Nightly backup")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("dialog")).to_be_hidden()
     assert api("GET", f"checks/{check['id']}", key=key)["check"] == check
@@ -141,7 +157,7 @@ def test_an_edit_that_changes_nothing_brings_back_no_old_state(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
     page = dashboard(key)
-    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    edit(page, "Nightly backup")
     api("PATCH", f"checks/{check['id']}", {"name": "Renamed elsewhere"}, key)
     expect(row(page, "Renamed elsewhere")).to_be_attached(timeout=20_000)
     page.evaluate(
@@ -164,7 +180,7 @@ def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
     page = dashboard(key)
-    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    edit(page, "Nightly backup")
     api("DELETE", f"checks/{check['id']}", key=key)
     page.get_by_label("Name", exact=True).fill("Too late")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -177,12 +193,12 @@ def test_what_is_typed_survives_refreshes(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
     page = dashboard(key)
-    row(page, "Nightly backup").get_by_role("button", name="Edit").click()
+    edit(page, "Nightly backup")
     page.get_by_label("Name", exact=True).fill("Half typ")
     api("POST", f"ping/{check['id']}")
     with page.expect_response("**/checks?*"):
         refresh(page)
-    expect(row(page, "Nightly backup")).to_contain_text("1 ping")
+    expect(row(page, "Nightly backup").locator("summary")).to_contain_text("On time")
     expect(page.get_by_label("Name", exact=True)).to_be_focused()
     expect(page.get_by_label("Name", exact=True)).to_have_value("Half typ")
     page.keyboard.press("Escape")
@@ -196,7 +212,7 @@ def test_a_refusal_stands_beside_its_field(api, dashboard):
     page.get_by_role("button", name="Create", exact=True).click()
     expect(page.get_by_label("Name", exact=True)).to_have_accessible_description(re.compile("1 to 100 characters"))
     fill_check(page, "Job", every=1, late=1, unit="minutes", webhook="ftp://example.com")
-    page.get_by_role("button", name="Create", exact=True).click()
+    page.get_by_role("button", name="Create and send a test alert").click()
     expect(page.get_by_label("Webhook")).to_be_focused()
     page.get_by_label("Webhook").fill("")
     page.get_by_label("Runs every").fill("1.5")
@@ -204,7 +220,7 @@ def test_a_refusal_stands_beside_its_field(api, dashboard):
     expect(page.get_by_label("Runs every")).to_have_accessible_description(re.compile("whole number"))
     page.get_by_label("Runs every").fill("2")
     page.get_by_role("button", name="Create", exact=True).click()
-    expect(row(page, "Job")).to_contain_text("Every 2 minutes, 1 minute grace")
+    expect(row(page, "Job")).to_contain_text("Every 2 minutes, may be 1 minute late")
 
 
 def test_the_page_says_when_the_server_is_gone_and_when_it_is_back(start, open_tab):
@@ -243,54 +259,120 @@ def test_it_refreshes_itself_but_not_while_hidden(api, server, open_tab):
         refresh(page)
 
 
-def test_the_key_stays_in_its_tab(api, server, dashboard):
-    page = dashboard(api.checks_key())
-    page.reload()
-    expect(page.get_by_role("button", name="New check")).to_be_visible()
-    other = page.context.new_page()
-    other.goto(f"{server.url}/dashboard")
-    expect(other.get_by_label("Checks key")).to_be_visible()
-    page.get_by_role("button", name="Forget the key").click()
-    page.reload()
-    expect(page.get_by_label("Checks key")).to_have_value("")
-
-
-def test_a_wrong_key_is_told_apart_from_a_cards_key(api, server, open_tab):
-    page = open_tab(f"{server.url}/dashboard")
-    for key, words in (("sk_nonsense", "key"), (api("POST", "register")["key"], "This is a key for cards.")):
-        page.get_by_label("Checks key").fill(key)
-        page.get_by_role("button", name="Open the checks").click()
-        expect(page.get_by_label("Checks key")).to_have_accessible_description(re.compile(words))
-
-
-def test_a_revoked_key_is_told_without_losing_the_page(api, dashboard):
-    key = api.checks_key()
-    page = dashboard(key)
-    expect(page.get_by_text("Refreshes itself")).to_be_visible()
-    api("DELETE", "key", key=key)
-    refresh(page)
-    expect(page.get_by_role("alert").filter(has_text="Forget the key")).to_be_visible()
-
-
-def test_a_row_says_when_its_alerts_do_not_arrive(api, dashboard):
+def test_a_row_says_when_its_alerts_do_not_arrive_and_why(api, dashboard):
     key = api.checks_key()
     check = api.check(key, webhook_url=f"http://127.0.0.1:{free_port()}/hook")
     api.check(key, "Silent")
     page = dashboard(key)
-    expect(row(page, "Nightly backup").get_by_text("and don't arrive")).to_have_count(0)
+    expect(row(page, "Nightly backup")).to_be_visible()
+    expect(page.get_by_text("don't arrive")).to_have_count(0)
     api("POST", f"checks/{check['id']}/test-alert", key=key)
     wait_until(lambda: api("GET", f"checks/{check['id']}", key=key)["check"]["delivery"] == "failing")
     refresh(page)
-    expect(row(page, "Nightly backup").get_by_text("and don't arrive")).to_be_visible()
-    expect(row(page, "Silent").get_by_text("and don't arrive")).to_have_count(0)
+    expect(row(page, "Nightly backup").locator("summary")).to_contain_text("don't arrive: no answer")
+    expect(row(page, "Silent").locator("summary")).to_contain_text("no webhook")
+    open_row(page, "Nightly backup")
+    expect(page.get_by_text("Alerts of this check don't arrive. The connection was refused.")).to_be_visible()
+
+
+def test_a_check_that_was_never_pinged_waits_and_is_not_on_time(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key)
+    line = row(page, "Nightly backup").locator("summary")
+    expect(line).to_contain_text("Waiting for its first ping")
+    expect(page.get_by_text("1 waiting for its first ping")).to_be_visible()
+    api("GET", f"ping/{check['id']}")
+    refresh(page)
+    expect(line).to_contain_text("On time")
+    expect(page.get_by_text("It is on time")).to_be_visible()
+
+
+def test_checks_stand_in_groups_and_those_that_need_attention_before_all(api, dashboard):
+    key = api.checks_key()
+    for name in ("web: certificates", "db2: backup", "db1: vacuum", "db1: backup", "solo: one", "db2: vacuum"):
+        api.check(key, name)
+    api.check(key, "web: logs", period_seconds=1, grace_seconds=0)
+    page = dashboard(key)
+    sections = page.locator("#checks").get_by_role("heading", level=2)
+    expect(sections).to_have_text(["Needs attention 1", "db1 2", "db2 2", "web 1", "All others 1"])
+    names = ["web: logs", "db1: backup", "db1: vacuum", "db2: backup", "db2: vacuum", "web: certificates", "solo: one"]
+    expect(page.get_by_role("heading", level=3)).to_have_text(names)
+    page.get_by_role("radio", name="Attention").check()
+    expect(sections).to_have_text(["Needs attention 1"])
+    page.get_by_role("radio", name="All").check()
+    sections.get_by_text("db1").click()
+    expect(row(page, "db1: backup")).to_be_hidden()
+    refresh(page)
+    expect(row(page, "db2: backup")).to_be_visible()
+    expect(row(page, "db1: backup")).to_be_hidden()
+
+
+def test_fifteen_checks_fit_in_one_screen_also_in_five_sections(api, dashboard):
+    key = api.checks_key()
+    api.check(key, "Late", period_seconds=1, grace_seconds=0)
+    for name in [f"host{host}: a job with an ordinary name, {job}" for host in range(3) for job in range(4)]:
+        api.check(key, name)
+    for name in ("Newsletter", "Yearly report"):
+        api.check(key, name)
+    page = dashboard(key)
+    expect(page).to_have_title("(1) Checks · cardbeat")
+    expect(page.get_by_role("heading", level=3)).to_have_count(15)
+    assert page.locator("#checks").evaluate("node => node.getBoundingClientRect().bottom") <= 900
+
+
+def test_each_way_to_ping_has_a_tab_that_is_kept_for_the_next_check(api, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key)
+    details = open_row(page, "Nightly backup")
+    panel = details.get_by_role("tabpanel")
+    details.get_by_role("tab", name="crontab").press("Home")
+    expect(panel).to_contain_text(check["ping_url"])
+    expect(details.get_by_role("tab", name="URL")).to_be_focused()
+    for name, words in (
+        ("crontab", "30 * * * * /path/to/job && curl"),
+        ("systemd", "ExecStartPost=-/usr/bin/curl"),
+        ("PowerShell", "Invoke-RestMethod"),
+        ("Python", "urllib.request.urlopen"),
+        ("Docker", "docker run --rm"),
+    ):
+        page.keyboard.press("ArrowRight")
+        expect(details.get_by_role("tab", name=name)).to_have_attribute("aria-selected", "true")
+        expect(panel).to_contain_text(words)
+        expect(panel).to_contain_text(check["ping_url"])
+    expect(panel).to_contain_text("Only jobs on the server's own host reach 127.0.0.1.")
+    details.get_by_role("tab", name="Python").click()
+    page.reload()
+    expect(open_row(page, "Nightly backup").get_by_role("tab", name="Python")).to_have_attribute(
+        "aria-selected", "true"
+    )
+
+
+def test_older_alerts_are_shown_on_demand(api, dashboard):
+    key = api.checks_key()
+    with Receiver() as receiver:
+        check = api.check(key, webhook_url=receiver.url)
+        for count in range(1, 7):
+            api("POST", f"checks/{check['id']}/test-alert", key=key)
+            wait_until(lambda count=count: len(receiver.received) == count)
+    page = dashboard(key)
+    details = open_row(page, "Nightly backup")
+    expect(details.get_by_role("row")).to_have_count(6)
+    details.get_by_role("button", name="Show 1 older").click()
+    expect(details.get_by_role("row")).to_have_count(7)
 
 
 def test_text_from_checks_is_only_text(api, dashboard):
     key = api.checks_key()
-    api.check(key, MARKUP)
+    for name in (MARKUP, f"{MARKUP}: one", f"{MARKUP}: two"):
+        api.check(key, name, webhook_url="http://127.0.0.1:9/<b>")
     page = dashboard(key)
-    expect(page.get_by_role("heading", name=MARKUP)).to_be_visible()
-    row(page, MARKUP).get_by_role("button", name="Delete").click()
+    expect(page.get_by_role("heading", name=f"{MARKUP} 2")).to_be_visible()
+    expect(page.get_by_role("heading", name=MARKUP, exact=True)).to_be_visible()
+    details = page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=MARKUP, exact=True))
+    details.locator("summary").click()
+    details.get_by_role("button", name="Delete").click()
     expect(page.get_by_role("dialog")).to_contain_text(MARKUP)
     assert page.evaluate("window.hacked") is None
 
@@ -305,12 +387,12 @@ def test_many_checks_are_paged_and_found_with_the_overdue_first(start, open_tab,
     api.check(key, "Late job", period_seconds=1, grace_seconds=0)
     page = open_tab(f"{server.url}/dashboard")
     sign_in(page, key)
-    headings = page.get_by_role("listitem").get_by_role("heading")
+    headings = page.get_by_role("heading", level=3)
     expect(page.get_by_text("1–100 of 102")).to_be_visible()
     expect(headings.first).to_have_text("Late job")
     page.get_by_role("button", name="Next").click()
     expect(headings).to_have_text(["Job 099", "Job 100"])
     page.get_by_label("Find by name").fill("job 05")
     expect(headings).to_have_count(10)
-    page.get_by_role("radio", name="Overdue").check()
+    page.get_by_role("radio", name="Attention").check()
     expect(page.get_by_text("No check matches.")).to_be_visible()

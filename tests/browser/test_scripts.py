@@ -1,9 +1,14 @@
 """The scripts' pure parts, called in the browser as the pages call them."""
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 
+from cardbeat.heartbeat.receivers import RECEIVERS
+from cardbeat.heartbeat.target import parse
 from tests.artifact import ROOT
 
 NOW = "Date.UTC(2026, 0, 31, 12)"
@@ -78,6 +83,149 @@ def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
     [shown] = re.findall(r"```crontab\n(.*)\n```", (ROOT / "README.md").read_text())
     line = run("cron.js", "m.crontabLine({period_seconds: 86_400, ping_url: 'http://127.0.0.1:8080/ping/ID'})")
     assert line.replace("/path/to/job", "/usr/local/bin/backup") == shown
+
+
+@pytest.mark.parametrize(
+    ("host", "reach"),
+    [
+        *((host, "loopback") for host in ("localhost", "cards.localhost", "127.0.0.1", "127.8.0.1", "0x7f.1", "[::1]")),
+        *((host, "loopback") for host in ("[::ffff:127.0.0.1]", "localhost.")),
+        *((host, "private") for host in ("10.0.0.1", "172.16.0.1", "172.31.255.1", "192.168.1.1", "169.254.0.1")),
+        *((host, "private") for host in ("100.64.0.1", "0.0.0.0", "[fd00::1]", "[fe80::1]", "[::]")),
+        *((host, "private") for host in ("nas", "cards.local", "cards.internal", "nas.home.arpa")),
+        *((host, "public") for host in ("cards.example.com", "172.32.0.1", "100.128.0.1", "8.8.8.8", "[2001:db8::1]")),
+        *((host, "public") for host in ("10.example.com", "127.example.com", "fd.example.com", "[::ffff:8.8.8.8]")),
+    ],
+)
+def test_it_is_known_who_can_fetch_from_a_host(run, host, reach):
+    asked = f"(({{hostname}}) => [m.isLoopback(hostname), m.isPrivate(hostname)])(new URL('http://{host}/'))"
+    assert (
+        run("reach.js", asked) == {"loopback": [True, True], "private": [False, True], "public": [False, False]}[reach]
+    )
+
+
+PING_URL = "https://cards.example.com/a%20b/ping/ID"
+
+
+@pytest.fixture
+def recipe(run):
+    """The text of a recipe, by its id."""
+    return lambda id, url=PING_URL: run(
+        "pings.js",
+        f"m.RECIPES.find((recipe) => recipe.id === {id!r}).text({{period_seconds: 86_400, ping_url: {url!r}}})",
+    )
+
+
+def test_a_python_job_pings(api, recipe):
+    key = api.checks_key()
+    check = api.check(key)
+    script = recipe("python", check["ping_url"])
+    subprocess.run([sys.executable, "-c", f"job = dict\n{script}"], check=True, timeout=30)
+    assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
+    command = [sys.executable, "-c", f"job = [].pop\n{script}"]
+    failing = subprocess.run(command, check=False, capture_output=True, timeout=30)
+    assert failing.returncode == 1
+    assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
+
+
+def test_a_job_in_an_image_tries_its_ping_again_until_it_is_taken(recipe, tmp_path):
+    (tmp_path / "wget").write_text('#!/bin/sh\necho "$@" >> asked\n[ $(wc -l < asked) = 3 ]\n')
+    (tmp_path / "sleep").write_text("#!/bin/sh\n")
+    for program in tmp_path.iterdir():
+        program.chmod(0o755)
+    [_, line] = recipe("docker").rsplit("CMD ", 1)
+    command = json.loads(line)
+    command[2] = command[2].replace("/path/to/job", "true")
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(command, cwd=tmp_path, env=environment, check=True, timeout=30)
+    assert (tmp_path / "asked").read_text().splitlines() == [f"-q -T 10 -O /dev/null {PING_URL}"] * 3
+
+
+def test_a_percent_sign_is_escaped_where_it_means_something_else(recipe):
+    assert recipe("crontab").endswith("/a\\%20b/ping/ID")
+    assert recipe("systemd").endswith("/a%%20b/ping/ID")
+    assert recipe("url") == PING_URL
+
+
+def test_a_systemd_service_takes_its_lines(recipe, tmp_path):
+    unit = tmp_path / "job.service"
+    unit.write_text(recipe("systemd") + "\nExecStart=/bin/true\n")
+    command = ["systemd-analyze", "verify", unit]
+    verified = subprocess.run(command, check=False, capture_output=True, text=True, timeout=30)
+    assert "job.service:" not in verified.stderr
+
+
+def test_only_a_url_of_this_host_alone_is_told_to_be_one(run):
+    hosts = ["localhost:8080", "127.0.0.1", "[::1]", "127.example.com", "cards.example.com"]
+    told = run("pings.js", f"{hosts}.map((host) => m.reachText({{ping_url: 'http://' + host + '/ping/ID'}}) !== '')")
+    assert told == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "group"),
+    [
+        ("db1: backup", ["db1", "backup"]),
+        ("a: b: c", ["a", "b: c"]),
+        ("10:30 job", ["", "10:30 job"]),
+        (": x", ["", ": x"]),
+    ],
+)
+def test_what_stands_before_a_colon_and_a_space_names_a_group(run, name, group):
+    assert list(run("groups.js", f"m.splitName({name!r})").values()) == group
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "short"),
+    [
+        (404, "The receiver answered 404.", "no such webhook (404)"),
+        (302, "The receiver answered 302; redirects are not followed.", "moved (302)"),
+        (418, "The receiver answered 418.", "refused (418)"),
+        (503, "The receiver answered 503.", "receiver failed (503)"),
+        (503, "The connection was refused.", "no answer"),
+        (None, "The connection was refused.", "no answer"),
+    ],
+)
+def test_a_receivers_answer_is_told_in_words(run, status, error, short):
+    alert = json.dumps({"last_status": status, "last_error": error})
+    assert run("answers.js", f"m.explain({alert}).short") == short
+
+
+def test_an_alert_that_was_taken_needs_no_explanation(run):
+    assert run("answers.js", "m.explain({last_status: 204, last_error: null})") is None
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://hooks.slack.com/services/T0/B0/x", "Slack"),
+        ("https://ptb.discord.com/api/v10/webhooks/1/x-y?wait=true", "Discord"),
+        ("https://chat.example.com/team/hooks/abcdefghijklmnopqrstuvwxyz", "Mattermost"),
+        ("http://ntfy.example.com:8080/alerts?priority=high", "ntfy"),
+        ("https://push.example.com/gotify/message?priority=3&token=x", "Gotify"),
+        ("https://api.telegram.org/bot1:x/sendMessage?chat_id=1", "Telegram"),
+        ("https://chat.googleapis.com/v1/spaces/A/messages?key=x&token=y", "Google Chat"),
+        ("https://prod.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x", "Microsoft Teams"),
+        ("http://homeassistant.local:8123/api/webhook/x", "Home Assistant"),
+        ("http://apprise.example.com:8000/notify/KEY?tag=admin", "Apprise API"),
+        ("http://ntfy/alerts", "ntfy"),
+        ("http://bots.example.com:8081/bot1%3Ax/sendmessage", "Telegram"),
+        ("https://discord.com.example.org/api/webhooks/1/x", "discord.com.example.org"),
+        ("https://hooks.slack.com/triggers/T1/2/x", "hooks.slack.com"),
+        ("https://ntfy.sh/topic/publish", "ntfy.sh"),
+        ("https://push.example.com/message", "push.example.com"),
+        ("https://hooks.example.com/x?next=/notify/KEY", "hooks.example.com"),
+        ("http://127.0.0.1:9/hook", "127.0.0.1:9"),
+    ],
+)
+def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(run, url, name):
+    assert run("receivers.js", f"m.receiverName({url!r})") == name
+    target = parse(url)
+    known = [receiver.name for receiver in RECEIVERS if receiver.shape.fullmatch(f"{target.host}{target.path}")]
+    assert known[:1] == ([name] if name in {receiver.name for receiver in RECEIVERS} else [])
+
+
+def test_the_editor_shows_every_receiver_that_the_server_knows(run):
+    assert {receiver.name for receiver in RECEIVERS} <= set(run("receivers.js", "m.RECEIVERS.map(({name}) => name)"))
 
 
 def test_deadlines_follow_the_servers_clock(run):

@@ -23,6 +23,16 @@ def new_key(email=None):
         return json.load(answer)["key"]
 
 
+def described_codes():
+    """The codes of errors that the description gives examples of, by status."""
+    with urllib.request.urlopen(f"{URL}/openapi.json") as answer:
+        responses = json.load(answer)["components"]["responses"]
+    return {int(status): set(one["content"]["application/json"]["examples"]) for status, one in responses.items()}
+
+
+CODES = described_codes()
+
+
 class ChecksKey:
     def get(self, case, context):
         return new_key("ops@example.com")
@@ -66,3 +76,9 @@ def refused_rightly(case, response):
     refusal = json.loads(response.content)
     floats = isinstance(case.body, dict) and any(isinstance(value, float) for value in case.body.values())
     return refusal["code"] in REFUSED_FOR_STATE or refusal.get("field") == "after" or floats
+
+
+@schemathesis.check
+def codes_are_those_of_their_status(context, response, case):
+    if response.status_code >= 400 and case.method != "HEAD":
+        assert json.loads(response.content)["code"] in CODES[response.status_code]

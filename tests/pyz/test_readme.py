@@ -16,7 +16,8 @@ import yaml
 from PIL import Image
 
 from cardbeat import advice, cli
-from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from cardbeat.commands import serve
+from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
 README = (ROOT / "README.md").read_text()
@@ -24,6 +25,11 @@ README = (ROOT / "README.md").read_text()
 
 def blocks(language):
     return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+
+
+def block_with(language, text):
+    """The place of the first block that holds a text, among those of its language."""
+    return next(number for number, block in enumerate(blocks(language)) if text in block)
 
 
 @pytest.fixture(params=["artifact", "installed"])
@@ -58,21 +64,28 @@ def tour(program, tmp_path):
             check=True,
         ).stdout
 
-    first = next(block for block in blocks("sh") if "--sweep-seconds" in block).split()
+    first = blocks("sh")[block_with("sh", "--sweep-seconds")].split()
     assert first[:2] == ["python", "cardbeat.pyz"]
     with starter(python, file, tmp_path) as start:
         start(*first[2:], port=server)
         yield run
 
 
+def cron_command():
+    """What the crontab line runs after the job itself."""
+    (command,) = [part.strip() for part in blocks("crontab")[0].split("&&")[1:]]
+    return command
+
+
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
-    steps = blocks("sh")[3:]
-    crontab = blocks("crontab")[0].split(maxsplit=5)[5]
-    (cron_command,) = [part.strip() for part in crontab.split("&&")[1:]]
+    shell = blocks("sh")
+    steps = [shell[block_with("sh", "CHECKS_KEY=")], *shell[block_with("sh", "--sweep-seconds") + 1 :]]
     after_alerts = next(number for number, step in enumerate(steps) if "check.recovered" in step) + 1
     (tmp_path / "checks.toml").write_text(blocks("toml")[0])
     printed = tour(
-        *steps[:after_alerts], cron_command.replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"), *steps[after_alerts:]
+        *steps[:after_alerts],
+        cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
+        *steps[after_alerts:],
     )
     assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
@@ -80,11 +93,19 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
             assert (image.format, image.size) == ("PNG", (1200, 630))
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
-    assert '"name":"Nightly backup"' in printed
+    assert '"name":"A job on this tour"' in printed
     assert "1 created, 0 changed, 0 deleted, 0 unchanged" in printed
     assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
     assert "ok" in printed
+
+
+def test_the_contents_name_sections_that_are_there():
+    headings = re.findall(r"^##+ (.+)$", README, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    linked = re.findall(r"\]\(#([^)]+)\)", README)
+    assert set(linked) <= anchors
+    assert {"start", "cards", "checks", "alerts", "running-it", "limits"} <= set(linked)
 
 
 def test_the_options_are_those_of_the_program(capsys):
@@ -175,11 +196,12 @@ def options_from(monkeypatch, *pairs):
     assert list(advice.unknown_variables(variables)) == []
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    return parse_values(Parser("", ""), SERVE_OPTIONS, [])
+    return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
 
 
 def test_every_variable_is_one_of_the_program(monkeypatch):
-    (dockerfile,), (compose,) = blocks("dockerfile"), blocks("yaml")
+    (dockerfile,) = blocks("dockerfile")
+    (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
     host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
     (run,) = [line for line in host_commands if line.startswith("docker run")]

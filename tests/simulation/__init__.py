@@ -3,7 +3,8 @@
 The real service of `cardbeat/service.py` runs here without a change: sweep, credit, checks, outbox, lanes, schedule,
 delivery and the database with its file. What it stands on is simulated, and replaced before it is imported:
 
-- `scheduler.py`: time, and threads that take turns where real ones would wait (greenlets, so nothing runs at once);
+- `scheduler.py`, `threads.py`, `locks.py`: time, and threads that take turns where real ones would wait (greenlets, so
+  nothing runs at once);
 - `disk.py`: how long a commit takes, when it fails, and what a crash or a power cut leaves of it;
 - `network.py`: the receivers of alerts and what they answer;
 - `machine.py`: the clocks, and the servers that start, stop, crash and are suspended on it;

@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -19,6 +20,9 @@ YEAR_DAYS = 365.25
 MONTH_DAYS = 30.0
 DAY_RUNS = 4
 """In so many runs a day is simulated, each of a quarter of it."""
+MOST_VIOLATIONS = 10
+FAULTS_A_YEAR = 100
+"""Of each kind, at the least, unless told otherwise."""
 
 
 def main() -> int:
@@ -28,6 +32,7 @@ def main() -> int:
     what.add_argument("--day", action="store_true", help="simulate a day, in four runs of six hours")
     what.add_argument("--plants", nargs="*", metavar="NAME", help="put bugs back, all or these, and find each")
     what.add_argument("--seed", type=int, help="one run")
+    parser.add_argument("--faults", type=int, help="with --years: fail with fewer of any kind (100 a year)")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
     parser.add_argument("--sweeps", type=int, default=3000, help="intervals of the sweep that a run lasts (3000)")
     parser.add_argument("--plant", default="", help="with --seed: the bug that is put back")
@@ -37,8 +42,10 @@ def main() -> int:
         return run_one(options)
     if options.plants is not None:
         return find_plants(options.plants, options.jobs)
-    days = 1.0 if options.day else options.years * YEAR_DAYS
-    return simulate(days, day_runs() if options.day else year_runs(options.sweeps), options.jobs)
+    if options.day:
+        return simulate(1.0, day_runs(), options.jobs, 0)
+    faults = int(FAULTS_A_YEAR * options.years) if options.faults is None else options.faults
+    return simulate(options.years * YEAR_DAYS, year_runs(options.sweeps), options.jobs, faults)
 
 
 def run_one(options: argparse.Namespace) -> int:
@@ -60,7 +67,7 @@ def run_one(options: argparse.Namespace) -> int:
     for setting in options.set:
         name, _, value = setting.partition("=")
         drawn[name] = float(value) if "." in value else int(value)
-    world, began, failure = World(options.seed, **drawn), replaced.real_seconds(), ""
+    world, began, failure = World(options.seed, **drawn), replaced.cpu_seconds(), ""
     try:
         world.run(options.sweeps * world.sweep_seconds)
     except Exception as error:
@@ -75,9 +82,10 @@ def run_one(options: argparse.Namespace) -> int:
         "failure": failure,
         "hash": world.hash(),
         "days": world.now / DAY_SECONDS,
-        "wall": replaced.real_seconds() - began,
+        "cpu": replaced.cpu_seconds() - began,
         "options": world.options,
         "is_expected": not options.plant or any(part in failure for part in PLANTS[options.plant].shows),
+        "faults": {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds},
         "counts": {**world.counts, "alerts": world.witness.recorded, "outages": world.witness.overdue},
     }
     if failure:
@@ -103,38 +111,72 @@ def day_runs() -> Iterator[list[str]]:
         yield ["--seed", str(seed), "--sweeps", str(int(sweeps)), "--set", f"sweep_seconds={sweep_seconds}", checks]
 
 
-def simulate(days: float, runs: Iterator[list[str]], jobs: int) -> int:
-    """Run one after the other until so many days are simulated, or until a violation; prints the figures."""
-    began, done, counts, seeds, cpu = monotonic(), 0.0, Counter[str](), 0, 0.0
+class Figures:
+    """What came of the runs so far, in `done` simulated days."""
+
+    def __init__(self) -> None:
+        self.done = 0.0
+        self.violations = 0
+        self._began = monotonic()
+        self._seeds = 0
+        self._cpu_seconds = 0.0
+        self._counts = Counter[str]()
+        self._faults = Counter[str]()
+
+    def add(self, arguments: list[str], result: dict[str, Any], output: str) -> None:
+        if not result or result["failure"]:
+            self.violations += 1
+            print(output)
+            print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
+            return
+        self.done += result["days"]
+        self._seeds += 1
+        self._cpu_seconds += result["cpu"]
+        self._counts.update(result["counts"])
+        self._faults.update(result["faults"])
+        took = f"{result['days']:.2f} days in {result['cpu']:.0f} s of CPU"
+        print(f"seed {result['seed']}: {took}, {result['hash']}; {self.done / YEAR_DAYS:.2f} years", flush=True)
+
+    def show(self, least_faults: int) -> bool:
+        """Print them; whether there was no violation, and none of the faults came more seldom than that."""
+        years = f"{self.done / YEAR_DAYS:.2f} years ({self.done:.1f} days) from {self._seeds} seeds"
+        found = f"{self.violations or 'no'} violation{'s' if self.violations > 1 else ''}"
+        print(f"{years}, {found}; {monotonic() - self._began:.0f} s, {self._cpu_seconds:.0f} s of CPU")
+        for heading, counts in (("What was done:", self._counts), ("Faults, by kind:", self._faults)):
+            print(heading)
+            for name, count in sorted(counts.items()):
+                print(f"{count:>10}  {name}")
+        rare = sorted(kind for kind, count in self._faults.items() if count < least_faults)
+        if rare:
+            print(f"fewer than {least_faults} faults of: {', '.join(rare)}")
+        sys.stdout.flush()
+        return not self.violations and not rare
+
+
+def simulate(days: float, runs: Iterator[list[str]], jobs: int, least_faults: int) -> int:
+    """Run one after the other until so many days have passed without a violation; prints the figures.
+
+    Fails where there was a violation, or where a kind of fault came less often than asked for.
+    """
+    figures = Figures()
+
+    def stop(*_: object) -> None:
+        figures.show(least_faults)
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, stop)
+    expected = 0.0
     with ThreadPoolExecutor(jobs) as pool:
-        under_way: set[Future[tuple[list[str], dict[str, Any], str]]] = set()
-        expected = 0.0
-        while done < days:
-            while len(under_way) < jobs and expected < days:
+        under_way: dict[Future[tuple[list[str], dict[str, Any], str]], float] = {}
+        while figures.done < days and figures.violations < MOST_VIOLATIONS:
+            while len(under_way) < jobs and (not under_way or expected < days):
                 arguments = next(runs)
-                under_way.add(pool.submit(_run, arguments))
-                expected += _expected_days(arguments)
-            finished, under_way = wait(under_way, return_when=FIRST_COMPLETED)
-            for arguments, result, output in (future.result() for future in finished):
-                if not result or result["failure"]:
-                    print(output)
-                    print(f"replay: python -m tests.simulation {' '.join(arguments)}", flush=True)
-                    return 1
-                done, seeds, cpu = done + result["days"], seeds + 1, cpu + result["wall"]
-                counts.update(result["counts"])
-                print(
-                    f"seed {result['seed']}: {result['days']:.2f} days in {result['wall']:.0f} s, {result['hash']}; "
-                    f"{done / YEAR_DAYS:.2f} years",
-                    flush=True,
-                )
-            expected = max(expected, done) if under_way or expected <= done else done
-    print(
-        f"{done / YEAR_DAYS:.2f} years ({done:.1f} days) from {seeds} seeds, no violation; "
-        f"{monotonic() - began:.0f} s with {jobs} at once, {cpu:.0f} s of runs"
-    )
-    for name, count in sorted(counts.items()):
-        print(f"{count:>10}  {name}")
-    return 0
+                under_way[pool.submit(_run, arguments)] = _expected_days(arguments)
+                expected = figures.done + sum(under_way.values())
+            for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+                del under_way[future]
+                figures.add(*future.result())
+    return not figures.show(least_faults)
 
 
 def find_plants(names: list[str], jobs: int) -> int:

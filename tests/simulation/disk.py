@@ -113,6 +113,8 @@ class Connection(sqlite3.Connection):
     """How many statements are left until the disk is found full; none are counted while it is negative."""
     has_alerts = False
     """Whether the transaction has to do with alerts."""
+    has_outages = False
+    """Whether it marks checks that are overdue, or some that are so no longer."""
     is_synced = True
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # type: ignore[override]
@@ -129,6 +131,8 @@ class Connection(sqlite3.Connection):
             self._take_time_to_read()
         elif " alerts" in sql:
             self.has_alerts = True
+        elif start == "UPDATE" and "status = 'overdue'" in sql:
+            self.has_outages = True
         elif start == "PRAGMA" and "synchronous" in sql:
             self.is_synced = "FULL" in sql
         if self._statements >= 0 and start != "SELECT":
@@ -158,7 +162,7 @@ class Connection(sqlite3.Connection):
             raise _error(DISK.trouble)
         self._statements = DISK.luck.randrange(12) if DISK.trouble == sqlite3.SQLITE_FULL else -1
         self._changes_before = self.total_changes
-        self.has_alerts = False
+        self.has_alerts = self.has_outages = False
         return super().execute(sql)
 
     def _run_into_trouble(self) -> None:

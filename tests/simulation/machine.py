@@ -8,7 +8,9 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from tests.simulation.disk import Disk
-from tests.simulation.scheduler import Event, Process, Scheduler
+from tests.simulation.locks import Event
+from tests.simulation.scheduler import Process, Scheduler
+from tests.simulation.threads import spawn
 
 EPOCH = 1_800_000_000
 CLIENT_SECONDS = 10.0
@@ -145,12 +147,12 @@ class Server:
         self._starts += 1
         self.process = Process(f"{self.name}.{self._starts}")
         self.process.own["server"] = self
-        self._scheduler.spawn(self.process, self._run, "main")
+        spawn(self.process, self._run, "main")
 
     def stop(self) -> None:
         """Ask for an orderly stop; the supervisor starts it again when it has ended."""
         if self.process is not None and self.process.frozen is None and self.is_listening:
-            self._scheduler.spawn(self.process, self.stop_asked, "signal")
+            spawn(self.process, self.stop_asked, "signal")
 
     def crash(self, is_power_cut: bool = False) -> None:
         process, self.process, self.front = self.process, None, None
@@ -229,7 +231,7 @@ class _Exchange:
     def begin(self, answer: Callable[[], Answer]) -> None:
         self._process.requests[id(self)] = self._lost
         self._scheduler.after(CLIENT_SECONDS, self._give_up)
-        self._scheduler.spawn(self._process, lambda: self._answered(answer()), "request")
+        spawn(self._process, lambda: self._answered(answer()), "request")
 
     def _answered(self, answer: Answer) -> None:
         self._process.requests.pop(id(self), None)

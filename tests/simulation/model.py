@@ -2,7 +2,11 @@
 receivers got and when nobody could listen, and nothing of how the product works. All times are true seconds.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+from tests.simulation.troubles import JITTER_SECONDS, Troubles
 
 MARGIN = 60.0
 """Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
@@ -10,13 +14,15 @@ PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
-LONGEST_PAUSE_SECONDS = 3 * 900.0
-"""Between two steps of a removal: some times as long as the one before took, on a disk that was slow."""
+REMOVAL_SECONDS = 5 * MARGIN
+"""For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
+WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
+"""Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
+ASKED_SECONDS = 120
+"""What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
 MOST_OUTAGES = 10
 """Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
-JITTER_SECONDS = 2.0
-"""Times are stored in whole seconds, and the clocks may differ by rounding."""
 
 
 class Violation(Exception):
@@ -62,31 +68,13 @@ class Told:
     due_at: float
     posted_at: float = 0.0
     attempts: int = 0
+    posts: int = 0
     is_taken: bool = False
+    is_finished: bool = False
+    set_back: float = 0.0
+    """By how many seconds the clock was set back since its last post."""
     gone_from: set[str] = field(default_factory=set)
     """The URLs that answered 410 to it."""
-
-
-@dataclass(slots=True)
-class Trouble:
-    """A time in which nobody could listen, or in which the clock was set; near ones are one."""
-
-    begin: float
-    end: float
-    certain: float = 0.0
-    """The seconds of silence that must be credited."""
-    silent: float = 0.0
-    jump: float = 0.0
-    back: float = 0.0
-    """By how much the clock was set back, all times together."""
-    has_jump: bool = False
-    has_start: bool = False
-    may_be_silent: bool = False
-    """Whether one server's writes were so slow that another one had to refuse its own."""
-    has_slow_work: bool = False
-    """Work that a crash may cut short, and then nothing tells that there was any."""
-    has_sleep: bool = False
-    """Whether the machine slept: that is credited as a jump of the clock, and short silences beside it are not."""
 
 
 class Model:
@@ -101,11 +89,13 @@ class Model:
         self.alerts: dict[str, Told] = {}
         self.open: dict[int, Told] = {}
         """Those that wait or are on their way, by `seq`, in that order."""
-        self.troubles: list[Trouble] = []
         self.revoked: dict[str, float] = {}
+        self._steady: set[tuple[str, str]] = set()
+        """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
         self._near = sweep_seconds + MARGIN
+        self.troubles = Troubles(sweep_seconds, self._near)
 
     # What callers are told.
 
@@ -149,6 +139,8 @@ class Model:
 
     def finished(self, alert: Told, state: str, attempts: int, url: str | None, newest_outages: int) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
+        alert.is_finished = True
+        self.require(attempts <= alert.posts, f"{attempts} attempts are counted, {alert.posts} were made", alert)
         if state == "delivered":
             self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
         else:
@@ -158,6 +150,12 @@ class Model:
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
             is_given_up = attempts >= MOST_ATTEMPTS or is_gone or newest_outages > MOST_OUTAGES
             self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
+
+    def tried(self, alert: Told, wait_seconds: float) -> None:
+        """An attempt has failed, and the next one is to follow after the documented wait."""
+        self.require(alert.attempts <= alert.posts, f"{alert.posts} attempts were made", alert)
+        most = max(1.2 * WAITS[min(alert.attempts, len(WAITS)) - 1], ASKED_SECONDS) + alert.set_back + JITTER_SECONDS
+        self.require(wait_seconds <= most, f"an alert is put off for {wait_seconds:.0f} s, not {most:.0f}", alert)
 
     def moved(self, check_id: str, now: float, moved_by: str) -> None:
         """A check has another webhook URL: what waits for it is due now, whatever the one before answers."""
@@ -175,6 +173,8 @@ class Model:
         """A check's alerts go out in order, and none of a check that is gone."""
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
+        self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
+        alert.posts, alert.set_back = alert.posts + 1, 0.0
         check = self.checks.get(alert.check_id)
         gone_at = None if check is None else check.gone_at
         self.require(
@@ -190,91 +190,51 @@ class Model:
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
         alert.posted_at = now
 
-    # When nobody could listen.
+    def met(self, alert_id: str, host: str, is_steady: bool) -> None:
+        """What a post has met: a receiver that answers at once, or one that does not."""
+        if not is_steady:
+            self._steady = {pair for pair in self._steady if pair[1] != host}
+        elif (check := self.checks.get(self.alerts[alert_id].check_id)) is not None:
+            self._steady.add((check.key, host))
 
-    def trouble(self, trouble: Trouble) -> None:
-        if trouble.silent > 2 * self.sweep_seconds + JITTER_SECONDS:
-            trouble.certain = trouble.silent
-        while self.troubles and trouble.begin <= self.troubles[-1].end + self._near:
-            self._join(trouble, self.troubles.pop())
-        self.troubles.append(trouble)
-
-    @staticmethod
-    def _join(last: Trouble, trouble: Trouble) -> None:
-        last.begin = min(last.begin, trouble.begin)
-        last.end = max(last.end, trouble.end)
-        last.certain += trouble.certain
-        last.silent += trouble.silent
-        last.jump += trouble.jump
-        last.back += trouble.back
-        last.has_jump |= trouble.has_jump
-        last.has_start |= trouble.has_start
-        last.may_be_silent |= trouble.may_be_silent
-        last.has_slow_work |= trouble.has_slow_work
-        last.has_sleep |= trouble.has_sleep
+    # When what waits may wait longer.
 
     def jumped(self, seconds: float) -> None:
         """Stored times are by the wall clock: after it was set back, what waits may wait longer by as much."""
         for alert in self.open.values():
             alert.due_at += max(0.0, -seconds)
+            alert.set_back += max(0.0, -seconds)
 
     def slept(self, seconds: float) -> None:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
         for alert in self.open.values():
             alert.due_at += seconds
 
-    def credit_bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
-        """The least and the most seconds by which a clock that started then may have been moved."""
-        low = high = moved = 0.0
-        first = len(self.troubles)
-        while first and self.troubles[first - 1].end + self._near >= sent_at:
-            first -= 1
-        for trouble in self.troubles[first:]:
-            if trouble.begin > until:
-                break
-            least, most = self._credit_of(trouble)
-            # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of
-            # them are new, nobody knows.
-            certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)
-            is_whole = certain_from > told_at and trouble.end < until
-            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
-            high += most if is_whole else max(most, most - trouble.jump, 0.0)
-            moved += max(0.0, most)
-        return low - JITTER_SECONDS, high + JITTER_SECONDS
-
-    def _credit_of(self, trouble: Trouble) -> tuple[float, float]:
-        wide = trouble.has_jump and (trouble.has_start or trouble.may_be_silent or trouble.silent > 0)
-        cut_short = trouble.has_slow_work and trouble.has_start
-        if not (trouble.silent or trouble.may_be_silent or cut_short or wide):
-            return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
-        slack = 2 * self.sweep_seconds + self._near if wide else 0.0
-        # It is credited from the last sweep before to the first one after.
-        most = trouble.end - trouble.begin + 2 * self._near
-        least = trouble.certain - slack
-        if trouble.has_sleep:
-            least = min(least, max(0.0, trouble.certain - 2 * self.sweep_seconds))
-        return trouble.jump + least - JITTER_SECONDS, trouble.jump + most + slack
-
     # What can be seen at any moment.
 
-    def require_check(self, check: Known, row: dict[str, int], now: float, until: float | None) -> None:
+    def require_check(self, check: Known, row: Mapping[str, Any], now: float, until: float | None) -> None:
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
+        is_told = self._last_type.get(check.id) == "check.overdue"
+        self.require(is_told == (row["status"] == "overdue"), "the last alert tells another status", (check, dict(row)))
         self.require_between(
             row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
-        is_settled = self.calm_since + 2 * self._near < now
+        is_settled = self.calm_since + self._near < now
         if check.is_blurred or check.under_way or until is None or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
-        low, high = self.credit_bounds(check.sent_at, check.told_at, until)
+        low, high = self.troubles.bounds(check.sent_at, check.told_at, until)
         if not low <= credit <= high:
-            known = [trouble for trouble in self.troubles if trouble.end > check.sent_at - self._near]
+            known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
             raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
 
     def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
-        """Nobody is starved: each alert goes out within its time while nothing is wrong."""
+        """Nobody is starved: each alert goes out within its time while nothing is wrong.
+
+        To a receiver that answers at once, however many wait for others that do not.
+        """
         seen: set[tuple[str, bool]] = set()
         at_host: dict[str | None, int] = {}
         for alert in self.open.values():
@@ -285,20 +245,22 @@ class Model:
             host = host_of.get(alert.check_id)
             at_host[host] = at_host.get(host, 0) + 1
             late = now - max(alert.due_at, self.calm_since)
-            allowed = MARGIN + HANG_SECONDS * at_host[host]
+            check = self.checks.get(alert.check_id)
+            is_steady = check is not None and (check.key, host) in self._steady
+            allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:
                 allowed += self.poll_seconds
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)
-        allowed = 2 * self._near + self.poll_seconds + LONGEST_PAUSE_SECONDS
+        allowed = REMOVAL_SECONDS + self.poll_seconds
         self.require(late <= allowed, "a revoked key is not removed", key)
 
     def require_swept(self, overdue_since: float, now: float, about: object) -> None:
         """`overdue_since` is when the deadline of a check passed that is still on time."""
         late = now - max(overdue_since, self.calm_since)
-        self.require(late <= 2 * self._near, f"a check is overdue for {late:.0f} s and not marked", about)
+        self.require(late <= self._near, f"a check is overdue for {late:.0f} s and not marked", about)
 
     # How it is said.
 

@@ -11,27 +11,31 @@ from tests.simulation import scheduler
 ANSWERS = {
     "takes": Outcome(204),
     "refuses": Outcome(error="The connection was refused."),
-    "gone": Outcome(410, "The receiver answered 410."),
+    "is gone": Outcome(410, "The receiver answered 410."),
     "redirects": Outcome(302, "The receiver answered 302; redirects are not followed."),
     "fails": Outcome(500, "The receiver answered 500."),
-    "busy": Outcome(429, "The receiver answered 429.", retry_after="120"),
+    "is busy": Outcome(429, "The receiver answered 429.", retry_after="120"),
 }
 """What a receiver does with a post at once, by the name of that; one that hangs does nothing."""
+STEADY = frozenset(ANSWERS)
 HANGS = "hangs"
-SLOW = "slow"
+SLOW = "is slow"
 LATE = Outcome(error="There was no complete answer within 10 seconds.")
 
 
 class Network:
-    """Told of each post: `began` before anything is sent, `received` when the receiver has it, with its answer."""
+    """Told of each post: `began` before anything is sent, then `met` with what the receiver does, and `received` when
+    that has it.
+    """
 
     def __init__(self, luck: random.Random, hosts: list[str]) -> None:
         self.luck = luck
         self.doing = dict.fromkeys(hosts, "takes")
         self.began: Callable[[str, str], None] = lambda _id, _url: None
-        self.received: Callable[[str, str, bytes, str], None] = lambda _id, _url, _body, _does: None
+        self.met: Callable[[str, str, str], None] = lambda _id, _url, _does: None
+        self.received: Callable[[str, str, str], None] = lambda _id, _url, _does: None
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
+    def post(self, url: str, headers: Mapping[str, str], _body: bytes, permit: Permit) -> Outcome:
         """As `Sender.post`. Raises `Postponed` as that does."""
         host = urlsplit(url).hostname or ""
         # Each host has one address.
@@ -41,18 +45,19 @@ class Network:
         self.began(identity, url)
         self._sleep(self.luck.uniform(0.005, 0.1))
         does = self.doing.get(host, "takes")
+        self.met(identity, url, does)
         if does == SLOW:
             self._sleep(self.luck.uniform(0.5, 1.9))
             does = "takes"
         if does == HANGS:
             # It has it, or has not; the answer never comes.
             if self.luck.random() < 0.5:
-                self.received(identity, url, body, does)
+                self.received(identity, url, does)
             self._sleep(permit.seconds)
             if permit.is_brief:
                 raise Postponed
             return LATE
-        self.received(identity, url, body, does)
+        self.received(identity, url, does)
         self._sleep(self.luck.uniform(0.005, 0.1))
         return ANSWERS[does]
 

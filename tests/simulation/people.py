@@ -129,30 +129,29 @@ class Owner:
 
         self._ask("POST", "/checks", created, body)
 
-    def edit(self) -> None:
-        self._patch(self._world.new_period())
+    # Each tells whether it is done; an owner without checks does nothing.
 
-    def move(self) -> None:
+    def edit(self) -> bool:
+        return self._patch(self._any_job(), self._world.new_period())
+
+    def move(self) -> bool:
         """Another webhook URL, while alerts may wait for the one before."""
-        self._patch({"webhook_url": self._world.new_hook()})
+        return self._patch(self._any_job(), {"webhook_url": self._world.new_hook()})
 
     def move_now(self, job: Job) -> None:
         """The same for a check whose alert is on its way."""
         if job in self.jobs and not self.is_gone:
             self._world.count("checks moved while posted for")
-            self._patch({"webhook_url": self._world.new_hook()}, job)
+            self._patch(job, {"webhook_url": self._world.new_hook()})
 
-    def edit_twice(self) -> None:
+    def edit_twice(self) -> bool:
         """Two at once: one wins, and the other is told."""
         job = self._any_job()
-        if job is not None:
-            self._patch(self._world.new_period(), job)
-            self._patch({"name": "other"}, job)
+        return self._patch(job, self._world.new_period()) and self._patch(job, {"name": "other"})
 
-    def _patch(self, changes: dict[str, Any], job: Job | None = None) -> None:
-        job = job or self._any_job()
+    def _patch(self, job: Job | None, changes: dict[str, Any]) -> bool:
         if job is None:
-            return
+            return False
         known, world = job.known, self._world
         server = world.any_server()
         known.asked_changes += 1
@@ -174,11 +173,12 @@ class Owner:
                 job.adopt(answer["check"])
 
         self._ask("PATCH", f"/checks/{known.id}", told, changes, late, server)
+        return True
 
-    def delete(self) -> None:
+    def delete(self) -> bool:
         job = self._any_job()
         if job is None:
-            return
+            return False
         job.known.may_be_gone = True
         self.jobs.remove(job)
 
@@ -189,22 +189,27 @@ class Owner:
             self.create()
 
         self._ask("DELETE", f"/checks/{job.known.id}", told)
+        return True
 
-    def test(self) -> None:
+    def test(self) -> bool:
         job = self._any_job()
         if job is not None:
             self._ask("POST", f"/checks/{job.known.id}/test-alert", lambda *_: None)
+        return job is not None
 
-    def revoke(self) -> None:
+    def revoke(self) -> bool:
         """Then a new owner comes with as many checks."""
         if not self._key or self.is_gone:
-            return
+            return False
         self.is_gone = True
-        self._world.count("keys revoked")
         for job in self.jobs:
             job.known.may_be_gone = True
         self._world.new_owner(self._wanted)
         self._revoke()
+        if self._luck.random() < self._world.options["crashed_meanwhile"]:
+            self._world.count("keys revoked before a crash")
+            self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.any_server().crash)
+        return True
 
     def _revoke(self) -> None:
         def told(status: int, _answer: dict[str, Any]) -> None:

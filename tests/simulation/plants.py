@@ -12,7 +12,15 @@ from cardbeat.heartbeat import alert, alerts, credit, delivery, removal, schedul
 from cardbeat.keys import store
 from tests.simulation import disk
 
-HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1}
+HOURLY = {"sweep_seconds": 300, "poll_seconds": 600, "checks": 60, "servers": 1, "sweeps_between_faults": 8}
+REVOKED = {
+    **HOURLY,
+    "poll_seconds": 1,
+    "sweeps_between_faults": 24,
+    "sweeps_between_revocations": 10,
+    "crashed_meanwhile": 0.5,
+}
+CROWDED = {**REVOKED, "sweep_seconds": 20, "checks": 4000}
 
 
 class Plant(NamedTuple):
@@ -112,10 +120,10 @@ PLANTS = {
     "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
     "slow-work": Plant(credit_of_slow_work, {**HOURLY, "sweep_seconds": 60}, ("credited", "not marked")),
     "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}, ("before an earlier one",)),
-    "revocation": Plant(revocation_half_done, HOURLY, ("is not removed",)),
+    "revocation": Plant(revocation_half_done, REVOKED, ("is not removed",)),
     "wake-up": Plant(wake_up_lost, HOURLY, ("an alert waits",)),
-    "revoked-at-once": Plant(revocation_in_one_transaction, {**HOURLY, "checks": 4000, "poll_seconds": 1}, UNANSWERED),
+    "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, UNANSWERED),
     "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
-    "gone": Plant(gone_from_the_url_before, HOURLY, ("for no reason", "an alert waits")),
+    "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

@@ -12,16 +12,17 @@ import threading
 import time
 from typing import Any
 
-from tests.simulation import disk, machine, scheduler
+from tests.simulation import disk, locks, machine, scheduler, threads
 
-real_seconds = time.perf_counter
+cpu_seconds = time.process_time
 
 
 def replace_all() -> None:
     """To be called once, in a process of its own."""
-    for name in ("Thread", "Timer", "Lock", "RLock", "Condition", "Event", "Semaphore"):
-        setattr(threading, name, getattr(scheduler, name))
-    threading.BoundedSemaphore = scheduler.Semaphore  # type: ignore[misc, assignment]
+    for name in ("Lock", "RLock", "Condition", "Event", "Semaphore"):
+        setattr(threading, name, getattr(locks, name))
+    threading.BoundedSemaphore = locks.Semaphore  # type: ignore[misc, assignment]
+    threading.Thread, threading.Timer = threads.Thread, threads.Timer  # type: ignore[assignment, misc]
     threading.stack_size = lambda _size=0: 0
     # Late bound: each world has a machine of its own.
     time.time = lambda: machine.MACHINE.wall()  # noqa: PLW0108

@@ -9,8 +9,6 @@ from tests.simulation.machine import Machine
 from tests.simulation.model import Known, Model, Told
 from tests.simulation.scheduler import Process, Scheduler
 
-OFTEN = 0.02
-"""After how many of all commits the transitions are compared with their alerts."""
 SAMPLE = 60
 """Checks that are looked at in one audit."""
 
@@ -50,7 +48,7 @@ class Witness:
         self.commits += 1
         if connection.has_alerts:
             self._compare_alerts(process.name)
-        if self._luck.random() < OFTEN:
+        if connection.has_outages:
             self._require_told()
 
     def audit(self, deliverer: str | None) -> None:
@@ -100,6 +98,7 @@ class Witness:
                 gone.append(told)
             elif row["attempts"] != told.attempts:
                 told.attempts = row["attempts"]
+                self._model.tried(told, row["next_attempt_at"] - wall)
                 # The wait begins when the result is recorded, which on a disk in trouble is long after the post.
                 told.due_at = now + row["next_attempt_at"] - wall + now - told.posted_at
         for told in gone:

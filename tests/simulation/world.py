@@ -1,34 +1,31 @@
 """One run: a machine with one server or two on one folder, the people who use them, and faults, all from a seed."""
 
 import hashlib
-import logging
 import random
 import shutil
-import sys
 import tempfile
 from collections import Counter, deque
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from cardbeat import alarms, service
+from cardbeat import service
 from cardbeat.config import Config, Tier
-from cardbeat.errors import Refusal
 from tests.simulation import disk, machine, scheduler
 from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
-from tests.simulation.machine import Front, Machine, Nothing, Server
-from tests.simulation.model import Model, Trouble
-from tests.simulation.network import Network
+from tests.simulation.machine import Front, Machine, Server
+from tests.simulation.model import Model
+from tests.simulation.network import STEADY, Network
+from tests.simulation.parts import replace_parts
 from tests.simulation.people import Job, Owner
-from tests.simulation.replaced import PerProcess
 from tests.simulation.scheduler import Scheduler
+from tests.simulation.troubles import Trouble
 from tests.simulation.witness import Witness
 
 HOSTS = [f"hooks{number}.example" for number in range(12)]
 SWEEPS = (5, 20, 60, 300, 900, 1800, 3600)
 POLLS = (1, 10, 600)
-MOVED_MEANWHILE = 0.02
-"""Of how many posts the check has another URL before they end: that would be too rare else."""
 LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
@@ -47,7 +44,12 @@ class World:
             "checks": int(10 ** luck.uniform(1, 3)),
             "preemption": luck.choice((0.0, 0.01)),
             "couriers": luck.choice((16, 64)),
-            "sweeps_between_faults": luck.choice((6, 12, 24)),
+            "sweeps_between_faults": luck.choice((3, 8, 24)),
+            "sweeps_between_revocations": 75,
+            # Of so many posts the check has another URL before they end, and of so many revocations the server crashes
+            # before they are done: both would be too rare else.
+            "moved_meanwhile": 0.02,
+            "crashed_meanwhile": 0.1,
         }
         self.options = drawn | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
@@ -68,17 +70,18 @@ class World:
         self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, luck)
         self.disk.committed = self.witness.committed
         self.network = Network(luck, HOSTS)
-        self.network.began, self.network.received = self._began, self._received
+        self.network.began, self.network.met, self.network.received = self._began, self._met, self._received
         self.schema = 0
         self.deliverer: str | None = None
         self._silent_since: float | None = 0.0
+        self._is_retried = False
         self.servers = [self._server(f"server{number}") for number in range(self.options["servers"])]
         self.owners: list[Owner] = []
         self.jobs: dict[str, Job] = {}
         """By the ids of their checks."""
         gap_seconds = max(600.0, self.sweep_seconds * self.options["sweeps_between_faults"])
         self.faults = Faults(self, gap_seconds)
-        self._replace_parts()
+        replace_parts(self)
 
     @property
     def now(self) -> float:
@@ -111,9 +114,13 @@ class World:
 
     def note(self, *parts: object) -> None:
         """What is the same whenever the seed is replayed."""
-        line = f"{self.now:.6f} {' '.join(map(str, parts))}"
-        self._hash.update(line.encode())
+        self._hash.update(self.show(" ".join(map(str, parts))).encode())
+
+    def show(self, line: str) -> str:
+        """Keep a line for what is shown with a failure; as it is kept, with the time."""
+        line = f"{self.now:.6f} {line}"
         self._lines.append(line)
+        return line
 
     def lines(self) -> list[str]:
         return list(self._lines)
@@ -156,13 +163,17 @@ class World:
             if server.process is not None and server.process.frozen is not None
             for connection in server.process.connections
         )
-        is_silent = not listening or self.disk.trouble is not None or blocks or self.machine.is_asleep
+        is_unheard = not listening or self.machine.is_asleep
+        is_silent = is_unheard or self.disk.trouble is not None or blocks
+        self._is_retried |= is_silent and not is_unheard
         if is_silent and self._silent_since is None:
             self._silent_since = self.now
         elif not is_silent and self._silent_since is not None:
-            silent = Trouble(self._silent_since, self.now, silent=self.now - self._silent_since)
-            self._silent_since = None
-            self.model.trouble(silent)
+            silent = Trouble(
+                self._silent_since, self.now, silent=self.now - self._silent_since, is_retried=self._is_retried
+            )
+            self._silent_since, self._is_retried = None, False
+            self.model.troubles.add(silent)
         is_calm = not is_silent and len(listening) == len(self.servers) and self.disk.pace == BRIEF
         if not is_calm:
             self.model.calm_since = float("inf")
@@ -177,7 +188,7 @@ class World:
 
     def _changed(self, server: Server) -> None:
         if server.is_listening:
-            self.model.trouble(Trouble(self.now, self.now, has_start=True))
+            self.model.troubles.add(Trouble(self.now, self.now, has_start=True))
         self.look()
 
     def _service(self, front: Front) -> Any:
@@ -196,14 +207,18 @@ class World:
         self.note("post", alert_id, url)
         self.model.began(alert_id, self.now)
         job = self.jobs.get(self.model.alerts[alert_id].check_id)
-        if job is not None and self.luck.random() < MOVED_MEANWHILE:
+        if job is not None and self.luck.random() < self.options["moved_meanwhile"]:
             self.scheduler.after(self.luck.uniform(0, 0.2), job.owner.move_now, job)
 
-    def _received(self, alert_id: str, url: str, _body: bytes, does: str) -> None:
+    def _met(self, alert_id: str, url: str, does: str) -> None:
+        self.count(f"posts that met a receiver that {does}" if does != "takes" else "posts that were taken")
+        self.model.met(alert_id, urlsplit(url).hostname, does in STEADY)
+
+    def _received(self, alert_id: str, url: str, does: str) -> None:
         alert = self.model.alerts[alert_id]
         if does == "takes":
             alert.is_taken = True
-        elif does == "gone":
+        elif does == "is gone":
             alert.gone_from.add(url)
 
     def _audit_later(self) -> None:
@@ -221,89 +236,6 @@ class World:
             server.is_wanted = False
             server.crash()
         shutil.rmtree(self._parent, ignore_errors=True)
-
-    def _replace_parts(self) -> None:
-        """What of the service has to do with cards, the network or the system's signals."""
-        alarms._alarms = PerProcess("alarms", alarms._Alarms)  # type: ignore[assignment]
-        for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "Renderer"):
-            setattr(service, name, Nothing)
-        service.Sender = lambda *_: self.network  # type: ignore[assignment, misc]
-        service.on_stop_signals = _on_stop_signals
-        _set("POLL_SECONDS", self.poll_seconds)
-        _set("LOCK_POLL_SECONDS", 0.25)
-        _lengthen("LOOK_SECONDS", self.sweep_seconds / 8)
-        _lengthen("STALLED_SECONDS", 4 * self.poll_seconds)
-        _set("descriptor_limit", lambda _wanted: 4 * self.options["couriers"])
-        _set("read_text", _read_text)
-        logging.getLogger("cardbeat").setLevel(logging.WARNING)
-        logger = logging.getLogger()
-        logger.handlers = [_Log(self)]
-
-
-class _Log(logging.Handler):
-    """Keeps the lines; a failure that the product did not expect ends the run."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__()
-        self._world = world
-
-    def emit(self, record: logging.LogRecord) -> None:
-        current = self._world.scheduler.current
-        process = "" if current is None else current.process.name
-        if current is not None and current.process.is_dead:
-            return
-        self._world._lines.append(f"{self._world.now:.6f} {process} {record.getMessage()}")
-        error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, Refusal):
-            self._world.scheduler.failure = self._world.scheduler.failure or error
-
-
-def _on_stop_signals(handler: Any) -> None:
-    server = scheduler.SCHEDULER.own_thread().process.own["server"]
-    server.stop_asked = lambda: handler(15, None)
-
-
-_ORIGINAL: dict[str, Any] = {}
-
-
-def _set(name: str, value: Any) -> None:
-    """Replace a name in all modules of the product that have it."""
-    modules = [module for own, module in sys.modules.items() if own.startswith("cardbeat.") and hasattr(module, name)]
-    assert modules, f"nothing in the product is called {name} any more"
-    for module in modules:
-        if name == "read_text" and module.__name__ == "cardbeat.resources":
-            continue
-        _ORIGINAL.setdefault(name, getattr(module, name))
-        setattr(module, name, value)
-
-
-def _lengthen(name: str, seconds: float) -> None:
-    """What is done every so often in the product is done as often in relation to the sweeps."""
-    for own, module in sys.modules.items():
-        if own.startswith("cardbeat.heartbeat.") and hasattr(module, name):
-            usual = _ORIGINAL.setdefault(f"{own}.{name}", getattr(module, name))
-            setattr(module, name, max(usual, seconds))
-
-
-def _read_text(name: str) -> str:
-    """A resource; there are further migrations for a server that was upgraded."""
-    try:
-        text: str = _ORIGINAL["read_text"](name)
-    except OSError:
-        current = scheduler.SCHEDULER.current
-        number = int(name.partition("/")[2].removesuffix(".sql"))
-        present = next(count for count in range(number) if not _exists(count + 1))
-        if current is None or number > present + current.process.own["server"].schema:
-            raise
-        return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
-    return text
-
-
-def _exists(number: int) -> bool:
-    try:
-        return bool(_ORIGINAL["read_text"](f"schema/{number:03}.sql"))
-    except OSError:
-        return False
 
 
 def _memory() -> str | None:

@@ -43,6 +43,23 @@ def test_lines_that_stderr_is_too_slow_for_are_dropped_and_counted(caplog: pytes
     assert written[20_000].endswith(" 3 lines were dropped: stderr is too slow")
 
 
+def test_good_answers_of_quiet_routes_have_no_line(caplog: pytest.LogCaptureFixture) -> None:
+    access = AccessLog()
+    access.quiet_patterns = frozenset(("/healthz",))
+    health, other = (Request("GET", path, path, pattern=path) for path in ("/healthz", "/other"))
+    answers = [(health, Response(200), 0.001), (health, Response(503), 0.001), (other, Response(200), 0.001)]
+    access.note(answers[:1])
+    access.note(answers)
+    with caplog.at_level("INFO", "cardbeat.access"):
+        access.start()
+        access.stop(seconds=60)
+    (written,) = caplog.records
+    assert [" ".join(line.split()[2:5]) for line in written.getMessage().splitlines()] == [
+        "GET /healthz 503",
+        "GET /other 200",
+    ]
+
+
 def test_a_stop_writes_what_came_while_a_batch_was_written(monkeypatch: pytest.MonkeyPatch) -> None:
     access = AccessLog()
     written = []

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from cardbeat.heartbeat.alert import body_for, body_of, signed_headers
+from cardbeat.heartbeat.alert import body_of, signed_headers
 from cardbeat.heartbeat.check import Check
 
 NOW = 1_800_000_000
@@ -69,6 +69,10 @@ def test_a_name_calls_nobody_in_a_chat(name):
         assert called not in sent["text"]
 
 
+def test_a_name_gives_no_address_other_words():
+    assert "](" not in body(check_with("[your bank](https://evil.example)"), "check.test")["text"]
+
+
 def test_a_name_of_any_script_arrives_as_it_is():
     name = 'Sicherung "Ü" 夜 🌙'
     assert body(check_with(name), "check.test")["data"]["check"]["name"] == name
@@ -89,18 +93,6 @@ def test_the_largest_body_stays_small():
     stored = body_of("check.overdue", check, BASE_URL, NOW)
     assert len(stored.encode()) < 4096
     assert json.loads(stored)["data"]["check"] == check.as_json(BASE_URL)
-
-
-@pytest.mark.parametrize(
-    ("path", "is_mattermost"),
-    [("/hooks/" + "a1" * 13, True), ("/team/hooks/" + "z" * 26 + "/", True), ("/hooks/" + "a" * 25, False)],
-)
-def test_mattermost_gets_an_attachment_that_lets_it_take_our_type(path, is_mattermost):
-    stored = body_of("check.test", check_with(), BASE_URL, NOW).encode()
-    alert = json.loads(body_for(f"https://chat.example{path}", stored))
-    attachments = alert.pop("attachments", None)
-    assert attachments == ([{"fallback": alert["text"], "footer": "cardbeat"}] if is_mattermost else None)
-    assert alert == json.loads(stored)
 
 
 def test_while_a_secret_is_replaced_there_is_a_signature_by_each():

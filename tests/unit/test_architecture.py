@@ -13,7 +13,7 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system", "toml_file"},
     {"threads"},
     {"log", "watchdog"},
     {"disk", "fair_queue", "ownership", "staging", "stopping"},
@@ -25,7 +25,7 @@ LAYERS = [
     {"keys"},
     {"typeset"},
     {"cards", "heartbeat"},
-    {"client", "health", "metrics", "openapi", "pages"},
+    {"check_metrics", "client", "health", "metrics", "openapi", "pages"},
     {"service", "options"},
     {"advice"},
     {"commands"},
@@ -100,7 +100,7 @@ ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winr
 def modules() -> dict[str, Path]:
     """Every module of the package by its path in it."""
     paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
-    return {name: path for name, path in sorted(paths.items()) if not name.startswith("fonts/")}
+    return {name: path for name, path in sorted(paths.items()) if not name.startswith(("fonts/", "words/"))}
 
 
 MODULES = modules()

@@ -237,6 +237,16 @@ def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
     assert not quiet.keys() & {"tiers", "base_url", "variables", "folder"}
 
 
+def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
+    run("keys", "create")
+    made = run("backup", "copy.db", "--json")
+    assert json.loads(made.stdout) == {"file": "copy.db", "bytes": (tmp_path / "copy.db").stat().st_size}
+    first, again = (json.loads(run("restore", "copy.db", "--json", *data).stdout) for data in (("--data", "new"), ()))
+    database = {"database": "new/cardbeat.db", "keys": 1, "checks": 0, "last_served_at": None}
+    assert first == {**database, "kept": None}
+    assert (tmp_path / again["kept"]).is_file()
+
+
 def test_doctors_json_says_what_its_status_says(run, tmp_path):
     healthy = json.loads(run("doctor", "--json").stdout)
     assert healthy["ok"] is True

@@ -18,16 +18,7 @@ from cardbeat.database import READ_CONNECTIONS, Database
 from cardbeat.database_file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import Refusal, StartupError, Unavailable
 from tests.artifact import ROOT
-from tests.support import wait_until
-
-
-def count_up(connection):
-    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
-
-
-def counted(database):
-    with database.read() as connection:
-        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+from tests.support import count_up, counted, wait_until
 
 
 def test_what_write_returned_from_is_seen_by_readers(database):

@@ -11,24 +11,7 @@ from cardbeat.database import Database
 from cardbeat.database_backup import back_up
 from cardbeat.database_file import FILE_NAME, integrity_problems
 from cardbeat.errors import StartupError
-from tests.support import wait_until
-
-
-def count_up(connection):
-    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
-
-
-def counted(database):
-    with database.read() as connection:
-        return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
-
-
-@pytest.fixture
-def usual_umask():
-    """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
-    previous = os.umask(0o022)
-    yield
-    os.umask(previous)
+from tests.support import count_up, counted, wait_until
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):

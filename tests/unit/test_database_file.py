@@ -18,18 +18,7 @@ from cardbeat.database_file import (
     schema_version,
 )
 from cardbeat.errors import StartupError
-
-
-def count_up(connection):
-    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
-
-
-@pytest.fixture
-def usual_umask():
-    """That of most hosts, where what a program makes is for all to read unless it says otherwise."""
-    previous = os.umask(0o022)
-    yield
-    os.umask(previous)
+from tests.support import count_up
 
 
 def damage(path):

@@ -78,13 +78,17 @@ def test_an_alert_is_posted_signed_and_recorded(mail, check):
     assert shown["last_error"] is shown["next_attempt_at"] is None
 
 
-def test_a_receiver_of_another_form_gets_it_signed(mail):
+def test_a_receiver_of_another_form_gets_it_signed_and_the_same_bytes_again(mail):
+    mail.outcomes = [FAILED]
     check = mail.heart.create(webhook_url=f"https://chat.example/hooks/{'a1' * 13}")
     mail.delivery.start()
     mail.record(check)
     mail.settled(1)
-    ((_, headers, body),) = mail.posted
-    assert "attachments" in json.loads(body)
+    mail.pass_time(6)
+    mail.settled(2)
+    (_, first, body), (_, headers, again) = mail.posted
+    assert json.loads(body).keys() == {"text"}
+    assert (first["webhook-id"], body) == (headers["webhook-id"], again)
     with mail.database.read() as connection:
         (secret,) = connection.execute("SELECT webhook_secret FROM keys").fetchone()
     assert headers == signed_headers(headers["webhook-id"], int(headers["webhook-timestamp"]), body, secret)
@@ -427,6 +431,22 @@ def test_a_post_that_breaks_is_a_failed_attempt(mail, check, caplog):
     mail.settled(1)
     assert last(mail, check)["last_error"] == "The alert could not be sent; the server's log says why."
     assert "never seen" in caplog.text
+
+
+def test_no_secret_of_a_webhook_url_is_in_the_log_or_in_an_alerts_history(mail, caplog):
+    caplog.set_level(0)
+    secret = "/bot123:AAF-secret-token/sendMessage?chat_id=4711"
+    check = mail.heart.create(webhook_url=f"https://chat.example{secret}")
+    mail.outcomes = [ValueError(f"unknown url: {check.webhook_url}"), ValueError(f"GET {secret}"), FAILED]
+    mail.delivery.start()
+    mail.record(check)
+    for attempts in (1, 2, 3):
+        mail.settled(attempts)
+        mail.pass_time(150)
+    shown = f"{caplog.text} {mail.heart.log_lines} {mail.alerts.newest(check.id)}"
+    assert "unknown url: https://chat.example/bot1..." in shown
+    assert "secret-token" not in shown
+    assert "4711" not in shown
 
 
 def test_a_restart_resumes_where_it_was(mail, check):

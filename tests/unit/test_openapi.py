@@ -103,6 +103,20 @@ def test_a_body_is_too_large_where_one_is_read(app):
     }
 
 
+def test_all_errors_have_one_schema():
+    schemas = [
+        answer["content"]["application/json"]["schema"] for answer in DOCUMENT["components"]["responses"].values()
+    ]
+    assert schemas == [{"$ref": "#/components/schemas/Error"}] * len(KINDS)
+
+
+def test_a_key_that_is_sent_in_the_query_is_a_parameter_too():
+    """Client generators keep parameters; of schemes for security some know only the header."""
+    for name, operation in operations():
+        if {"cardsKey": []} in operation["security"]:
+            assert "key" in {one["name"] for one in operation["parameters"] if one.get("required")}, name
+
+
 def test_operations_have_ids_and_tags_of_their_own():
     ids = [operation["operationId"] for _, operation in operations()]
     tags = {tag["name"] for tag in DOCUMENT["tags"]}

@@ -4,13 +4,14 @@ import io
 import pytest
 
 from cardbeat import cli
+from cardbeat.commands import serve
 from cardbeat.commands.serve import config_from
 from cardbeat.errors import StartupError
-from cardbeat.options import SERVE_OPTIONS, Parser, parse_values
+from cardbeat.options import SERVE_OPTIONS, values_of
 
 
 def values(*argv):
-    return parse_values(Parser("", ""), SERVE_OPTIONS, argv)
+    return values_of(SERVE_OPTIONS, serve.parser().parse_args(argv))
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,6 @@
 """What a revoked key leaves behind: dead at once, gone in steps that hold nobody up."""
 
+import itertools
 import threading
 
 import pytest
@@ -95,16 +96,17 @@ def test_a_check_with_many_alerts_goes_in_small_writes_too(heart):
     assert max(watched.changed) <= MOST_ROWS
 
 
-def test_between_two_writes_there_is_time_for_others(heart, monkeypatch):
+@pytest.mark.parametrize(("step_seconds", "pause_seconds"), [(2, 6), (5 * 3600, 60)])
+def test_between_two_writes_there_is_time_for_others_but_no_long_rest(heart, monkeypatch, step_seconds, pause_seconds):
     dead = heart.keys.issue("stranger@example.com").wait().key
     add_checks(heart, dead, 5 * STEP_CHECKS)
     heart.keys.revoke(dead.id)
-    seconds = iter(range(0, 10_000, 2))
+    seconds = itertools.count(0, step_seconds)
     removal = Removal(heart.database, lambda: next(seconds))
     waits = []
     monkeypatch.setattr(removal._stopping, "wait", waits.append)
     removal.finish()
-    assert waits == [6] * 6
+    assert waits == [pause_seconds] * 6
 
 
 def test_all_revoked_keys_go_and_no_other(heart):

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from io import BytesIO
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,16 @@ from hypothesis import strategies as st
 from PIL import Image, ImageChops, ImageStat
 
 from cardbeat.cards import canvas
-from cardbeat.cards.background import background
-from cardbeat.cards.layout import HEIGHT, MARGIN, WIDTH
-from cardbeat.cards.render import DRAWING_FOLDERS, NOT_DRAWING, RENDERER_VERSION, TEXT_DECODING, Drawing, Renderer
+from cardbeat.cards.layout import HEIGHT, MARGIN, PANEL, WIDTH
+from cardbeat.cards.render import (
+    DRAWING_FOLDERS,
+    NOT_DRAWING,
+    RENDERER_VERSION,
+    TEXT_DECODING,
+    Drawing,
+    Renderer,
+    empty_card,
+)
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
 from cardbeat.cards.themes import THEME_OF
 from cardbeat.errors import Invalid
@@ -26,7 +34,7 @@ from cardbeat.typeset.fonts import Fonts
 
 RENDERER = Renderer(Fonts())
 UNSHAPED = Renderer(Fonts(shaping=False))
-SAFE = (MARGIN - 2, 60, WIDTH - MARGIN + 2, HEIGHT - 60)
+LOWEST = {"default": HEIGHT - 60, "blog": HEIGHT - PANEL.y + 2, "article": HEIGHT - 60}
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden"
 GOLDEN_WIDTH = 300
@@ -52,6 +60,12 @@ def picture(png: bytes) -> Image.Image:
     return image
 
 
+def thumbnail(drawing: Drawing) -> Image.Image:
+    """As a chat shows it."""
+    card = picture(drawing.png).convert("RGB")
+    return card.resize((GOLDEN_WIDTH, GOLDEN_WIDTH * HEIGHT // WIDTH), Image.Resampling.BOX)
+
+
 def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     place = 8
     while place < len(png):
@@ -68,14 +82,12 @@ def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> 
     assert len(png) < 100_000 - 200
     image = picture(png)
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
-    bare = {
-        background(THEME_OF[template, theme], mirrored).rows().crop((1, 0, WIDTH + 1, HEIGHT)).tobytes(): mirrored
-        for mirrored in (False, True)
-    }
+    bare = [empty_card(THEME_OF[template, theme], mirrored).rows() for mirrored in (False, True)]
     indices = Image.frombytes("L", image.size, image.tobytes())
-    painted = [ImageChops.difference(indices, Image.frombytes("L", image.size, rows)).getbbox() for rows in bare]
+    painted = [ImageChops.difference(indices, rows.crop((1, 0, WIDTH + 1, HEIGHT))).getbbox() for rows in bare]
+    safe = (MARGIN - 2, 60, WIDTH - MARGIN + 2, LOWEST[template])
     assert any(
-        box and SAFE[0] <= box[0] and SAFE[1] <= box[1] and box[2] <= SAFE[2] and box[3] <= SAFE[3] for box in painted
+        box and safe[0] <= box[0] and safe[1] <= box[1] and box[2] <= safe[2] and box[3] <= safe[3] for box in painted
     )
 
 
@@ -90,6 +102,32 @@ def test_a_drawing_is_a_well_formed_png() -> None:
 
 def test_the_same_card_gives_the_same_bytes() -> None:
     assert drawing_of(**FULL).png == Renderer(Fonts()).render(card_from(FULL)).png
+
+
+@pytest.mark.parametrize("title", ["jjjj", "Їжак", "î", "ĵ"])
+def test_what_hangs_out_at_the_left_stays_near_the_margin(title: str) -> None:
+    """A tail or a mark reaches at most 0.12 em of the largest title beyond it."""
+    card, empty = picture(drawing_of(title=title).png), empty_card(THEME_OF["default", "dark"], mirrored=False).rows()
+    indices = Image.frombytes("L", card.size, card.tobytes())
+    box = ImageChops.difference(indices, empty.crop((1, 0, WIDTH + 1, HEIGHT))).getbbox()
+    assert box
+    assert MARGIN - 21 <= box[0] < MARGIN
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_the_templates_are_told_apart_in_a_thumbnail_by_more_than_their_text(theme: str) -> None:
+    """Of each two, in grey: a fifth of the pixels differ by more than a little, although the words are the same."""
+    thumbnails = [thumbnail(drawing_of(title=FULL["title"], template=t, theme=theme)).convert("L") for t in TEMPLATES]
+    for one, other in combinations(thumbnails, 2):
+        counts = ImageChops.difference(one, other).histogram()
+        assert sum(counts[12:]) >= 0.2 * sum(counts)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_title_of_which_nothing_can_be_drawn_leaves_no_empty_card(template: str) -> None:
+    drawing = drawing_of(title="\ue000", template=template)
+    assert drawing.missing_glyphs == 1
+    assert_sound(drawing.png, template)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -223,8 +261,7 @@ def test_the_renderer_version_changes_with_every_module_that_draws() -> None:
 def test_a_card_looks_as_approved(template: str, theme: str, shaping: bool) -> None:
     """`CARDBEAT_APPROVE=1` makes what is drawn now the approved picture."""
     drawing = (RENDERER if shaping else UNSHAPED).render(card_from({**FULL, "template": template, "theme": theme}))
-    card = picture(drawing.png).convert("RGB")
-    small = card.resize((GOLDEN_WIDTH, GOLDEN_WIDTH * HEIGHT // WIDTH), Image.Resampling.BOX)
+    small = thumbnail(drawing)
     approved = GOLDEN / f"{template}-{theme}.png"
     if os.environ.get("CARDBEAT_APPROVE") and shaping:
         small.save(approved, optimize=True)

@@ -47,5 +47,5 @@ def test_a_bad_file_is_refused_and_the_fault_named(tmp_path, text, named):
 
 
 def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(StartupError, match="can't read the tiers file"):
+    with pytest.raises(StartupError, match=r"can't read .*none\.toml"):
         load_tiers(tmp_path / "none.toml")

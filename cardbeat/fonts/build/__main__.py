@@ -27,6 +27,7 @@ def main() -> None:
             *han.subsets(packages),
             *emoji.subsets(packages),
         ]
+        letters.for_pages(packages)
         packages.copy_licences()
         index.write_index(subsets)
         index.write_advances()

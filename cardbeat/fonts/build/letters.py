@@ -15,8 +15,10 @@ Ranges = tuple[tuple[int, int], ...]
 
 INTER_PACKAGE = "@fontsource-variable/inter"
 INTER = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek", "greek-ext")
-INTER_OPTICAL_SIZE = {400: 20, 500: 20, 600: 28, 700: 32, 800: 32}
+INTER_OPTICAL_SIZE = {400: 20, 500: 20, 600: 28, 700: 32}
 """Weight to optical size: light weights set small text, heavy ones titles."""
+PAGES_WEIGHT, PAGES_OPTICAL_SIZE = 800, 32
+"""Of the headlines on the pages."""
 
 SERIF_PACKAGE = "@fontsource-variable/source-serif-4"
 SERIF = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek")
@@ -92,6 +94,13 @@ def inter(packages: Packages) -> Iterator[BuiltSubset]:
             instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
             codepoints = write(instance, f"{name}-{weight}", instance.getBestCmap(), FEATURES)
         yield BuiltSubset(name, tuple(INTER_OPTICAL_SIZE), codepoints)
+
+
+def for_pages(packages: Packages) -> None:
+    """The headlines of the pages, which no card draws."""
+    font = packages.font(INTER_PACKAGE, "files/inter-latin-standard-normal.woff2")
+    instance = instantiateVariableFont(font, {"wght": PAGES_WEIGHT, "opsz": PAGES_OPTICAL_SIZE})
+    write(instance, f"inter-latin-{PAGES_WEIGHT}", instance.getBestCmap(), FEATURES)
 
 
 def inter_with_marks(packages: Packages) -> Iterator[BuiltSubset]:

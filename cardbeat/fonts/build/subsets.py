@@ -19,6 +19,7 @@ from fontTools.ttLib.tables.ttProgram import Program
 FOLDER = Path(__file__).parents[1]
 FOR_BROWSERS = {"inter-latin-400", "inter-latin-600", "inter-latin-800"}
 """What the pages load, which are written as WOFF2 besides."""
+FOR_BROWSERS_ONLY = {"inter-latin-800"}
 
 _GZIP_HEADER = b"\x1f\x8b\x08\0\0\0\0\0\x02\xff"
 
@@ -60,11 +61,14 @@ def save(font: Any, name: str) -> list[int]:
     if name in FOR_BROWSERS:
         font.flavor = "woff2"
         font.save(FOLDER / f"{name}.woff2")
+    codepoints = sorted(font.getBestCmap())
+    if name in FOR_BROWSERS_ONLY:
+        return codepoints
     font.flavor = None
     plain = BytesIO()
     font.save(plain)
     (FOLDER / f"{name}.ttf.gz").write_bytes(gzipped(plain.getvalue()))
-    return sorted(font.getBestCmap())
+    return codepoints
 
 
 def read(name: str) -> BytesIO:

@@ -9,9 +9,9 @@ import pytest
 from PIL import ImageFont, features
 
 from cardbeat.cards.layout import Layout
-from cardbeat.cards.page import CARD_WORK, TEXT_WORK
 from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
+from cardbeat.cards.styles import CARD_WORK, TEXT_WORK
 from cardbeat.cards.templates import lay_out
 from cardbeat.typeset.clusters import clusters
 from cardbeat.typeset.fonts import Fonts

@@ -6,10 +6,10 @@ from cardbeat.typeset.breaks import Break, breaks
 from cardbeat.typeset.clusters import clean, clusters
 
 
-def pieces(text: str, least: Break = Break.GOOD) -> list[str]:
+def pieces(text: str, least: Break = Break.GOOD, language: str | None = None) -> list[str]:
     found = clusters(clean(text))
     parts: list[str] = []
-    for cluster, good in zip(found, breaks(found), strict=True):
+    for cluster, good in zip(found, breaks(found, language), strict=True):
         if parts and good < least:
             parts[-1] += cluster
         else:
@@ -48,14 +48,55 @@ def test_ideographs_break_anywhere_but_before_closing_signs_and_small_kana(text:
     assert pieces(text) == expected
 
 
-def test_thai_breaks_before_leading_vowels_and_never_between_a_letter_and_its_signs() -> None:
+def test_thai_never_breaks_between_a_letter_and_its_signs() -> None:
     assert pieces("กำลังเที่ยวไทย") == ["กำลัง", "เที่ยว", "ไทย"]
     assert all(not part.startswith(("ะ", "า", "ำ", "ๆ", "\u0e34")) for part in pieces("น้ำใจะๆ ที่นี่", Break.EMERGENCY))
 
 
-def test_myanmar_breaks_between_syllables() -> None:
-    assert pieces("မြန်မာ") == ["မြန်", "မာ"]
+@pytest.mark.parametrize(
+    "words",
+    [
+        "မြန်မာနိုင်ငံ တော် အစိုးရ သည် စီးပွားရေး",
+        "ສະຖາບັນ ພາສາ ລາວ ແຫ່ງ ມະຫາວິທະຍາໄລ ແຫ່ງຊາດ",
+        "សាកល វិទ្យាល័យ ភូមិន្ទ ភ្នំពេញ រៀបចំ សន្និសីទ អន្តរជាតិ ប្រចាំឆ្នាំ",
+        "มหาวิทยาลัย ธรรมศาสตร์ จัด งาน สัมมนา วิชาการ นานาชาติ ประจำ ปี",
+        "เรื่อง ต่างๆ ที่ น่า สนใจ",
+    ],
+)
+def test_lines_end_between_words_of_scripts_without_spaces(words: str) -> None:
+    assert pieces(words.replace(" ", "")) == words.split()
+
+
+def test_syllables_without_a_word_list_are_not_broken() -> None:
+    assert pieces("ꦱꦸꦫ꧈ꦧꦪ") == ["ꦱꦸ", "ꦫ꧈", "ꦧ", "ꦪ"]
 
 
 def test_tibetan_breaks_after_its_dots() -> None:
     assert pieces("བོད་སྐད་") == ["བོད་", "སྐད་"]
+
+
+def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() -> None:
+    text = "東京都知事選挙の結果を分析する"
+    assert pieces(text, language="ja") == ["東京都知事選挙の", "結果を", "分析する"]
+    assert pieces(text, Break.FAIR, language="ja") == list(text)
+
+
+def test_a_number_stays_with_the_sign_of_what_it_counts() -> None:
+    assert pieces("在2024年10月") == ["在", "2024年", "10月"]
+
+
+def test_a_prefix_of_hebrew_stays_with_its_word() -> None:
+    assert pieces("ה-API של ה-אתר ובית־ספר") == ["ה-API ", "של ", "ה-אתר ", "ובית־ספר"]
+
+
+@pytest.mark.parametrize("text", ["a word .NET", "wait , what", "( this )", "— — —"])
+def test_no_line_starts_or_ends_with_a_sign_that_belongs_to_the_other_side(text: str) -> None:
+    assert not any(part.strip().startswith((".", ",", ")")) or part.strip() == "(" for part in pieces(text))
+
+
+def test_a_zero_width_space_breaks_also_before_a_space_and_a_sign() -> None:
+    assert pieces("a\u200b !") == ["a\u200b ", "!"]
+
+
+def test_phrases_are_looked_for_in_han_alone() -> None:
+    assert pieces("Sale🎉🎉 now", language="ja") == pieces("Sale🎉🎉 now")

@@ -138,22 +138,17 @@ def test_a_keycap_is_an_emoji_with_or_without_its_selector(fonts: Fonts) -> None
     assert with_selector == without
 
 
-@pytest.mark.parametrize(
-    ("headline", "serif"),
-    [
-        ("Slow Queues, part 2: λόγος", True),
-        ("За\u0301мок", True),
-        ("Ἐν ἀρχῇ ἦν", False),
-        ("Rust入門", False),
-        ("To ℝ → 🦀", True),
-    ],
-)
-def test_a_headline_is_of_one_family(fonts: Fonts, headline: str, serif: bool) -> None:
+@pytest.mark.parametrize("headline", ["Slow Queues, part 2: λόγος", "За\u0301мок", "Ça va"])
+def test_letters_with_marks_have_serifs_where_all_letters_have(fonts: Fonts, headline: str) -> None:
+    assert fonts.all_serif(headline)
     choices = fonts.with_serif().fallback.choose(clusters(headline), "ja")
-    with_letters = [
-        c.pieces[0].subset for g, c in zip(clusters(headline), choices, strict=True) if g.isalpha() and g != "ℝ"
-    ]
-    assert {subset.serif for subset in with_letters} == {serif}
+    assert all(choice.pieces[0].subset.serif for choice in choices)
+
+
+def test_polytonic_greek_is_of_one_family(fonts: Fonts) -> None:
+    headline = "Ἐν ἀρχῇ ἦν ὁ λόγος"
+    assert not fonts.all_serif(headline)
+    assert {name.partition("-")[0] for name in subsets(fonts, clusters(headline))} == {"inter"}
 
 
 def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: Fonts) -> None:

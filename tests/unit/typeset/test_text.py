@@ -87,6 +87,46 @@ def test_what_never_fits_is_cut_with_an_ellipsis(fonts: Fonts) -> None:
     assert block.lines[-1].text.endswith("…")
 
 
+def test_a_text_is_cut_after_a_word_and_without_the_comma_after_it(fonts: Fonts) -> None:
+    narrow = {"width_px": 500, "size_px": 40, "min_size_px": 40}
+    assert fit(fonts, "Locks, retries and (sometimes) back-pressure", **narrow).lines[0].text == "Locks, retries and…"
+    assert fit(fonts, "One thing at a time, please, dear reader", **narrow).lines[0].text == "One thing at a time…"
+    assert fit(fonts, "Llanfairpwllgwyngyllgogerychwyrndrobwll", **narrow).lines[0].text.startswith("Llanfairpwllgwyn")
+
+
+def test_a_soft_hyphen_is_drawn_where_a_line_ends_there_and_nowhere_else(fonts: Fonts) -> None:
+    text = "Donau\u00addampf\u00adschiff\u00adfahrts\u00adgesell\u00adschaft"
+    block = fit(fonts, text, **BOX)
+    assert [line.text for line in block.lines] == ["Donaudampfschiff-", "fahrtsgesellschaft"]
+    assert block.width_px <= 700
+    assert fit(fonts, "Rha\u00adbarber", **BOX).lines[0].text == "Rhabarber"
+
+
+def test_words_are_hyphenated_only_where_they_would_be_much_smaller_otherwise(fonts: Fonts) -> None:
+    block = fit(fonts, "A some\u00adwhat longer title with hy\u00adphens", **BOX)
+    assert not any("-" in line.text for line in block.lines)
+
+
+@pytest.mark.parametrize(
+    ("title", "ends"),
+    [
+        ("มหาวิทยาลัยธรรมศาสตร์จัดงานสัมมนาวิชาการนานาชาติประจำปี", ("ศาสตร์", "วิชาการ")),
+        ("スマートフォンで撮る美しい夜景写真の撮り方ガイド", ("フォンで", "夜景写真の")),
+    ],
+)
+def test_lines_of_scripts_without_spaces_end_between_words(fonts: Fonts, title: str, ends: tuple[str, ...]) -> None:
+    block = fit(fonts, title, width_px=1040, max_lines=3, size_px=120, min_size_px=40, weight=700)
+    assert block.size_px >= 80
+    assert len(block.lines) == 3
+    assert all(line.text.endswith(end) for line, end in zip(block.lines, ends, strict=False))
+
+
+def test_isolates_order_a_line_and_are_not_drawn(fonts: Fonts) -> None:
+    (line,) = fit(fonts, "שפת \u2066C++\u2069 היא \u2066.NET\u2069", **BOX).lines
+    assert line.text.startswith(".NET")
+    assert line.text.index(".NET") < line.text.index("C++")
+
+
 def test_a_long_word_is_broken(fonts: Fonts) -> None:
     block = fit(fonts, "https://example.org/" + "x" * 60, **BOX)
     assert len(block.lines) == 2

@@ -1,81 +1,86 @@
-"""Our functions beside the test files of Unicode, which Debian has in its package `unicode-data`."""
+"""The functions against the test files of Unicode. What differs is listed here, each with its reason."""
 
-from collections.abc import Iterator
-from pathlib import Path
+import re
+from collections.abc import Callable
 
 import pytest
 
-from cardbeat.typeset.clusters import clean, clusters, is_mark
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.breaks import Break, breaks
+from cardbeat.typeset.clusters import clean_for_lines, clusters
+from cardbeat.typeset.line_break import line_break
+from tests import unicode_files
 
-FOLDER = Path("/usr/share/unicode")
-PREPENDED = "\u0600\u0605\u06dd\u070f\u0890\u08e2\u0d4e"
-"""Number signs of Arabic and its kind: each is drawn by itself, for the fonts have no shapes that enclose digits."""
+pytestmark = pytest.mark.skipif(not unicode_files.FOLDER.exists(), reason="needs Debian's package unicode-data")
+
+Cut = tuple[str, str]
+"""What stands before and after a place where one parts the text and the other does not."""
+
+NOT_CLEAN = re.compile("[\t-\r\x01\x85\u034f\u1160\u2028\u2029]|  |^ | $")
+"""In texts that `clean_for_lines` changes: controls, fillers, and spaces that are many or at an end."""
+
+GRAPHEMES: dict[str, Callable[[str, str], bool]] = {
+    "the sign above a number of Arabic is drawn by its font, whatever grapheme it is in": lambda a, b: a == "\u0600",
+    "a skin tone is drawn by itself after what is no emoji": lambda a, b: b == "\U0001f3ff",
+    "no flag is joined to another": lambda a, b: "\U0001f1e6" <= b <= "\U0001f1ff",
+}
+LINES: dict[str, Callable[[str, str], bool]] = {
+    "lines of Korean end only between words": lambda a, b: is_korean(a) or is_korean(b),
+    "a line ends after a sign only where it stands between letters": lambda a, b: (
+        line_break(a) in ("BA", "HY", "B2", "SY") or (a, b) == ("-", "—")
+    ),
+    "a point or comma stays with the number after it": lambda a, b: line_break(a) == "IS",
+    "a sign of money or a percent sign stays with what is in brackets": lambda a, b: line_break(a) in ("PR", "PO"),
+    "marks of units stay with emoji and half flags": lambda a, b: line_break(a) == "ID" and line_break(b) == "PO",
+    "brackets stay with a sign after them also where no number is in them": lambda a, b: a in ")]}",
+    "the sign for an object is like a letter": lambda a, b: "\ufffc" in (a, b),
+    "a skin tone stays with any emoji, a flag never with another": lambda a, b: b >= "\U0001f1e6",
+}
 
 
-def lines_of(name: str) -> Iterator[str]:
-    for line in (FOLDER / name).read_text("utf-8").splitlines():
-        if content := line.partition("#")[0].strip():
-            yield content
+@pytest.mark.parametrize("cases", [unicode_files.character_cases(61), unicode_files.class_cases(211)])
+def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases) -> None:
+    assert [case for case in cases if not case.passes()] == []
 
 
-def grapheme_tests() -> Iterator[list[str]]:
-    for line in lines_of("auxiliary/GraphemeBreakTest.txt"):
-        parts = line.replace("×", " ").split("÷")
-        yield ["".join(chr(int(code, 16)) for code in part.split()) for part in parts if part.split()]
+def test_graphemes_are_those_of_unicode_but_for_what_is_listed() -> None:
+    assert unlisted("GraphemeBreakTest.txt", GRAPHEMES, lambda text: ends(clusters(text))) == []
 
 
-def is_kept(text: str) -> bool:
-    """Whether `clean` leaves each character as it is: no controls, and spaces that are the only ones."""
-    return all(clean(f"x{character}x") == f"x{character}x" for character in text) and "  " not in text
+def test_lines_end_where_unicode_lets_them_but_for_what_is_listed() -> None:
+    assert unlisted("LineBreakTest.txt", LINES, line_ends) == []
 
 
-def as_drawn(grapheme: str) -> str:
-    """Without marks on a space or on nothing, which are not drawn."""
-    return "" if is_mark(grapheme[0]) else grapheme[0] if grapheme[0] == " " else grapheme
-
-
-def test_graphemes_are_those_of_the_test_file() -> None:
-    tests = [graphemes for graphemes in grapheme_tests() if is_kept("".join(graphemes))]
-    assert len(tests) > 150
-    deviations = [
-        graphemes
-        for graphemes in tests
-        if clusters("".join(graphemes)) != [drawn for g in graphemes if (drawn := as_drawn(g))]
+def unlisted(name: str, reasons: dict[str, Callable[[str, str], bool]], found: Callable[[str], set[int]]) -> list[Cut]:
+    """The differences that no reason explains; fails if there is a reason that explains none."""
+    cuts = [
+        (base(text[:at]), text[at])
+        for text, expected in unicode_files.boundary_cases(name)
+        if not NOT_CLEAN.search(text) and text == clean_for_lines(text) == "".join(clusters(text))
+        for at in found(text) ^ set(expected)
     ]
-    # GB9b: what is prepended in a grapheme is drawn by itself. GB9: so is the colour of a skin after a letter.
-    apart = PREPENDED + "\U0001f3ff"
-    assert [graphemes for graphemes in deviations if not any(c in apart for g in graphemes for c in g)] == []
+    assert [reason for reason, explains in reasons.items() if not any(explains(*cut) for cut in cuts)] == []
+    return [cut for cut in cuts if not any(explains(*cut) for explains in reasons.values())]
 
 
-def emoji_tests(*statuses: str) -> Iterator[str]:
-    for line in lines_of("emoji/emoji-test.txt"):
-        codes, _, status = line.partition(";")
-        if status.strip() in statuses:
-            yield "".join(chr(int(code, 16)) for code in codes.split())
+def ends(parts: list[str]) -> set[int]:
+    return {len("".join(parts[: n + 1])) for n in range(len(parts))}
 
 
-@pytest.mark.parametrize("status", ["fully-qualified", "minimally-qualified", "unqualified", "component"])
-def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
-    fonts = Fonts()
-    emoji = list(emoji_tests(status))
-    if status == "unqualified":
-        # Without U+FE0F, these are signs of the text.
-        emoji = [sequence for sequence in emoji if len(sequence) > 1]
-    choices = fonts.fallback.choose([*emoji], "ja")
-    assert [e for e in emoji if clusters(e) != [e]] == []
-    assert [e for e, c in zip(emoji, choices, strict=True) if [p.subset.emoji for p in c.pieces] != [True]] == []
-    assert not any(choice.missing for choice in choices)
+def line_ends(text: str) -> set[int]:
+    lines: list[str] = []
+    graphemes = clusters(text)
+    for grapheme, good in zip(graphemes, breaks(graphemes), strict=True):
+        if lines and good < Break.FAIR:
+            lines[-1] += grapheme
+        else:
+            lines.append(grapheme)
+    return ends(lines)
 
 
-def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
-    fonts = Fonts()
-    for line in lines_of("emoji/emoji-variation-sequences.txt"):
-        codes, style, _ = (field.strip() for field in line.split(";"))
-        sequence = "".join(chr(int(code, 16)) for code in codes.split())
-        if sequence[0].isascii():
-            continue  # a digit is an emoji only with its keycap
-        (choice,) = fonts.fallback.choose([sequence], "ja")
-        is_sign = fonts.fallback.choose([sequence[0] + "\ufe0e"], "ja")[0].pieces[0].subset.emoji is False
-        if style == "emoji style" or is_sign:
-            assert choice.pieces[0].subset.emoji == (style == "emoji style"), line
+def base(text: str) -> str:
+    """The letter or sign before a place, without its marks."""
+    return re.sub("[\u0300-\u036f\u200d]+$", "", text)[-1:]
+
+
+def is_korean(character: str) -> bool:
+    return "\u1100" <= character <= "\u11ff" or "\uac00" <= character <= "\ud7a3"

@@ -1,5 +1,10 @@
 """Words parted into lines."""
 
+import random
+from itertools import combinations
+
+import pytest
+
 from cardbeat.typeset.wrap import Word, balanced, wrapped
 
 
@@ -24,3 +29,31 @@ def test_no_words_are_no_lines() -> None:
 def test_balanced_lines_are_as_many_and_of_similar_width() -> None:
     assert wrapped(words(1, 1, 1, 1), 4) == [(0, 3), (3, 4)]
     assert balanced(words(1, 1, 1, 1), 4, 2) == [(0, 2), (2, 4)]
+
+
+def test_the_sum_of_squares_decides_not_the_widest_line() -> None:
+    assert balanced(words(3, 3, 3, 3, 3, 1), 12, 2) == [(0, 3), (3, 6)]
+
+
+def test_lines_end_rather_where_it_does_no_harm() -> None:
+    whole = [Word(0, 1, 5, 5.5), Word(1, 2, 3, 3, penalty=0.1), Word(2, 3, 3, 3)]
+    assert balanced(whole, 12, 2) == [(0, 1), (1, 3)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_other_lines_are_less_ragged(seed: int) -> None:
+    numbers = random.Random(seed)
+    some = words(*(numbers.choice((1, 2, 3, 5)) for _ in range(9)))
+    width = numbers.uniform(6, 14)
+    count = len(wrapped(some, width))
+    every = [[*zip((0, *ends), (*ends, 9), strict=True)] for ends in combinations(range(1, 9), count - 1)]
+    fitting = [spans for spans in every if all(line_width(some, span) <= width for span in spans)]
+    assert raggedness(some, balanced(some, width, count)) == pytest.approx(min(raggedness(some, s) for s in fitting))
+
+
+def line_width(some: list[Word], span: tuple[int, int]) -> float:
+    return sum(word.full_em for word in some[span[0] : span[1]]) - 0.5
+
+
+def raggedness(some: list[Word], spans: list[tuple[int, int]]) -> float:
+    return sum(line_width(some, span) ** 2 for span in spans)

@@ -1,0 +1,49 @@
+"""How texts are set: the sizes, weights and leadings of a card's parts, and what setting them may take."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text is set: it shrinks from its largest size to its smallest before it is cut."""
+
+    weight: int
+    largest_px: int
+    smallest_px: int
+    leading: float
+    """The distance of baselines in parts of the size."""
+    max_lines: int = 1
+
+
+TEXT_WORK = 3_400_000
+"""What a title or a description may take, in the unit of `typeset.work`: a full one in which no Han character comes
+twice takes 2.7 million, one of Hindi with ten English words in it 3.2, other prose up to 1.2."""
+LABEL_WORK = 1_300_000
+"""Likewise a line of 38 different Han characters."""
+LABELS_WORK = 1_600_000
+"""What all labels of a card may take together."""
+CARD_WORK = 3_900_000
+"""What all texts of a card may take together. The title and the labels come first."""
+
+LABEL_PX = 32
+LABEL_LEADING = 1.3
+BOLD = 600
+"""Of labels."""
+
+HEADLINE = 700
+"""The weight of titles. In its files of Inter, and in Source Serif, letters stand closer than they were drawn."""
+LEADING, EUROPEAN_LEADING = 1.18, 1.06
+"""Of titles; the second where all letters are Latin, Greek or Cyrillic."""
+SHORT_TITLES = {
+    12: Style(HEADLINE, 170, 112, LEADING),
+    32: Style(HEADLINE, 128, 104, LEADING, max_lines=2),
+}
+"""By how many characters a title has at most: what is tried for it, in this order, before `TITLE`."""
+SERIF_SCALE = 1.12
+"""Of the largest of them: the small letters of Source Serif are lower than those of Inter."""
+TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5)
+LARGE_TITLE_PX = 64
+"""The description gives up lines until the title is as large as this."""
+DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
+SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
+"""Tried before it under a short title, beside which it would look lost."""

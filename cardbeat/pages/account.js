@@ -1,0 +1,94 @@
+// What the open key is and may do, its replacement, its webhook secret, and the other keys of this browser.
+
+import { showIssued } from "./access.js";
+import { call } from "./api.js";
+import { confirm } from "./dialog.js";
+import { byId, setText, showText } from "./dom.js";
+import { showKeys } from "./keylist.js";
+import { addKey, findKey, forgetKey, labelOf } from "./keyring.js";
+import { durationText } from "./time.js";
+
+const REPLACE = {
+  title: "Replace this key?",
+  text: "The key as it is now stops working at once, wherever it is used. Jobs go on: their ping URLs stay the same.",
+  action: "Replace the key",
+};
+const RENEW = {
+  title: "Make a new webhook secret?",
+  text: "For 24 hours alerts are signed with both, the new one and the one before it; then with the new one only.",
+  action: "Make a new secret",
+};
+
+let value = "";
+
+/** Makes the dialog work; `open(value)` opens another key, `add()` asks for one, `leave()` is called when none is left. */
+export function setUpAccount({ open, add, leave }) {
+  const changed = (forgotten) => (forgotten === value ? closeAnd(leave) : showOthers());
+  const showOthers = () => showKeys(byId("account-keys"), value, { open: (other) => closeAnd(() => open(other)), changed });
+  byId("account-open").addEventListener("click", () => show(showOthers));
+  byId("account-add").addEventListener("click", () => closeAnd(add));
+  byId("account-remember").addEventListener("change", () => {
+    addKey({ ...findKey(value), remembered: byId("account-remember").checked });
+    showOthers();
+  });
+  byId("account-replace").addEventListener("click", () => replace(open));
+  byId("account-renew").addEventListener("click", () => renew(open));
+  byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
+}
+
+/** Takes the key that is open. */
+export function setAccount(current) {
+  value = current;
+  byId("account").close();
+}
+
+function closeAnd(action) {
+  byId("account").close();
+  action();
+}
+
+async function show(showOthers) {
+  const key = findKey(value);
+  setText(byId("account-label"), key?.label ?? "");
+  byId("account-remember").checked = Boolean(key?.remembered);
+  showOthers();
+  showText(byId("account-error"), "");
+  byId("account").showModal();
+  try {
+    showUse(await call("GET", "key", { key: value }));
+  } catch (error) {
+    showText(byId("account-error"), error.message);
+  }
+}
+
+function showUse({ tier, limits, usage }) {
+  setText(byId("account-tier"), tier);
+  setText(byId("account-period"), durationText(limits.min_period_seconds));
+  showMeter("checks", usage.checks, limits.max_checks);
+  showMeter("tests", usage.test_alerts, limits.test_alerts_per_hour);
+}
+
+function showMeter(name, used, most) {
+  setText(byId(`account-${name}`), most === null ? `${used}, no limit` : `${used} of ${most}`);
+  const meter = byId(`account-${name}-meter`);
+  meter.hidden = most === null;
+  Object.assign(meter, { max: most || 1, value: used });
+}
+
+async function replace(open) {
+  const issued = await confirm(REPLACE, () => call("POST", "key/rotate", { key: value }));
+  if (!issued) return;
+  const remembered = Boolean(findKey(value)?.remembered);
+  forgetKey(value);
+  // Held at once: what is shown now is shown nowhere again.
+  addKey({ value: issued.key, label: labelOf(issued), remembered });
+  closeAnd(() => showIssued("Save the new key now", issued, remembered, (isRemembered) => {
+    addKey({ value: issued.key, label: labelOf(issued), remembered: isRemembered });
+    open(issued.key);
+  }));
+}
+
+async function renew(open) {
+  const issued = await confirm(RENEW, () => call("POST", "key/webhook-secret", { key: value }));
+  if (issued) closeAnd(() => showIssued("Save the new webhook secret now", issued, false, () => open(value)));
+}

@@ -1,0 +1,84 @@
+// In which order, and under which headings, checks are shown: what needs attention first. Pure.
+
+/** "overdue", "waiting" (for its first ping) or "on_time". */
+export function stateOf({ status, last_ping_at: lastPing }) {
+  if (status === "overdue") return "overdue";
+  return lastPing ? "on_time" : "waiting";
+}
+
+/** What the filter calls a check: "attention" where it is overdue or its alerts don't arrive, "waiting" or "on_time". */
+export function kindOf(check) {
+  const state = stateOf(check);
+  return state === "overdue" || check.delivery === "failing" ? "attention" : state;
+}
+
+/** `db1: backup` is the check `backup` of the group `db1`; without a group it is "". */
+export function splitName(name) {
+  const [, group, rest] = /^([^:]{1,40}): +(.+)$/u.exec(name) ?? [];
+  return group ? { group: group.trim(), rest } : { group: "", rest: name };
+}
+
+export function countKinds(checks) {
+  const counts = { "": checks.length, attention: 0, waiting: 0, on_time: 0 };
+  for (const check of checks) counts[kindOf(check)] += 1;
+  return counts;
+}
+
+const ORDER = ["overdue", "attention", "waiting", "on_time"];
+const ATTENTION = "Needs attention";
+const collator = new Intl.Collator(undefined, { numeric: true });
+
+/**
+ * The checks in sections `{ title, isGroup, checks }`: first all that need attention, then each group of two or more,
+ * then the others. `all` are those that make groups, of which `found` are shown.
+ */
+export function arrange(found, all) {
+  const named = groupBy(all, ({ name }) => splitName(name).group);
+  const isGroup = (group) => group !== "" && named.get(group).length > 1;
+  const sections = groupBy(found, (check) => {
+    if (kindOf(check) === "attention") return ATTENTION;
+    const { group } = splitName(check.name);
+    return isGroup(group) ? `: ${group}` : "";
+  });
+  return [...sections].sort(([a], [b]) => placeOf(a) - placeOf(b) || collator.compare(a, b)).map(section);
+
+  function section([key, checks]) {
+    const title = key.startsWith(": ") ? key.slice(2) : key || restTitle(sections.size);
+    return { title, isGroup: key.startsWith(": "), checks: checks.sort(byNeed) };
+  }
+}
+
+function groupBy(items, keyOf) {
+  const groups = new Map();
+  for (const item of items) {
+    const key = keyOf(item);
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(item);
+  }
+  return groups;
+}
+
+const placeOf = (key) => (key === ATTENTION ? 0 : key ? 1 : 2);
+const restTitle = (sections) => (sections > 1 ? "All others" : "All checks");
+
+// The newest outage first; the others by name, where one looks for them.
+function byNeed(a, b) {
+  const newest = a.status === "overdue" ? collator.compare(b.deadline_at, a.deadline_at) : 0;
+  return rankOf(a) - rankOf(b) || newest || collator.compare(a.name, b.name);
+}
+
+const rankOf = (check) => ORDER.indexOf(check.status === "overdue" ? "overdue" : kindOf(check));
+
+/** One line on all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
+export function summaryText(checks) {
+  const all = checks.length;
+  const overdue = checks.filter(({ status }) => status === "overdue").length;
+  const failing = checks.filter(({ delivery }) => delivery === "failing").length;
+  const waiting = checks.filter((check) => stateOf(check) === "waiting").length;
+  const parts = [
+    overdue && `${overdue} of ${all} overdue`,
+    failing && `${failing} ${failing === 1 ? "check's" : "checks'"} alerts don't arrive`,
+    waiting && `${waiting} waiting for ${waiting === 1 ? "its" : "their"} first ping`,
+  ].filter(Boolean);
+  return parts.join(" · ") || (all === 0 ? "" : all === 1 ? "It is on time" : `All ${all} are on time`);
+}

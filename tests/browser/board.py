@@ -1,0 +1,41 @@
+"""The dashboard as a test drives it."""
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def sign_in(page: Page, key: str, *, remember: bool = False) -> None:
+    page.get_by_label("Checks key").fill(key)
+    page.get_by_label("Remember on this device").set_checked(remember)
+    page.get_by_role("button", name="Open the checks").click()
+    expect(page.get_by_role("heading", name="Checks", exact=True)).to_be_visible()
+
+
+def refresh(page: Page) -> None:
+    """What the page does by itself every few seconds, and when it is looked at again."""
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+
+
+def row(page: Page, name: str) -> Locator:
+    return page.get_by_role("listitem").filter(has=page.get_by_role("heading", name=name))
+
+
+def open_row(page: Page, name: str) -> Locator:
+    """The row of a check, with its details shown."""
+    found = row(page, name)
+    expect(found).to_be_visible()
+    if found.locator("details").get_attribute("open") is None:
+        found.locator("summary").click()
+    return found
+
+
+def edit(page: Page, name: str) -> None:
+    open_row(page, name).get_by_role("button", name="Edit").click()
+
+
+def fill_check(page: Page, name: str, *, every: int, late: int, unit: str, webhook: str = "") -> None:
+    page.get_by_label("Name", exact=True).fill(name)
+    page.get_by_label("Runs every").fill(str(every))
+    page.get_by_label("Unit of the period").select_option(unit)
+    page.get_by_label("May be late by").fill(str(late))
+    page.get_by_label("Unit of the lateness").select_option(unit)
+    page.get_by_label("Webhook").fill(webhook)

@@ -1,0 +1,160 @@
+"""Keys in the browser: which are kept where, what one is told of them, and how they are replaced."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.board import open_row, refresh, sign_in
+
+
+@pytest.fixture
+def dashboard(server, open_tab):
+    """Opens the dashboard with a key."""
+
+    def open_with(key: str, *, remember: bool = False) -> Page:
+        page = open_tab(f"{server.url}/dashboard")
+        sign_in(page, key, remember=remember)
+        return page
+
+    return open_with
+
+
+def opened_again(page: Page, url: str) -> Page:
+    """Another tab of the same browser."""
+    other = page.context.new_page()
+    other.goto(f"{url}/dashboard")
+    return other
+
+
+def test_the_key_stays_in_its_tab(api, server, dashboard):
+    page = dashboard(api.checks_key())
+    page.reload()
+    expect(page.get_by_role("button", name="New check")).to_be_visible()
+    other = page.context.new_page()
+    other.goto(f"{server.url}/dashboard")
+    expect(other.get_by_label("Checks key")).to_be_visible()
+    page.get_by_role("button", name="Sign out").click()
+    page.reload()
+    expect(page.get_by_label("Checks key")).to_have_value("")
+
+
+def test_a_key_is_remembered_on_the_device_by_choice_until_one_signs_out_of_all_tabs(api, server, dashboard):
+    page = dashboard(api.checks_key(), remember=True)
+    other = opened_again(page, server.url)
+    expect(other.get_by_role("button", name="New check")).to_be_visible()
+    other.get_by_role("button", name="Sign out").click()
+    expect(other.get_by_label("Checks key")).to_be_focused()
+    expect(page.get_by_label("Checks key")).to_be_visible()
+    expect(opened_again(page, server.url).get_by_label("Checks key")).to_be_visible()
+
+
+def test_several_keys_are_opened_in_turn_and_forgotten_one_by_one(api, server, dashboard):
+    first, second = api.checks_key(), api.checks_key()
+    api.check(first, "Job of the first")
+    page = dashboard(first, remember=True)
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Add another key").click()
+    page.get_by_role("button", name="Back to the checks").click()
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Add another key").click()
+    sign_in(page, second, remember=True)
+    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+    other = opened_again(page, server.url)
+    other.get_by_role("button", name=f"Open ops@example.com · {first[:8]}").click()
+    expect(other.get_by_role("heading", name="Job of the first")).to_be_visible()
+    other.get_by_role("button", name="Key and limits").click()
+    other.get_by_role("button", name=f"Forget ops@example.com · {second[:8]}").click()
+    other.get_by_role("button", name=f"Forget ops@example.com · {first[:8]}").click()
+    expect(other.get_by_label("Checks key")).to_be_visible()
+    assert other.evaluate("localStorage.length + sessionStorage.length") == 0
+
+
+def test_a_remembered_key_is_kept_in_the_tab_alone_once_that_is_chosen(api, server, dashboard):
+    page = dashboard(api.checks_key(), remember=True)
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_label("Remember this key on this device").uncheck()
+    expect(opened_again(page, server.url).get_by_label("Checks key")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="New check")).to_be_visible()
+
+
+def test_the_limits_of_a_key_and_their_use_are_shown(api, dashboard):
+    key = api.checks_key()
+    api.check(key)
+    page = dashboard(key)
+    page.get_by_role("button", name="Key and limits").click()
+    account = page.get_by_role("dialog", name="Key and limits")
+    expect(account).to_contain_text(re.compile("Checks.*1 of 100", re.DOTALL))
+    expect(account).to_contain_text(re.compile("Test alerts.*0 of 30", re.DOTALL))
+    expect(account).to_contain_text(re.compile("Tier.*free", re.DOTALL))
+    expect(account).to_contain_text(f"ops@example.com · {key[:8]}")
+    assert key not in page.content()
+    account.get_by_role("button", name="Close").click()
+    expect(account).to_be_hidden()
+
+
+def test_a_key_is_replaced_and_the_one_before_is_dead(api, dashboard):
+    key = api.checks_key()
+    api.check(key)
+    page = dashboard(key, remember=True)
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Replace the key").click()
+    page.get_by_role("dialog", name="Replace this key?").get_by_role("button", name="Replace the key").click()
+    expect(page.get_by_role("heading", name="Save the new key now")).to_be_focused()
+    replaced = page.locator("#new-key").inner_text()
+    assert replaced != key
+    expect(page.locator("#new-secret")).to_be_hidden()
+    page.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
+    assert len(api("GET", "checks", key=replaced)["checks"]) == 1
+    page.reload()
+    expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
+
+
+def test_a_new_webhook_secret_is_shown_once(api, dashboard):
+    page = dashboard(api.checks_key())
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Make a new secret").click()
+    page.get_by_role("dialog", name="Make a new webhook secret?").get_by_role("button", name="Make a new").click()
+    expect(page.locator("#new-secret")).to_have_text(re.compile("whsec_"))
+    expect(page.locator("#new-key")).to_be_hidden()
+    page.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+    assert "whsec_" not in page.content()
+
+
+def test_a_password_manager_finds_the_fields_that_it_fills_and_saves(server, open_tab):
+    page = open_tab(f"{server.url}/dashboard")
+    expect(page.get_by_label("Checks key")).to_have_attribute("autocomplete", "current-password")
+    assert page.locator("#sign-in input[autocomplete=username]").count() == 1
+    page.get_by_label("E-mail address").fill("ops@example.com")
+    page.get_by_role("button", name="Get a checks key").click()
+    expect(page.locator("#issued-form input[autocomplete=username]")).to_have_value("ops@example.com")
+    expect(page.locator("#issued-form input[autocomplete=new-password]")).to_have_value(re.compile("sk_"))
+
+
+def test_a_wrong_key_is_told_apart_from_a_cards_key(api, server, open_tab):
+    page = open_tab(f"{server.url}/dashboard")
+    for key, words in (("sk_nonsense", "key"), (api("POST", "register")["key"], "This is a key for cards.")):
+        page.get_by_label("Checks key").fill(key)
+        page.get_by_role("button", name="Open the checks").click()
+        expect(page.get_by_label("Checks key")).to_have_accessible_description(re.compile(words))
+
+
+def test_a_revoked_key_is_told_and_what_was_seen_stays_in_grey(api, dashboard):
+    key = api.checks_key()
+    api.check(key, webhook_url="https://chat.example.com/hook")
+    page = dashboard(key)
+    expect(page.get_by_text("Refreshes itself")).to_be_visible()
+    api("DELETE", "key", key=key)
+    refresh(page)
+    expect(page.get_by_role("alert").filter(has_text="Sign out, and open another key.")).to_be_visible()
+    expect(page.locator("#board")).to_have_attribute("data-dead", "")
+    details = open_row(page, "Nightly backup")
+    for button in ("Edit", "Delete", "Send a test alert"):
+        expect(details.get_by_role("button", name=button)).to_be_disabled()
+    expect(page.get_by_role("button", name="New check")).to_be_disabled()
+    page.get_by_role("button", name="Sign out").click()
+    sign_in(page, api.checks_key())
+    expect(page.get_by_role("button", name="New check")).to_be_enabled()

@@ -1,0 +1,94 @@
+"""The checks of a key as Prometheus reads them."""
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from cardbeat import check_metrics
+from tests.support import GOOD_CHECK
+
+UP = "cardbeat_check_up"
+LAST_PING = "cardbeat_check_last_ping_timestamp_seconds"
+DEADLINE = "cardbeat_check_deadline_timestamp_seconds"
+DELIVERY = "cardbeat_check_delivery_ok"
+NAMES = (UP, LAST_PING, DEADLINE, DELIVERY)
+
+
+@pytest.fixture
+def read(app, key):
+    """Every value of the key's checks by the family, the check's name and the part of its id that is shown."""
+
+    def read():
+        text = app("GET", "/checks/metrics", key=key).body.decode()
+        return {
+            (found.name, sample.labels["name"], sample.labels["id"]): sample.value
+            for found in text_string_to_metric_families(text)
+            for sample in found.samples
+        }
+
+    return read
+
+
+@pytest.fixture
+def create(app, key):
+    def create(name, **fields):
+        return app.json("POST", "/checks", {**GOOD_CHECK, "name": name, **fields}, key=key)["check"]["id"]
+
+    return create
+
+
+def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, clock, create, read):
+    check_id = create("db1: backup", period_seconds=60, grace_seconds=5)
+    labels = ("db1: backup", check_id[:12])
+    assert read() == {(UP, *labels): 1, (DEADLINE, *labels): clock.now + 65}
+    clock.advance(66)
+    app.service.sweep.sweep_once()
+    assert read()[UP, *labels] == 0
+    app("GET", f"/ping/{check_id}")
+    assert read() == {(UP, *labels): 1, (LAST_PING, *labels): clock.now, (DEADLINE, *labels): clock.now + 65}
+
+
+@pytest.mark.parametrize(("delivery", "value"), [("ok", 1), ("failing", 0)])
+def test_whether_alerts_arrive_is_told_where_one_was_tried_and_there_is_a_webhook(app, create, read, delivery, value):
+    create("a")
+    create("b", webhook_url=None)
+    assert DELIVERY not in {name for name, *_ in read()}
+    app.service.database.write(lambda connection: connection.execute("UPDATE checks SET delivery = ?", (delivery,)))
+    assert [(name, found) for (family, name, _), found in read().items() if family == DELIVERY] == [("a", value)]
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", "a\\nb", "東京 {x}", "a" * 100])
+def test_any_name_is_a_label(create, read, name):
+    ids = [create(name)[:12] for _ in range(2)]
+    assert [labels for family, *labels in read() if family == UP] == [[name, one] for one in ids]
+
+
+def test_no_more_of_an_id_is_shown_than_tells_checks_apart(app, key, create):
+    check_id = create("a")
+    assert check_id.encode() not in app("GET", "/checks/metrics", key=key).body
+
+
+def test_they_are_prometheus_text_with_a_meaning_for_each(app, key, create):
+    create("a")
+    answer = app("GET", "/checks/metrics", key=key)
+    families = list(text_string_to_metric_families(answer.body.decode()))
+    assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert [found.name for found in families] == list(NAMES)
+    assert all(found.documentation.endswith(".") and found.type == "gauge" for found in families)
+
+
+def test_they_take_a_checks_key_and_show_no_other_keys_checks(app, create):
+    create("a")
+    assert b"cardbeat_check_up{" not in app("GET", "/checks/metrics", key=app.checks_key()).body
+    assert [app("GET", "/checks/metrics", key=key).status for key in (None, "sk_a", app.cards_key())] == [401, 401, 403]
+
+
+def test_the_path_is_no_checks(app, key):
+    assert app("PATCH", "/checks/metrics", {}, key=key).status == 405
+
+
+def test_all_checks_are_in_however_many_steps_it_takes(create, read, monkeypatch):
+    monkeypatch.setattr(check_metrics, "STEP_CHECKS", 2)
+    names = [f"job {n}" for n in range(4)]
+    for name in names:
+        create(name)
+        assert [found for family, found, _ in read() if family == UP] == names[: names.index(name) + 1]

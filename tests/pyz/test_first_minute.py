@@ -1,0 +1,74 @@
+"""The README's first three commands, as they stand there: from a fresh tree to a test alert that has arrived."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+import pytest
+
+from tests.artifact import ROOT, clean_environment, free_port
+from tests.receiver import Receiver
+from tests.support import wait_until
+
+SECONDS = 60
+"""From the first command to the alert, on a machine that has a core left for it."""
+BUSY_SECONDS = 300
+"""The same where others keep all cores busy."""
+
+
+@contextlib.contextmanager
+def in_background(command, **options):
+    """Runs a command of the shell, with all that it starts, until the end of the block."""
+    with subprocess.Popen(["bash", "-c", command], start_new_session=True, **options) as process:
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A copy of what the first command needs of the tree, and an environment whose `python3` is this Python."""
+    tree = tmp_path / "source"
+    shutil.copytree(ROOT / "cardbeat", tree / "cardbeat", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("build_zipapp.py", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    return tree, {**clean_environment(), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
+
+
+def answers(url):
+    """Whether it is answered with a status below 400."""
+    try:
+        urllib.request.urlopen(url, timeout=10).close()
+    except OSError:
+        return False
+    return True
+
+
+def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(source):
+    tree, environment = source
+    readme = (ROOT / "README.md").read_text()
+    serve, _, key, check = re.findall(r"^```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)[:4]
+    (channel,) = re.findall(r"https://hooks\.slack\.com[\w/]+", check)
+    port = free_port()
+    serving = environment | {"CARDBEAT_PORT": str(port), "CARDBEAT_ALLOW_PRIVATE_WEBHOOKS": "1"}
+    began = time.monotonic()
+    with Receiver() as receiver, in_background(serve, cwd=tree, env=serving, stderr=subprocess.DEVNULL):
+        wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), BUSY_SECONDS)
+        commands = (key + check).replace(channel, receiver.url).replace("8080", str(port))
+        ran = subprocess.run(["bash", "-euc", commands], env=environment, check=True, capture_output=True, text=True)
+        wait_until(lambda: receiver.received, BUSY_SECONDS)
+        seconds = time.monotonic() - began
+        (ping_url,) = re.findall(r"http://\S+/ping/\w+", ran.stdout)
+        assert answers(ping_url)
+    assert [alert.json["type"] for alert in receiver.received] == ["check.test"]
+    is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
+    assert seconds < (BUSY_SECONDS if is_busy else SECONDS)

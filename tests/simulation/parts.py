@@ -1,0 +1,101 @@
+"""What of the service is replaced for each world: cards, the network, the system's signals, and how often it looks.
+
+Unlike what `replaced.py` puts in place, this knows the product's modules.
+"""
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any
+
+from cardbeat import alarms, service
+from cardbeat.errors import Refusal
+from tests.simulation import scheduler
+from tests.simulation.machine import Nothing
+from tests.simulation.replaced import PerProcess
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+def replace_parts(world: "World") -> None:
+    """For a world that is about to run."""
+    alarms._alarms = PerProcess("alarms", alarms._Alarms)  # type: ignore[assignment]
+    for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "Renderer"):
+        setattr(service, name, Nothing)
+    service.Sender = lambda *_: world.network  # type: ignore[assignment, misc]
+    service.on_stop_signals = _on_stop_signals
+    _set("POLL_SECONDS", world.poll_seconds)
+    _set("LOCK_POLL_SECONDS", 0.25)
+    _lengthen("LOOK_SECONDS", world.sweep_seconds / 8)
+    _lengthen("STALLED_SECONDS", 4 * world.poll_seconds)
+    _set("descriptor_limit", lambda _wanted: 4 * world.options["couriers"])
+    _set("read_text", _read_text)
+    logging.getLogger("cardbeat").setLevel(logging.WARNING)
+    logger = logging.getLogger()
+    logger.handlers = [_Log(world)]
+
+
+class _Log(logging.Handler):
+    """Keeps the lines; a failure that the product did not expect ends the run."""
+
+    def __init__(self, world: "World") -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        current = self._world.scheduler.current
+        process = "" if current is None else current.process.name
+        if current is not None and current.process.is_dead:
+            return
+        self._world.show(f"{process} {record.getMessage()}")
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None and not isinstance(error, Refusal):
+            self._world.scheduler.failure = self._world.scheduler.failure or error
+
+
+def _on_stop_signals(handler: Any) -> None:
+    server = scheduler.SCHEDULER.own_thread().process.own["server"]
+    server.stop_asked = lambda: handler(15, None)
+
+
+_ORIGINAL: dict[str, Any] = {}
+
+
+def _set(name: str, value: Any) -> None:
+    """Replace a name in all modules of the product that have it."""
+    modules = [module for own, module in sys.modules.items() if own.startswith("cardbeat.") and hasattr(module, name)]
+    assert modules, f"nothing in the product is called {name} any more"
+    for module in modules:
+        if name == "read_text" and module.__name__ == "cardbeat.resources":
+            continue
+        _ORIGINAL.setdefault(name, getattr(module, name))
+        setattr(module, name, value)
+
+
+def _lengthen(name: str, seconds: float) -> None:
+    """What is done every so often in the product is done as often in relation to the sweeps."""
+    for own, module in sys.modules.items():
+        if own.startswith("cardbeat.heartbeat.") and hasattr(module, name):
+            usual = _ORIGINAL.setdefault(f"{own}.{name}", getattr(module, name))
+            setattr(module, name, max(usual, seconds))
+
+
+def _read_text(name: str) -> str:
+    """A resource; there are further migrations for a server that was upgraded."""
+    try:
+        text: str = _ORIGINAL["read_text"](name)
+    except OSError:
+        current = scheduler.SCHEDULER.current
+        number = int(name.partition("/")[2].removesuffix(".sql"))
+        present = next(count for count in range(number) if not _exists(count + 1))
+        if current is None or number > present + current.process.own["server"].schema:
+            raise
+        return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
+    return text
+
+
+def _exists(number: int) -> bool:
+    try:
+        return bool(_ORIGINAL["read_text"](f"schema/{number:03}.sql"))
+    except OSError:
+        return False

@@ -1,0 +1,203 @@
+"""Sites of one page and a front page, made by the programs themselves or, where it says so, by what they escape with.
+
+Each takes a folder, the recipe, and what the page and the site are called; it gives the HTML of the two pages.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.sites.recipes import Recipe
+
+
+class Texts(NamedTuple):
+    title: str
+    description: str
+
+
+Made = tuple[str, str]
+"""The HTML of the page and of the front page, which has no title of its own."""
+
+HEAD = "<!doctype html>\n<html><head>{}</head><body></body></html>\n"
+
+
+def run(folder: Path, *command: str | Path, stdin: str = "") -> str:
+    program = shutil.which(command[0], path=None)
+    if program is None:
+        pytest.fail(f"These tests run {command[0]}, and there is none: .ci/run installs it")
+    ran = subprocess.run(
+        [program, *command[1:]], cwd=folder, input=stdin, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    return ran.stdout
+
+
+def write(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def hugo(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    layout = HEAD.format(recipe.written(behind="put"))
+    config = {"baseURL": "https://blog.example/", "title": site.title, "params": {"description": site.description}}
+    write(
+        folder,
+        {
+            "config.json": json.dumps(config),
+            recipe.written(behind="it as"): recipe.text,
+            "layouts/_default/single.html": layout,
+            "layouts/index.html": layout,
+            "content/post.md": json.dumps(page._asdict()),
+        },
+    )
+    run(folder, "hugo", "--quiet", "--disableKinds", "taxonomy,term,RSS,sitemap,404")
+    return (folder / "public/post/index.html").read_text(), (folder / "public/index.html").read_text()
+
+
+def eleventy(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    """`node_modules` must be in the folder."""
+    write(
+        folder,
+        {
+            "_data/site.json": json.dumps(site._asdict()),
+            recipe.written(behind="it as"): recipe.text,
+            "_includes/layout.njk": HEAD.format(recipe.written(behind="put")),
+            "post.md": f"---json\n{json.dumps({**page._asdict(), 'layout': 'layout.njk'})}\n---\n",
+            "index.md": "---\nlayout: layout.njk\n---\n",
+        },
+    )
+    run(folder, "node", "node_modules/@11ty/eleventy/cmd.cjs", "--quiet")
+    return (folder / "_site/post/index.html").read_text(), (folder / "_site/index.html").read_text()
+
+
+LIQUID = """
+require "json"
+require "liquid"
+variables, text = JSON.parse(STDIN.read)
+puts Liquid::Template.parse(text, error_mode: :strict).render!(variables)
+"""
+
+
+def jekyll(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    """By Liquid, whose filters these are; Jekyll adds none of them."""
+
+    def rendered(page: Mapping[str, str]) -> str:
+        variables = {"page": page, "site": site._asdict()}
+        return HEAD.format(run(folder, "ruby", "-e", LIQUID, stdin=json.dumps([variables, recipe.text])))
+
+    return rendered(page._asdict()), rendered({})
+
+
+PHP = "<?php ['title' => $title, 'description' => $description] = json_decode(stream_get_contents(STDIN), true) ?>\n"
+
+
+def php(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    write(folder, {"page.php": PHP + HEAD.format(recipe.text)})
+    page_html, site_html = (run(folder, "php", "page.php", stdin=json.dumps(texts._asdict())) for texts in (page, site))
+    return page_html, site_html
+
+
+WORDPRESS = """<?php
+[$is_page, $page, $site] = json_decode(stream_get_contents(STDIN), true);
+function add_action($hook, $action) { assert($hook === 'wp_head'); $GLOBALS['action'] = $action; }
+function is_singular() { return $GLOBALS['is_page']; }
+function get_the_title() { return '<em>' . htmlspecialchars($GLOBALS['page']['title'], ENT_QUOTES) . '</em>'; }
+function has_excerpt() { return true; }
+function get_the_excerpt() { return htmlspecialchars($GLOBALS['page']['description'], ENT_QUOTES); }
+function get_bloginfo($name) { return htmlspecialchars($GLOBALS['site'][$name === 'name' ? 'title' : $name]); }
+function wp_strip_all_tags($html) { return trim(strip_tags($html)); }
+function esc_attr($text) { return htmlspecialchars($text, ENT_QUOTES, 'UTF-8', false); }
+function esc_url($url) {
+    $kept = preg_replace('|[^a-z0-9-~+_.?#=!&;,/:%@$*\\'()\\[\\]\\x80-\\xff]|i', '', $url);
+    return str_replace(['&', "'"], ['&#038;', '&#039;'], $kept);
+}
+"""
+"""What WordPress documents of the functions that the recipe calls: titles come as HTML, and `esc_url` drops what no
+URL may hold and writes `&` and `'` as numeric references."""
+
+
+def wordpress(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    """By PHP, with stand-ins for WordPress's functions."""
+    write(folder, {"functions.php": f"{WORDPRESS}\n{recipe.text}\n$action();\n"})
+
+    def rendered(is_page: bool) -> str:
+        sent = json.dumps([is_page, page._asdict(), site._asdict()])
+        return HEAD.format(run(folder, "php", "functions.php", stdin=sent))
+
+    return rendered(True), rendered(False)
+
+
+NEXT = """
+import { createElement } from "react";
+import { renderToStaticMarkup } from "react-dom/server";
+import { readFileSync } from "node:fs";
+import { card } from "./lib/card.js";
+
+const metas = ({ openGraph: { images: [image] }, twitter }) => [
+  ["property", "og:image", image.url],
+  ["property", "og:image:width", image.width],
+  ["property", "og:image:height", image.height],
+  ["property", "og:image:alt", image.alt],
+  ["name", "twitter:card", twitter.card],
+].map(([kind, name, content]) => renderToStaticMarkup(createElement("meta", { [kind]: name, content }))).join("");
+
+const pages = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(pages.map(({ title, description }) => metas(card(title, description)))));
+"""
+"""What Next.js makes of a page's metadata: elements that React writes."""
+
+
+def next_js(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    """By React, with a stand-in for Next.js's list of elements. `node_modules` must be in the folder."""
+    files = {recipe.written(behind="it as"): recipe.text, "page.js": NEXT, "package.json": '{"type": "module"}'}
+    write(folder, files)
+    made = run(folder, "node", "page.js", stdin=json.dumps([page._asdict(), site._asdict()]))
+    page_html, site_html = map(HEAD.format, json.loads(made))
+    return page_html, site_html
+
+
+ASTRO = """
+import { readFileSync } from "node:fs";
+const pages = JSON.parse(readFileSync(0, "utf8"));
+const escaped = (text) => text.replaceAll("&", "&#38;").replaceAll('"', "&#34;");
+const attribute = (text) => (/^https?:/.test(text) ? text : escaped(text));
+const made = pages.map((props) => {
+  const Astro = { props };
+  SCRIPT
+  return `MARKUP`;
+});
+console.log(JSON.stringify(made));
+"""
+"""What Astro 5 makes of a component whose markup holds expressions only as attributes: it writes `&` and `"` in them as
+numeric references, and web addresses as they are."""
+
+
+def astro(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
+    """By the component's script itself, with a stand-in for Astro's escaping."""
+    _, script, markup = recipe.text.split("---\n")
+    markup = markup.replace("={", '="${attribute(').replace("}>", ')}">')
+    write(folder, {"page.mjs": ASTRO.replace("SCRIPT", script).replace("MARKUP", markup)})
+    page_html, site_html = map(
+        HEAD.format, json.loads(run(folder, "node", "page.mjs", stdin=json.dumps([page._asdict(), site._asdict()])))
+    )
+    return page_html, site_html
+
+
+PROGRAMS: dict[str, Callable[[Path, Recipe, Texts, Texts], Made]] = {
+    "Hugo": hugo,
+    "Eleventy": eleventy,
+    "Astro": astro,
+    "Jekyll": jekyll,
+    "WordPress": wordpress,
+    "Next.js": next_js,
+    "PHP": php,
+}
+FROM_NPM = {"Eleventy", "Next.js"}
+"""Those that need packages of npm in `node_modules`."""

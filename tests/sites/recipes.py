@@ -1,0 +1,82 @@
+"""The recipes for sites, of the README and of the builder, and what is read back from pages that are made with them."""
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.artifact import ROOT
+
+ADDRESS = "https://cards.example.com/"
+KEY = "sk_..."
+"""What the README writes for a server's address and a cards key."""
+
+_RECIPE = re.compile(r"^\*\*([\w.]+)\.\*\* ([^\n]+)\n\n```[\w-]+\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
+
+
+class Recipe(NamedTuple):
+    where: str
+    text: str
+
+    def written(self, *, behind: str) -> str:
+        """The code in the sentence on where the recipe goes that follows these words."""
+        return re.search(rf"{behind} `([^`]+)`", self.where)[1]
+
+
+def readme_recipes() -> dict[str, Recipe]:
+    """By the name of the program."""
+    section = (ROOT / "README.md").read_text().split("### Recipes for sites\n")[1].split("\n## ")[0]
+    return {name: Recipe(where, text) for name, where, text in _RECIPE.findall(section)}
+
+
+_BUILDER = """
+import { imageLines, cardUrl } from "./card.js";
+import { RECIPES, siteOf } from "./recipes.js";
+const [address, card, key] = JSON.parse(process.argv[2]);
+const site = siteOf(address, card, key);
+const recipes = Object.values(RECIPES).map(({ name, where, text }) => [name, [where, text(site)]]);
+console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(address, card, key), card)]));
+"""
+
+
+def builder_recipes(folder: Path, card: dict[str, str]) -> tuple[dict[str, Recipe], str]:
+    """What the builder's own scripts give in place of the README's recipes for this card, and for its page in HTML."""
+    for name in ("card.js", "recipes.js"):
+        shutil.copy(ROOT / "cardbeat" / "pages" / name, folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "print.js").write_text(_BUILDER)
+    command = ["node", "print.js", json.dumps([ADDRESS, card, KEY])]
+    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
+    recipes, lines = json.loads(ran.stdout)
+    return {name: Recipe(*recipe) for name, recipe in recipes.items()}, lines
+
+
+class _Metas(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        values = dict(attributes)
+        if tag == "meta" and "content" in values:
+            self.found.append((values.get("property") or values.get("name") or "", values["content"] or ""))
+
+
+def metas(html: str) -> dict[str, str]:
+    """The metas of a page; each that is there must be there once."""
+    parser = _Metas()
+    parser.feed(html)
+    names = [name for name, _ in parser.found]
+    assert len(set(names)) == len(names), html
+    return dict(parser.found)
+
+
+def texts_of(url: str) -> dict[str, str]:
+    """The query of a card's address, each name in it once."""
+    pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
+    assert len(dict(pairs)) == len(pairs), url
+    return dict(pairs)

@@ -1,0 +1,98 @@
+"""Sites made with the README's recipes: each page names a card with its own title, which the artifact draws."""
+
+import io
+import json
+import re
+import shutil
+import subprocess
+import urllib.request
+from urllib.parse import urlencode
+
+import pytest
+from PIL import Image, ImageChops
+
+from tests.artifact import ROOT, starter
+from tests.sites.programs import FROM_NPM, PROGRAMS, Texts
+from tests.sites.recipes import ADDRESS, KEY, builder_recipes, metas, readme_recipes, texts_of
+
+PAGE = Texts("""Tom & "Jerry's" + 100 % #1 <b> 東京 &amp; %26""", '50 % & "more" + C# 大阪')
+SITE = Texts('Söhne & Co. + "100 %" #東京', "All <of> it & more")
+HOSTILE = """O'Hara \\ & "Söhne" {{ x }} {% y %} ${z} <?php ?> 東京"""
+FIXED = {"template": "blog", "key": KEY}
+PACKAGES = ("@11ty/eleventy@3", "react@19", "react-dom@19")
+
+
+@pytest.fixture(scope="session")
+def node_modules(tmp_path_factory):
+    """The folder into which npm has installed what the sites need."""
+    folder = tmp_path_factory.mktemp("npm")
+    (folder / "package.json").write_text("{}")
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--loglevel=error")
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.fail("These tests install packages with npm, and there is none: apt-get install npm")
+    subprocess.run([npm, "install", *options, *PACKAGES], cwd=folder, check=True, timeout=120)
+    return folder / "node_modules"
+
+
+@pytest.fixture
+def made(request, tmp_path):
+    """Makes a site with one of the programs: the metas of its page and of its front page."""
+
+    def make(program, recipe, page, site):
+        if program in FROM_NPM:
+            (tmp_path / "node_modules").symlink_to(request.getfixturevalue("node_modules"))
+        return [metas(html) for html in PROGRAMS[program](tmp_path, recipe, page, site)]
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def server(python, pyz, tmp_path_factory):
+    with starter(python, pyz, tmp_path_factory.mktemp("server")) as start_one:
+        yield start_one()
+
+
+@pytest.fixture(scope="module")
+def pixels(server):
+    """What the server draws for a card's address as the README writes it, with a key of its own."""
+    with urllib.request.urlopen(urllib.request.Request(f"{server.url}/register", method="POST"), timeout=10) as answer:
+        key = json.load(answer)["key"]
+
+    def draw(url):
+        with urllib.request.urlopen(url.replace(ADDRESS, f"{server.url}/").replace(KEY, key), timeout=10) as answer:
+            return Image.open(io.BytesIO(answer.read())).convert("RGB")
+
+    return draw
+
+
+def test_the_readme_shows_what_the_builder_gives(tmp_path):
+    recipes, lines = builder_recipes(tmp_path, {"title": "Designing reliable background jobs", "template": "blog"})
+    assert readme_recipes() == recipes
+    assert list(recipes) == list(PROGRAMS)
+    assert re.findall(r"```html\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL) == [lines]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
+    for texts, found in zip((PAGE, SITE), made(program, readme_recipes()[program], PAGE, SITE), strict=True):
+        url = found.pop("og:image")
+        assert texts_of(url) == {**texts._asdict(), **FIXED}
+        found.pop("generator", None)  # Hugo's own
+        assert found == {
+            "og:image:width": "1200",
+            "og:image:height": "630",
+            "og:image:alt": texts.title,
+            "twitter:card": "summary_large_image",
+        }
+        right = pixels(f"{ADDRESS}og?{urlencode({**texts._asdict(), **FIXED})}&v=2")
+        assert ImageChops.difference(pixels(url), right).getbbox() is None
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
+def test_what_was_typed_for_all_pages_comes_out_as_typed(program, made, tmp_path):
+    typed = {"author": HOSTILE, "domain": "o'hara.example", "theme": "light"}
+    (tmp_path / "builder").mkdir()
+    recipes, _ = builder_recipes(tmp_path / "builder", {"title": "Any", **typed})
+    page, _ = made(program, recipes[program], PAGE, SITE)
+    assert texts_of(page["og:image"]) == {**PAGE._asdict(), **typed, "key": KEY}

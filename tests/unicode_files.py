@@ -1,0 +1,96 @@
+"""The test files of Unicode, which Debian's package `unicode-data` has, read for the tests and for `tests.bench`."""
+
+import unicodedata
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from cardbeat.typeset import bidi
+
+FOLDER = Path("/usr/share/unicode")
+SAMPLES = {
+    "L": "a", "R": "א", "AL": "ا", "EN": "1", "ES": "+", "ET": "#", "AN": "١", "CS": ",", "NSM": "\u0300",
+    "BN": "\u00ad", "B": "\u2029", "S": "\t", "WS": " ", "ON": "!", "LRE": "\u202a", "RLE": "\u202b", "LRO": "\u202d",
+    "RLO": "\u202e", "PDF": "\u202c", "LRI": "\u2066", "RLI": "\u2067", "FSI": "\u2068", "PDI": "\u2069",
+}  # fmt: skip
+"""A character of each Bidi_Class."""
+
+
+class BidiCase(NamedTuple):
+    """A paragraph of one line: `rtl` is None where its text decides. Level -1 stands for what X9 takes out."""
+
+    text: str
+    rtl: bool | None
+    levels: list[int]
+    order: list[int]
+
+    def passes(self) -> bool:
+        rtl = bidi.is_rtl(self.text) if self.rtl is None else self.rtl
+        found = _white_space_reset(self.text, bidi.levels(self.text, rtl), int(rtl))
+        kept = [i for i, level in enumerate(self.levels) if level >= 0]
+        ordered = bidi.in_visual_order(kept, [found[i] for i in kept])
+        return ordered == self.order and [found[i] for i in kept] == [self.levels[i] for i in kept]
+
+
+def character_cases(step: int = 1) -> Iterator[BidiCase]:
+    """Every `step`th line of BidiCharacterTest.txt."""
+    for line in islice(_lines("BidiCharacterTest.txt"), 0, None, step):
+        text, direction, _, levels, order = line.split(";")
+        yield BidiCase(_text(text.split()), (False, True, None)[int(direction)], _levels(levels), _numbers(order))
+
+
+def class_cases(step: int = 1) -> Iterator[BidiCase]:
+    """Every `step`th line of BidiTest.txt, in each direction that it names."""
+    levels: list[int] = []
+    order: list[int] = []
+    for n, line in enumerate(_lines("BidiTest.txt")):
+        if line.startswith("@Levels:"):
+            levels = _levels(line.partition(":")[2])
+        elif line.startswith("@Reorder:"):
+            order = _numbers(line.partition(":")[2])
+        elif n % step == 0:
+            classes, directions = line.split(";")
+            text = "".join(SAMPLES[name] for name in classes.split())
+            for bit, rtl in ((1, None), (2, False), (4, True)):
+                if int(directions, 16) & bit:
+                    yield BidiCase(text, rtl, levels, order)
+
+
+def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
+    """Of a file in `auxiliary`: texts, and where each is parted (÷), but for its beginning."""
+    for line in _lines(f"auxiliary/{name}"):
+        signs = line.split()
+        yield _text(signs[1::2]), [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"]
+
+
+def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
+    """L1, which `bidi.levels` leaves out: white space at the end, and before tabs, has the paragraph's level."""
+    found, reset = list(levels), True
+    for i in range(len(text) - 1, -1, -1):
+        kind = unicodedata.bidirectional(text[i])
+        if kind in ("B", "S"):
+            reset = True
+        elif kind not in ("WS", "LRI", "RLI", "FSI", "PDI", "LRE", "RLE", "LRO", "RLO", "PDF", "BN"):
+            reset = False
+        found[i] = base if reset else found[i]
+    return found
+
+
+def _lines(name: str) -> Iterator[str]:
+    with (FOLDER / name).open(encoding="utf-8") as file:
+        for line in file:
+            if data := line.partition("#")[0].strip():
+                yield data
+
+
+def _text(codes: list[str]) -> str:
+    return "".join(chr(int(code, 16)) for code in codes)
+
+
+def _levels(text: str) -> list[int]:
+    return [-1 if level == "x" else int(level) for level in text.split()]
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(number) for number in text.split()]
