@@ -25,9 +25,18 @@ NAMES_AND_DIALECTS = frozenset(
     "沄洺浠淼鑫垚犇骉芮芃芊荞菡蘅翀翊翾彧彣祎禛箐纾绮缇缦舸莜诩谧贇赪跶轶郗郦酆铄铎锟锴镠镡闫闵霁靓颉颢飒驿骁骐骞"
     "鸢鹄龑龢妧姝姮娅婕婧婳嬿岚峤崟嵘嶙嶷帏忞恺愔斓儁冼凇劭勐勖厍埕塬墉𠮷髙﨑濵邉𣘺𡈽𠀋穰彅鰺眞槇煕燁菫"
 )
-"""Bold ones of characters outside the first level of all sets: of Cantonese, and of names."""
+"""Common too, although in the first level of no set: what Cantonese is written with, and names."""
+FIRST_LEVELS = {
+    "j": ("euc_jp", 0xB0, 0xCF),
+    "s": ("gb2312", 0xB0, 0xD7),
+    "t": ("big5", 0xA4, 0xC6),
+    "k": ("euc_kr", 0xB0, 0xC8),
+}
+"""By region the encoding of its character set, and the first and the last leading byte of what is most used in it."""
+BOLD_SHARE = 1 / 3
+"""Of a file's characters: with fewer in the first levels of its regions it is there in one weight, and made bolder."""
 WEIGHTS = (400, 700)
-"""Every character in the first, the common ones in the second too: all in both would not fit the artifact."""
+"""All in both would not fit the artifact."""
 UNITS_PER_EM = 500
 SCALE = UNITS_PER_EM / 1000
 """The packages have 1,000 units an em: half as many move no point by more than a tenth of a pixel in any title, and
@@ -50,7 +59,7 @@ def subsets(packages: Packages) -> Iterator[BuiltSubset]:
         for number, start in enumerate(range(0, len(ordered), CHUNK)):
             chunk = sorted(ordered[start : start + CHUNK])
             name = f"han-{regions}-{'common' if common else 'rare'}-{number:02}"
-            weights = WEIGHTS if common else WEIGHTS[:1]
+            weights = WEIGHTS if common and _are_in_first_levels(chunk, regions) else WEIGHTS[:1]
             for weight in weights:
                 save(fonts[regions[0]].part(chunk, weight), f"{name}-{weight}")
             yield BuiltSubset(name, weights, chunk, regions=regions)
@@ -148,14 +157,27 @@ def _in_units(glyph: Any) -> Any:
 
 def _is_common(codepoint: int) -> bool:
     """In the first level of a national character set, or not Han and not a rare syllable."""
-    character = chr(codepoint)
-    if character in NAMES_AND_DIALECTS:
+    if chr(codepoint) in NAMES_AND_DIALECTS:
         return True
-    levels = (("euc_jp", 0xB0, 0xCF), ("gb2312", 0xB0, 0xD7), ("big5", 0xA4, 0xC6), ("euc_kr", 0xB0, 0xC8))
-    if not 0x3400 <= codepoint <= 0x9FFF and not 0xAC00 <= codepoint <= 0xD7A3:
+    if not _is_han_or_syllable(codepoint):
         return codepoint < 0xF900 or 0xFF00 <= codepoint < 0x10000
-    for encoding, first, last in levels:
-        encoded = character.encode(encoding, "ignore")
-        if len(encoded) == 2 and first <= encoded[0] <= last:
-            return True
-    return False
+    return any(_is_in_first_level(codepoint, region) for region in FIRST_LEVELS)
+
+
+def _are_in_first_levels(codepoints: list[int], regions: str) -> bool:
+    """Whether enough of some characters are in the first level of a region whose shapes they have."""
+    count = sum(
+        not _is_han_or_syllable(codepoint) or any(_is_in_first_level(codepoint, region) for region in regions)
+        for codepoint in codepoints
+    )
+    return count >= len(codepoints) * BOLD_SHARE
+
+
+def _is_han_or_syllable(codepoint: int) -> bool:
+    return 0x3400 <= codepoint <= 0x9FFF or 0xAC00 <= codepoint <= 0xD7A3
+
+
+def _is_in_first_level(codepoint: int, region: str) -> bool:
+    encoding, first, last = FIRST_LEVELS[region]
+    encoded = chr(codepoint).encode(encoding, "ignore")
+    return len(encoded) == 2 and first <= encoded[0] <= last
