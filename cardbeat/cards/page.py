@@ -21,6 +21,7 @@ from cardbeat.cards.styles import (
 from cardbeat.cards.themes import THEME_OF, Colour
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
+from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
 from cardbeat.typeset.text import Block, fit, fit_end
 
@@ -54,7 +55,8 @@ class Page:
         self._labels_work = LABELS_WORK
         """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
-        self._language = language_of("".join((card.title, card.description, card.author, card.tag, card.domain)))
+        texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
+        self._language = language_of(texts, domain=card.domain)
         self._title = self._headline(card.title)
         self._undrawn = 0
         if self._title.blank and card.domain:
@@ -78,6 +80,10 @@ class Page:
         self._labels_work -= block.work
         self._work -= block.work
         return block
+
+    def initial(self, name: str, width: int, size: int) -> Block:
+        """The first letter of a name, for an avatar."""
+        return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
 
     def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
         """The title in an area, a kicker (a small line) over it and the description under it.

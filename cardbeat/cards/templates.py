@@ -13,7 +13,6 @@ from cardbeat.cards.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WID
 from cardbeat.cards.page import Label, Page, middle_of, top_at
 from cardbeat.cards.request import Card
 from cardbeat.cards.styles import BOLD, LABEL_PX
-from cardbeat.typeset.clusters import clean, clusters
 from cardbeat.typeset.fonts import Fonts
 
 BELOW_MASTHEAD = 32
@@ -30,7 +29,7 @@ BAND = Area(0, PANEL.bottom, WIDTH, HEIGHT - PANEL.y - PANEL.bottom)
 """Between the bubble and the lower margin, which is as wide as the one above the bubble."""
 NAME = 560
 """The width that an author may take beside the light of `blog`."""
-NAME_PX, INITIAL_PX, SMALLEST_INITIAL_PX = 36, 44, 24
+NAME_PX, INITIAL_PX = 36, 44
 
 
 def lay_out(fonts: Fonts, serif: Fonts, card: Card) -> Layout:
@@ -105,9 +104,8 @@ def _avatar(page: Page, place: Area) -> None:
         page.shapes.append(replace(disc, colour=theme.on_avatar, over=colour, person=True))
         return
     inside = Area(place.x + 10, place.y, AVATAR - 20, AVATAR, colour)
-    label = Label(_initial(card.author), theme.on_avatar, 700)
     # What no font has of the initial is counted where it stands in the name.
-    initial = replace(page.label(label, inside.width, INITIAL_PX, SMALLEST_INITIAL_PX), missing=0)
+    initial = replace(page.initial(card.author, inside.width, INITIAL_PX), missing=0)
     page.add(initial, inside, top_at(initial, place.y + AVATAR // 2), theme.on_avatar, "center")
 
 
@@ -145,8 +143,3 @@ _MARK_OF = {
     "article": (40, ((36, -32), (0, 32), (72, 32))),
 }
 """By template the size of its discs, and where each stands."""
-
-
-def _initial(author: str) -> str:
-    """The first grapheme, as a capital where there are capitals."""
-    return "".join(clusters(clean(author[:64]))[:1]).upper()

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from unicodedata import category
 
 AnchorPoints = dict[str, dict[str, list[float]]]
 """Character to anchor name to `[x, y]` in em, right of and above the character's origin."""
@@ -15,6 +16,8 @@ class PlacedText:
     text: str
     x_px: float
     y_px: float
+    is_mark: bool = False
+    """Whether it stands on a letter and takes no room on the line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,16 @@ class Anchors:
     """Of letters, and of marks that carry others."""
 
     @classmethod
-    def read(cls, text: str) -> "Anchors":
+    def read(cls, text: str | bytes) -> "Anchors":
         return cls(**json.loads(text))
+
+    def places(self, grapheme: str) -> bool:
+        """Whether each mark of a grapheme has its place on a letter or on a mark before it."""
+        return all(
+            any(self.offset_em(mark, below) for below in grapheme[:place])
+            for place, mark in enumerate(grapheme)
+            if place and category(mark)[0] != "L"
+        )
 
     def offset_em(self, mark: str, base: str) -> tuple[float, float] | None:
         """How far right of and above the base's origin the mark's is; None where the base has no anchor for it."""
@@ -71,6 +82,6 @@ def _placed_mark(
         return None
     for base in reversed(below):
         if offset := anchors.offset_em(mark, base.text):
-            return PlacedText(mark, base.x_px + offset[0] * size_px, base.y_px - offset[1] * size_px)
+            return PlacedText(mark, base.x_px + offset[0] * size_px, base.y_px - offset[1] * size_px, is_mark=True)
     centre, _ = next(iter(anchors.marks[mark].values()))
-    return PlacedText(mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0)
+    return PlacedText(mark, below[0].x_px + length(below[0].text) / 2 - centre * size_px, 0, is_mark=True)

@@ -15,6 +15,10 @@ ADVANCE_UNITS = 1000
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 _EUROPEAN = ("inter", _SERIF)
+_EMBOLDENED = frozenset(("sans-latin-ext", "marks"))
+"""Subsets in one weight that stand in words of others in two, as rare Han do."""
+_EMBOLDENED_FROM = 200
+"""A difference of weights that is seen."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,6 +67,10 @@ class FontSubset:
 
     def covers(self, character: str) -> bool:
         return bisect_right(self.boundaries, ord(character)) % 2 == 1
+
+    def is_emboldened(self, weight: int) -> bool:
+        """Whether its letters, which it has in a lighter weight only, are drawn bolder to stand among bold ones."""
+        return self.nearest(weight) + _EMBOLDENED_FROM <= weight and (bool(self.regions) or self.name in _EMBOLDENED)
 
     @property
     def emoji(self) -> bool:
@@ -124,12 +132,15 @@ class SubsetTable:
 
     def first(self, text: str) -> FontSubset | None:
         """The first subset that has all characters of a text."""
-        if not all(map(self.covers, text)):
-            return None
-        if len(text) == 1:
+        if len(text) == 1 and self.covers(text):
             return self._subsets[-self._places[ord(text)]]
-        start = len(self._subsets) - min(self._places[ord(character)] for character in text)
-        return next((s for s in self._subsets[start:] if all(map(s.covers, text))), None)
+        return next(self.all_with(text), None)
+
+    def all_with(self, text: str) -> Iterator[FontSubset]:
+        """The subsets that have all characters of a text, in their order."""
+        if all(map(self.covers, text)):
+            start = len(self._subsets) - min(self._places[ord(character)] for character in text)
+            yield from (s for s in self._subsets[start:] if all(map(s.covers, text)))
 
 
 def read_catalogue() -> list[FontSubset]:
@@ -150,12 +161,13 @@ def read_catalogue() -> list[FontSubset]:
 
 def read_subsets() -> list[FontSubset]:
     """The same without the advances, which are measured with it."""
-    numbers = _numbers("I", "fonts/index.bin")
-    subsets, start = [], 0
-    for name, weights, shaped, regions, advance_em, lengths, count in json.loads(read_text("fonts/index.json")):
-        boundaries = numbers[start : start + count]
+    numbers = _numbers("H", "fonts/index.bin"), _numbers("I", "fonts/index-wide.bin")
+    starts = [0, 0]
+    subsets = []
+    for name, weights, shaped, regions, advance_em, lengths, count, wide in json.loads(read_text("fonts/index.json")):
+        boundaries = numbers[wide][starts[wide] : starts[wide] + count]
         subsets.append(FontSubset(name, tuple(weights), shaped, regions, advance_em, tuple(lengths), boundaries))
-        start += count
+        starts[wide] += count
     return subsets
 
 

@@ -3,6 +3,9 @@
 import re
 import sys
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from itertools import chain
 
 ZWNJ, ZWJ, WORD_JOINER, ZWSP = "\u200c", "\u200d", "\u2060", "\u200b"
 SOFT_HYPHEN = "\u00ad"
@@ -27,6 +30,10 @@ _LIGATURES[0xFDFD] = "بسم الله الرحمن الرحيم"
 """A whole phrase in one glyph, whose outline some versions of FreeType refuse to draw."""
 _STACKING = ("Mn", "Me")
 """Categories of marks that stand above, below or around their letter."""
+_DOUBLE = "\u035c", "\u0362"
+"""The first and the last of the marks that span two letters, which are drawn together."""
+_FIRST_SYLLABLE = 0xAC00
+"""Of the Korean syllables: each 28th has no final consonant."""
 _MARKS_KEPT = 6
 _MARKS_KEPT_LATIN = 3
 """How many of them one letter keeps."""
@@ -63,6 +70,12 @@ def clusters(text: str, most: int = sys.maxsize) -> list[str]:
     return found
 
 
+def stray_marks(text: str, graphemes: Iterable[str]) -> list[str]:
+    """The visible marks of a text that are not in its graphemes: on no letter, or too many on theirs."""
+    kept = Counter(chain.from_iterable(graphemes))
+    return [mark for mark in (Counter(text) - kept).elements() if not is_invisible(mark)]
+
+
 def without_marks(grapheme: str) -> str:
     """Keeps marks that take room on the line (Mc)."""
     return "".join(c for c in grapheme if unicodedata.category(c) not in _STACKING)
@@ -70,6 +83,11 @@ def without_marks(grapheme: str) -> str:
 
 def is_regional_indicator(character: str) -> bool:
     return "\U0001f1e6" <= character <= "\U0001f1ff"
+
+
+def is_tag(character: str) -> bool:
+    """Whether a character spells the name of a region after a black flag."""
+    return "\U000e0020" <= character <= "\U000e007f"
 
 
 def is_pictograph(character: str) -> bool:
@@ -84,7 +102,7 @@ def is_mark(character: str) -> bool:
     return (
         unicodedata.category(character)[0] == "M"
         or character in (ZWJ, ZWNJ, TEXT_STYLE, EMOJI_STYLE)
-        or "\U000e0020" <= character <= "\U000e007f"
+        or is_tag(character)
         or character in "\u0e33\u0eb3"  # Thai and Lao AM
     )
 
@@ -95,8 +113,10 @@ def _joins(cluster: str, character: str) -> bool:
         return is_pictograph(cluster[0])
     if is_mark(character):
         return cluster[0] not in _BARE
-    if last == ZWJ:
-        return is_pictograph(cluster[0]) and is_pictograph(character)
+    if _DOUBLE[0] <= last <= _DOUBLE[1]:
+        return unicodedata.category(character)[0] == "L"
+    if last == ZWJ and is_pictograph(cluster[0]):
+        return is_pictograph(character) and not is_regional_indicator(cluster[0])
     if is_regional_indicator(character):
         return is_regional_indicator(last) and len(cluster) == 1
     return _is_conjunct(cluster, character) or _is_syllable(last, character)
@@ -109,12 +129,16 @@ def _is_conjunct(cluster: str, character: str) -> bool:
 
 
 def _is_syllable(last: str, character: str) -> bool:
-    """GB6 to GB8: the letters (jamo) of one Korean syllable."""
-    if "\uac00" <= last <= "\ud7a3":
-        return "\u11a8" <= character <= "\u11ff"
+    """GB6 to GB8: the letters (jamo) of one Korean syllable, of which some may be one character already."""
     if "\u1100" <= last <= "\u115f":
-        return "\u1100" <= character <= "\u11a7" or "\uac00" <= character <= "\ud7a3"
-    return "\u1161" <= last <= "\u11ff" and "\u1161" <= character <= "\u11ff"
+        return "\u1100" <= character <= "\u11a7" or _is_precomposed_syllable(character)
+    if "\u1160" <= last <= "\u11a7" or (_is_precomposed_syllable(last) and (ord(last) - _FIRST_SYLLABLE) % 28 == 0):
+        return "\u1160" <= character <= "\u11ff"
+    return ("\u11a8" <= last <= "\u11ff" or _is_precomposed_syllable(last)) and "\u11a8" <= character <= "\u11ff"
+
+
+def _is_precomposed_syllable(character: str) -> bool:
+    return "\uac00" <= character <= "\ud7a3"
 
 
 def _is_stacked(cluster: str, character: str) -> bool:

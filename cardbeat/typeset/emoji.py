@@ -12,6 +12,7 @@ _FIRST_DRAWN = 0xF0000
 _LONGEST = 9
 """Characters in the longest sequence, without U+FE0F."""
 _FIRST_PICTOGRAPH = "\U0001f000"
+_KEYCAP = "\u20e3"
 _SKIN_TONES = "\U0001f3fb\U0001f3fc\U0001f3fd\U0001f3fe\U0001f3ff"
 _EMOJI_PRESENTATION = frozenset(
     "⌚⌛⏩⏪⏫⏬⏰⏳◽◾☔☕♈♉♊♋♌♍♎♏♐♑♒♓♿⚓⚡⚪⚫⚽⚾⛄⛅⛎⛔⛪⛲⛳⛵⛺⛽✅✊✋✨❌❎❓❔❕❗➕➖➗➰➿⬛⬜⭐⭕"
@@ -71,6 +72,8 @@ def is_emoji(grapheme: str) -> bool:
     if TEXT_STYLE in grapheme:
         return False
     first = grapheme[0]
+    if first in "#*0123456789":
+        return grapheme[1:].replace(EMOJI_STYLE, "") == _KEYCAP
     return (
         _FIRST_PICTOGRAPH <= first <= "\U0001ffff"
         or first in _EMOJI_PRESENTATION

@@ -10,7 +10,7 @@ from weakref import WeakValueDictionary
 
 from PIL import ImageFont, features
 
-from cardbeat.resources import read_bytes, read_text
+from cardbeat.resources import read_bytes
 from cardbeat.typeset import unshaped
 from cardbeat.typeset.anchors import NO_ANCHORS, Anchors, PlacedText, placed
 from cardbeat.typeset.catalogue import FontSubset
@@ -21,6 +21,8 @@ FaceKey = tuple[str, int, bool]
 
 _GZIP = 31
 """What `zlib` calls a gzip file of any window."""
+_BOLDER_EM = 0.036, 0.018
+"""About what the strokes of Noto Sans Bold are wider and higher than those of Regular, where they stand close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Face:
     """Where marks stand on letters, for text that Raqm does not shape."""
     rise_px: float = 0
     """How far above the baseline it is drawn."""
+    bolder_px: tuple[int, int] = (0, 0)
+    """How much wider its upright strokes are to be drawn, and how much higher its level ones."""
 
     def to_draw(self, graphemes: Sequence[str], rtl: bool) -> str:
         """The string to give to Pillow for graphemes in logical order."""
@@ -78,8 +82,9 @@ class Faces:
         """
         raqm = self.shaping and shaped and not subset.square
         font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
-        anchors = self._anchors_of(subset) if subset.shaped and not self.shaping else NO_ANCHORS
-        return Face(font, raqm, anchors, size_px * subset.rise_em)
+        anchors = NO_ANCHORS if subset.square or self.shaping else self.anchors(subset)
+        bolder = _bolder_px(size_px) if subset.is_emboldened(weight) else (0, 0)
+        return Face(font, raqm, anchors, size_px * subset.rise_em, bolder)
 
     def font(self, file: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
         """A font file of the package, opened."""
@@ -104,18 +109,29 @@ class Faces:
             self.bytes -= self._kept.popitem(last=False)[1][1]
         return font
 
-    def _anchors_of(self, subset: FontSubset) -> Anchors:
+    def anchors(self, subset: FontSubset) -> Anchors:
+        """Where the marks of a subset stand on its letters."""
         if subset.name not in self._anchors:
             try:
-                anchors = Anchors.read(read_text(f"fonts/{subset.name}.json"))
+                anchors = Anchors.read(_inflated(f"{subset.name}.json.gz"))
             except OSError:
                 anchors = NO_ANCHORS
             self._anchors[subset.name] = anchors
         return self._anchors[subset.name]
 
 
+def _bolder_px(size_px: int) -> tuple[int, int]:
+    """Of whole pixels, so that one drawing is enough: a bold letter is seen to be one in any size."""
+    return max(1, round(size_px * _BOLDER_EM[0])), round(size_px * _BOLDER_EM[1])
+
+
+def _inflated(file: str) -> bytes:
+    """A compressed file of the package. Raises `OSError` if there is none."""
+    return zlib.decompress(read_bytes(f"fonts/{file}"), wbits=_GZIP)
+
+
 def _read(file: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
     """A font file of the package, inflated and opened."""
-    data = zlib.decompress(read_bytes(f"fonts/{file}"), wbits=_GZIP)
+    data = _inflated(file)
     engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
     return ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine)

@@ -1,18 +1,24 @@
 """Font fallback: which subsets draw a grapheme, by the characters it holds and those beside it."""
 
+import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from cardbeat.typeset.anchors import Anchors
 from cardbeat.typeset.catalogue import FontSubset, SubsetTable
-from cardbeat.typeset.clusters import clusters, is_invisible
+from cardbeat.typeset.clusters import clusters, is_invisible, is_tag
 from cardbeat.typeset.emoji import EmojiSequences, is_emoji
 from cardbeat.typeset.han import REGIONS
 from cardbeat.typeset.repertoire import small_letter
 
 _FIRST_HAN_SIGN, _FIRST_HAN = "\u2000", "\u2e80"
+_ALPHABETS = re.compile(
+    "[\u0020-\u052f\u1c80-\u1c8f\u1d00-\u1dbf\u1e00-\u20cf\u2c60-\u2c7f\ua640-\ua69f\ua720-\ua7ff\uab30-\uab6f]"
+)
+"""Letters of Latin, Greek and Cyrillic, and signs: their fonts have marks that they place on some of them only."""
 _KEPT = 4_000
 """Graphemes whose choice is kept."""
 _SMALL = 0.6
@@ -34,6 +40,8 @@ class FontChoice(NamedTuple):
     """Punctuation and spaces: drawn in the font of a neighbour that has them, as Unicode's script Common."""
     heritable: FontSubset | None = None
     """The font that a neighbour may inherit; none from emoji, superscripts and subscripts."""
+    missing: int = 0
+    """Marks that some font has but that are not drawn, and pictures that fell off a sequence of emoji."""
 
 
 class HanSubsets:
@@ -52,9 +60,17 @@ class HanSubsets:
 class Fallback:
     """Looks through the subsets in their order. Any thread may call it."""
 
-    def __init__(self, catalogue: Iterable[FontSubset], han: HanSubsets, emoji: EmojiSequences) -> None:
+    def __init__(
+        self,
+        catalogue: Iterable[FontSubset],
+        han: HanSubsets,
+        emoji: EmojiSequences,
+        anchors: Callable[[FontSubset], Anchors],
+    ) -> None:
+        """`anchors` tells where a subset places marks."""
         subsets = list(catalogue)
         self.letters = SubsetTable(s for s in subsets if not s.square)
+        self._anchors = anchors
         self._han = han
         self._emoji_subsets = [s for s in subsets if s.emoji]
         self._emoji = emoji
@@ -86,29 +102,56 @@ class Fallback:
 
     def _found(self, grapheme: str, region: str) -> FontChoice:
         letters = None if is_emoji(grapheme) else self._piece(grapheme, region)
-        pieces = (letters,) if letters else tuple(self._pieces(grapheme, region))
+        if letters:
+            pieces, lost = [letters], sum(self._is_lost(character, letters.text) for character in grapheme[1:])
+        else:
+            pieces, lost = self._parts(grapheme, region)
         first = pieces[0].subset if pieces else None
         heritable = first if first and not first.emoji and first.scale == 1 else None
         inherits = bool(heritable) and len(pieces) == 1 and unicodedata.category(pieces[0].text[0])[0] in "PZ"
-        return FontChoice(pieces, inherits, heritable)
+        return FontChoice(tuple(pieces), inherits, heritable, lost)
 
-    def _pieces(self, grapheme: str, region: str) -> Iterator[Piece]:
-        """A grapheme in parts: emoji, each in its own subset, and letters. No mark stands on an emoji."""
+    def _is_lost(self, mark: str, drawn: str) -> bool:
+        """Whether a mark that some font has is not among what is drawn."""
+        return mark not in drawn and not is_invisible(mark) and self.letters.covers(mark)
+
+    def _parts(self, grapheme: str, region: str) -> tuple[list[Piece], int]:
+        """A grapheme in parts: emoji, each in its own subset, and letters. No mark stands on an emoji.
+
+        With them how many parts came after the first, in which it should have been one picture.
+        """
+        pieces: list[Piece] = []
+        after = 0
         for drawn, part in self._emoji.parts(grapheme):
+            after += bool(pieces) and (bool(drawn) or self._is_part(part))
             if drawn:
-                yield Piece(next(s for s in self._emoji_subsets if s.covers(drawn)), drawn)
+                pieces.append(Piece(next(s for s in self._emoji_subsets if s.covers(drawn)), drawn))
             elif letters := self._piece("".join(clusters(part)), region):
-                yield letters
+                pieces.append(letters)
+        return pieces, after
+
+    def _is_part(self, text: str) -> bool:
+        """Whether a text between emoji is more than joiners, and something that is not yet counted as missing."""
+        return any(is_tag(c) or (not is_invisible(c) and self.letters.covers(c)) for c in text)
 
     def _piece(self, text: str, region: str) -> Piece | None:
-        """A grapheme in the first subset that has all of it, else one that has its letter, without the marks."""
+        """A grapheme in the first subset that has all of it, else its letter with the marks that some font places."""
         visible = "".join(c for c in text if not is_invisible(c))
         found = self._subset(visible, region) if visible else None
         if not found and len(visible) > 1:
-            found = self._subset(visible[0], region)
+            text = self._placeable(visible, region)
+            found = self._subset(text, region)
         if not found:
             return self._small(visible, region)
         return Piece(found, "".join(c for c in text if found.covers(c) or (found.shaped and c in "\u200c\u200d")))
+
+    def _placeable(self, text: str, region: str) -> str:
+        """The letter of a grapheme, and those of its marks that one font places on it."""
+        kept = text[0]
+        for mark in text[1:]:
+            if self._subset(kept + mark, region):
+                kept += mark
+        return kept
 
     def _small(self, text: str, region: str) -> Piece | None:
         """A superscript or subscript that no font has, drawn with its letter."""
@@ -125,6 +168,8 @@ class Fallback:
 
     def _subset(self, text: str, region: str) -> FontSubset | None:
         """The first subset that has all of a grapheme's characters. Signs are looked for in Han last, Han first."""
+        if len(text) > 1 and _ALPHABETS.match(text):
+            return next((s for s in self.letters.all_with(text) if self._anchors(s).places(text)), None)
         if text[0] < _FIRST_HAN_SIGN:
             return self.letters.first(text)
         han = self._han.of(region)

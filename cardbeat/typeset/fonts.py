@@ -25,15 +25,16 @@ class Fonts:
         self.faces = Faces(max_bytes, shaping)
         self.advances = Advances(self.faces)
         self._han = HanSubsets(self._catalogue)
-        self.fallback = Fallback((s for s in self._catalogue if not s.serif), self._han, self.emoji)
+        sans = (s for s in self._catalogue if not s.serif)
+        self.fallback = Fallback(sans, self._han, self.emoji, self.faces.anchors)
         self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
-
         self._serif = SubsetTable(s for s in self._catalogue if s.serif)
 
     def with_serif(self) -> "Fonts":
         """The same fonts and opened faces, with serifs on the letters that have some: for headlines."""
         fonts = copy(self)
-        fonts.fallback = Fallback(sorted(self._catalogue, key=lambda s: not s.serif), self._han, self.emoji)
+        first = sorted(self._catalogue, key=lambda s: not s.serif)
+        fonts.fallback = Fallback(first, self._han, self.emoji, self.faces.anchors)
         return fonts
 
     def all_serif(self, text: str) -> bool:

@@ -1,14 +1,38 @@
 """Han characters are one codepoint in several national shapes: which of them a text wants."""
 
+import re
+from itertools import islice
+
 REGIONS = {"ja": "j", "ko": "k", "zh-Hans": "s", "zh-Hant": "t"}
 """Languages (BCP 47) and the letters that stand for their shapes in `FontSubset.regions`."""
 
 
-def language_of(text: str, otherwise: str | None = None) -> str:
+_DOMAINS = {
+    ".jp": "ja",
+    ".kr": "ko",
+    ".cn": "zh-Hans",
+    ".sg": "zh-Hans",
+    ".tw": "zh-Hant",
+    ".hk": "zh-Hant",
+    ".mo": "zh-Hant",
+}
+_CHARACTER_SETS = {"zh-Hans": "gb2312", "ja": "shift_jis", "zh-Hant": "big5"}
+"""What each language is written with, in the order in which they are preferred where more than one would do."""
+_ENCODINGS = {"zh-Hans": "gbk", "ja": "cp932", "zh-Hant": "big5hkscs", "ko": "euc_kr"}
+"""Larger sets, of what each can be written with."""
+_LAST_COMMON_KANJI = b"\x98\x72"
+"""The end of the first level of JIS X 0208 in Shift JIS: the second holds old forms, which Chinese uses."""
+_SAMPLE = 100
+_PLACES = re.compile("([台臺]北|[台臺][灣湾中南東]|高雄|新竹|香港|九龍|澳門)|(東京|大阪|京都|横浜|日本)")
+"""Words of characters that two languages share: of Taiwan, Hong Kong and Macau, and of Japan."""
+
+
+def language_of(text: str, otherwise: str | None = None, domain: str = "") -> str:
     """The language of `REGIONS` whose Han shapes a text wants.
 
-    Kana are Japanese, Hangul is Korean. Without either it is `otherwise`; where that is not given, the language
-    whose character set (GB 2312, Big5, Shift JIS) holds most of the text's Han.
+    Kana are Japanese, Hangul is Korean, Bopomofo is of Taiwan. Without any of them it is `otherwise`; where that is
+    not given, the language of the domain's country if it has all of the text's Han, else the one whose character set
+    holds most of them.
     """
     kana = sum("\u3041" <= c <= "\u30ff" or "\uff66" <= c <= "\uff9d" for c in text)
     hangul = sum("\uac00" <= c <= "\ud7a3" or "\u1100" <= c <= "\u11ff" for c in text)
@@ -16,6 +40,41 @@ def language_of(text: str, otherwise: str | None = None) -> str:
         return "ja" if kana >= hangul else "ko"
     if otherwise:
         return otherwise
-    han = "".join(c for c in text if "\u3400" <= c <= "\u9fff")
-    sets = {"zh-Hans": "gb2312", "zh-Hant": "big5", "ja": "shift_jis"}
-    return max(sets, key=lambda language: len(han.encode(sets[language], "ignore")))
+    if any("\u3105" <= c <= "\u312f" for c in text):
+        return "zh-Hant"
+    return _of_country(text, domain) or _by_characters(text)
+
+
+def _of_country(text: str, domain: str) -> str | None:
+    language = _DOMAINS.get(domain.rstrip("./ ").lower()[-3:])
+    if language and all(character.encode(_ENCODINGS[language], "ignore") for character in _han_of(text)):
+        return language
+    return None
+
+
+def _by_characters(text: str) -> str:
+    han = _han_of(text)
+    held = {language: _held(han, language) for language in _CHARACTER_SETS}
+    most = max(held.values())
+    place = _PLACES.search(text)
+    named = ("zh-Hant" if place[1] else "ja") if place else None
+    if named and held[named] == most:
+        return named
+    return next(language for language, count in held.items() if count == most)
+
+
+def _held(han: str, language: str) -> int:
+    """How many of the characters a language writes. What only Chinese encodings of all Han hold is simplified."""
+    encoded = [character.encode(_CHARACTER_SETS[language], "ignore") for character in han]
+    if language == "zh-Hans":
+        return sum(bool(code) or _is_simplified(character) for character, code in zip(han, encoded, strict=True))
+    return sum(bool(code) and (language != "ja" or code <= _LAST_COMMON_KANJI) for code in encoded)
+
+
+def _is_simplified(character: str) -> bool:
+    return not any(character.encode(_ENCODINGS[language], "ignore") for language in ("ja", "zh-Hant", "ko"))
+
+
+def _han_of(text: str) -> str:
+    """The first of a text's Han characters, enough to tell a language by."""
+    return "".join(islice((c for c in text if "\u3400" <= c <= "\u9fff"), _SAMPLE))

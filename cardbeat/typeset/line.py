@@ -7,6 +7,7 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
+from cardbeat.typeset.bolder import drawn
 from cardbeat.typeset.catalogue import FontSubset
 from cardbeat.typeset.clusters import without_marks
 from cardbeat.typeset.faces import Face
@@ -46,7 +47,7 @@ class TextLine:
     ink_y: int
     emoji: tuple[PlacedEmoji, ...]
     left_out: int = 0
-    """Characters that are not drawn although a font has them, because the text takes too much work."""
+    """Characters not drawn although a font has them: the text takes too much work, or marks would reach too far."""
 
     def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
         """Paints the emoji into an "RGBA" image, over what is there."""
@@ -64,6 +65,8 @@ class _Mask:
     top: int
     right: int
     bottom: int
+    end: int
+    """Where the line goes on after it."""
 
 
 DrawnRuns = dict[tuple[FontSubset, int, str, bool, float], list[_Mask]]
@@ -81,6 +84,7 @@ class LineBuilder:
         self._emoji: list[PlacedEmoji] = []
         self._x = 0.0
         self._ascent = self._descent = 0
+        self._marks_left_out = 0
 
     def add(self, subset: FontSubset, rtl: bool, texts: Sequence[str]) -> None:
         """A run in one font and one direction, its graphemes in logical order."""
@@ -94,7 +98,7 @@ class LineBuilder:
             if self._too_far(masks):
                 text, masks = self._drawn_lower(subset, face, texts, rtl)
             self._masks += masks
-            self._x = max([self._x, *(m.right for m in masks)])
+            self._x = max([self._x, *(m.end for m in masks)])
             self._reach_of(masks)
         self._texts.append(text)
 
@@ -124,12 +128,13 @@ class LineBuilder:
         bare = {t: without_marks(t) for t in texts}
         marked = sorted((t for t in bare if bare[t] != t), key=len, reverse=True)[:_LOOKED_AT]
         far = {t for t in marked if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))}
-        text = face.to_draw([bare[t] if t in far else t for t in texts], rtl)
-        masks = self._drawn(subset, face, text, rtl)
+        lower = [bare[t] if t in far else t for t in texts]
+        masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)
         if self._too_far(masks):
-            text = face.to_draw([bare[t] for t in texts], rtl)
-            masks = self._drawn(subset, face, text, rtl)
-        return text, masks
+            lower = [bare[t] for t in texts]
+            masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)
+        self._marks_left_out += sum(map(len, texts)) - sum(map(len, lower))
+        return face.to_draw(lower, rtl), masks
 
     def _add_squares(self, subset: FontSubset, face: Face, text: str) -> None:
         """Han and emoji count with their squares, not their ink, so that all lines of them have one height."""
@@ -148,7 +153,7 @@ class LineBuilder:
         masks = self._kept.get(key)
         if masks is None:
             masks = self._kept[key] = list(_masks(face, text, rtl, self._x - pixel))
-        return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom) for m in masks]
+        return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom, m.end + pixel) for m in masks]
 
     def _reach_of(self, masks: Sequence[_Mask]) -> None:
         self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
@@ -164,18 +169,17 @@ class LineBuilder:
         left = floor(min((end[0] for end in ends), default=0))
         width = ceil(max((end[1] for end in ends), default=0)) - left
         emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
+        left_out += self._marks_left_out
         return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
 
 
 def _masks(face: Face, text: str, rtl: bool, start: float) -> Iterator[_Mask]:
     """What draws a string that begins at `start`."""
     for part in face.placed(text):
-        x = start + part.x_px
-        bitmap, (left, top) = face.font.getmask2(
-            part.text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), 0)
-        )
-        left, top = floor(x) + left, round(part.y_px - face.rise_px) + top
-        yield _Mask(bitmap, left, top, left + bitmap.size[0], top + bitmap.size[1])
+        bitmap, left, top = drawn(face, part.text, rtl, start + part.x_px)
+        top += round(part.y_px - face.rise_px)
+        right = left + bitmap.size[0]
+        yield _Mask(bitmap, left, top, right, top + bitmap.size[1], floor(start) if part.is_mark else right)
 
 
 def _merged(masks: Sequence[_Mask]) -> tuple[Image.Image | None, int, int]:

@@ -9,7 +9,7 @@ from unicodedata import east_asian_width
 from cardbeat.typeset import bidi
 from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters
+from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, stray_marks
 from cardbeat.typeset.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.faces import Face
 from cardbeat.typeset.fallback import FontChoice, Piece
@@ -61,7 +61,10 @@ class Paragraph:
         Of a text that takes more than `max_work`, in the unit of `work`, what begins another run then is not drawn.
         """
         text, self.missing = fonts.repertoire.drawable(clean_for_lines(text))
-        graphemes = clusters(text[: 4 * room.graphemes], room.graphemes + 1)
+        text = text[: 4 * room.graphemes]
+        graphemes = clusters(text, room.graphemes + 1)
+        if len(text) > sum(map(len, graphemes)) and len(graphemes) <= room.graphemes:
+            self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
@@ -78,6 +81,7 @@ class Paragraph:
         choices = fonts.fallback.choose(graphemes, self._language)
         work = Work(weight, max_work)
         self._choices = work.affordable(choices, self._levels)
+        self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent
         """Of all that is looked at, whether it will stand in the box or not."""
         self._left_out = [

@@ -9,10 +9,6 @@ from cardbeat.typeset.emoji import EmojiSequences
 
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}
 """By the kind of decomposition that UnicodeData.txt gives."""
-_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LOWERED = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_SPACED = {"‾": "¯"}
-"""Instead of a sign whose decomposition is a space and a mark, of which only the space would be drawn."""
 
 
 class Repertoire:
@@ -41,13 +37,10 @@ class Repertoire:
 
     def _other(self, character: str) -> str:
         """What to write a character with that no font has, or "". A small letter stays: it is drawn with its letter."""
-        plain = _SPACED.get(character) or unicodedata.normalize("NFKC", character)
+        plain = unicodedata.normalize("NFKC", character)
         if plain == character or not all(map(self.has, plain)):
             return ""
-        if small_letter(character):
-            return character
-        over, stroke, under = plain.partition("\u2044")
-        return over.translate(_RAISED) + stroke + under.translate(_LOWERED) if stroke else plain
+        return character if small_letter(character) else plain
 
 
 def small_letter(character: str) -> tuple[str, float] | None:

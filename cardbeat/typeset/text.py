@@ -28,6 +28,8 @@ _MUCH_SMALLER = 0.8
 """Lines end inside phrases and at soft hyphens where the size would otherwise be less than this part of that."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
+_LEAST_GAP_EM = 0.05
+"""Between the ink of a line and that of the next."""
 _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
 _DESCENT_EM = 0.26
@@ -269,7 +271,8 @@ class _Setting:
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._box.leading, self._paragraph
         above, below = size * (leading / 2 + _CENTRE_EM), size * (leading / 2 - _CENTRE_EM)
-        height = ceil(max([size * leading, *(a.descent_px + b.ascent_px for a, b in pairwise(lines))]))
+        gap = _LEAST_GAP_EM * size
+        height = ceil(max([size * leading, *(a.descent_px + gap + b.ascent_px for a, b in pairwise(lines))]))
         first = ceil(max([above, *(line.ascent_px for line in lines[:1])]))
         last = max([below, *(line.descent_px for line in lines[-1:])])
         total = ceil(first + height * (len(lines) - 1) + last) if lines else 0

@@ -8,9 +8,12 @@ from cardbeat.typeset.bidi import MIRRORED
 from cardbeat.typeset.clusters import ZWJ, ZWNJ, clusters
 
 _BEFORE_BASE = frozenset(
-    "\u093f\u09bf\u09c7\u09c8\u0a3f\u0abf\u0b47\u0bc6\u0bc7\u0bc8\u0d46\u0d47\u0d48\u0dd9\u0ddb\u1031\u1084\u17c1\u17c2\u17c3"
+    "\u093f\u09bf\u09c7\u09c8\u0a3f\u0abf\u0b47\u0bc6\u0bc7\u0bc8\u0d46\u0d47\u0d48\u0dd9\u0ddb\u1031\u103c\u1084\u17c1\u17c2\u17c3"
 )
 """Vowel signs drawn before the consonant that they follow in the text."""
+_DOTLESS = {"i": "\u0131", "j": "\u0237"}
+_ABOVE = 230
+"""The combining class of most marks that stand above their letter."""
 _KHMER_PARTS = {0x17BE: "\u17c1\u17b8", 0x17C4: "\u17c1\u17b6", 0x17C5: "\u17c1\u17b6"}
 """Vowel signs on both sides of their consonant, for which Unicode has no decomposition."""
 
@@ -24,11 +27,21 @@ def characters_to_draw(graphemes: Sequence[str], rtl: bool) -> str:
 
 
 def _indic(grapheme: str) -> str:
-    if len(grapheme) < 2 or grapheme[0] < "\u0900":
+    if len(grapheme) < 2:
+        return grapheme
+    if grapheme[0] in _DOTLESS:
+        return _dotless(grapheme)
+    if grapheme[0] < "\u0900":
         return grapheme
     parts = unicodedata.normalize("NFD", grapheme).translate(_KHMER_PARTS)
     first = [c for c in parts if c in _BEFORE_BASE]
     return "".join(first + [c for c in parts if c not in _BEFORE_BASE]) if first else grapheme
+
+
+def _dotless(grapheme: str) -> str:
+    """Of Latin: a mark above takes the place of the dot (Soft_Dotted of Unicode)."""
+    is_dotted = all(unicodedata.combining(mark) != _ABOVE for mark in grapheme[1:])
+    return grapheme if is_dotted else _DOTLESS[grapheme[0]] + grapheme[1:]
 
 
 def _without_joiners(text: str) -> str:

@@ -18,6 +18,8 @@ _CHARACTER = 3_000
 """For planning and drawing it."""
 _EMOJI = 12_000
 """For an emoji besides, which is drawn in layers and needs colours of its own."""
+_EMBOLDENED = 3_000
+"""For a character besides that is made bolder."""
 _SHAPED = 12_000
 """For a run that Raqm shapes besides: it reads the font's rules anew for each."""
 _SHAPED_SLOWLY = {"sans-devanagari": 260_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
@@ -47,17 +49,21 @@ class Work:
     def _affords(self, runs: Sequence[tuple[FontSubset, int]]) -> bool:
         """Whether there is enough left for the pieces of a grapheme, given by their run; then they are paid for."""
         if len(runs) == 1 and runs[0] == self._run:
-            self.spent += _CHARACTER + _EMOJI * runs[0][0].emoji
+            self.spent += self._drawing(runs[0][0])
             return True
         new = [run for run in runs if run != self._run]
         taken = sum(map(self._taken, new))
         if new and self.spent + taken > self._most and self._runs + len(new) > _ALWAYS:
             return False
-        self.spent += taken + sum(_CHARACTER + _EMOJI * subset.emoji for subset, _ in runs)
+        self.spent += taken + sum(self._drawing(subset) for subset, _ in runs)
         self._runs += len(new)
         self._fonts.update(subset for subset, _ in new)
         self._run = runs[-1] if runs else self._run
         return True
+
+    def _drawing(self, subset: FontSubset) -> int:
+        """By one of its characters."""
+        return _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * subset.is_emboldened(self._weight)
 
     def _taken(self, run: tuple[FontSubset, int]) -> int:
         """By a run, for which its font must be opened if it is the first in it."""

@@ -9,17 +9,20 @@ from cardbeat.fonts.build.subsets import FOLDER
 
 
 def main() -> None:
-    for old in [*FOLDER.glob("*.ttf.gz"), *FOLDER.glob("*.woff2"), *FOLDER.glob("*.json"), *FOLDER.glob("licences/*")]:
-        old.unlink()
-    names = sorted({*letters.PACKAGES, *han.PACKAGES, emoji.PACKAGE})
+    for pattern in ("*.gz", "*.woff2", "*.json", "licences/*"):
+        for old in FOLDER.glob(pattern):
+            old.unlink()
+    names = sorted({*letters.PACKAGES, *han.PACKAGES, *emoji.PACKAGES})
     with tempfile.TemporaryDirectory() as folder:
         packages = Packages(Path(folder), names)
         # The order in which a character is looked for.
         subsets = [
             *letters.serif(packages),
             *letters.inter(packages),
+            *letters.inter_with_marks(packages),
             *letters.scripts(packages),
-            *letters.marks(packages),
+            *letters.rarer_letters(packages),
+            *letters.math_marks(packages),
             *letters.symbols(packages),
             *han.subsets(packages),
             *emoji.subsets(packages),

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cardbeat.fonts.build.subsets import FOLDER
+from cardbeat.fonts.build.subsets import FOLDER, gzipped
 
 MARK_FEATURES = ("mark", "mkmk", "abvm", "blwm")
 MARK_TO_BASE, MARK_TO_MARK = 4, 6
@@ -21,8 +21,20 @@ class _Anchor(NamedTuple):
     """An OpenType Anchor table."""
 
 
+def marks_in_every_script(font: Any) -> None:
+    """Inter places marks in Latin only, by lookups that know the letters of Cyrillic and Greek too."""
+    gpos = font["GPOS"].table
+    features = gpos.FeatureList.FeatureRecord
+    placing = [number for number, record in enumerate(features) if record.FeatureTag in MARK_FEATURES]
+    for record in gpos.ScriptList.ScriptRecord:
+        languages = [record.Script.DefaultLangSys, *(other.LangSys for other in record.Script.LangSysRecord)]
+        for language in filter(None, languages):
+            language.FeatureIndex = sorted({*language.FeatureIndex, *placing})
+            language.FeatureCount = len(language.FeatureIndex)
+
+
 def write_anchors(font: Any, name: str) -> None:
-    """Writes the anchors in em as `name.json`, if there are any.
+    """Writes the anchors in em as `name.json.gz`, if there are any.
 
     `{"marks": {mark: {anchor: [x, y]}}, "bases": {letter or mark: {anchor: [x, y]}}}`: a mark stands where its
     anchor meets the anchor of the same name.
@@ -34,10 +46,11 @@ def write_anchors(font: Any, name: str) -> None:
     found: dict[str, dict[str, dict[str, list[float]]]] = {"marks": {}, "bases": {}}
     for anchor in _anchors(font) if "GPOS" in font else ():
         for character in characters.get(anchor.glyph, ()):
-            point = [anchor.place.XCoordinate / em, anchor.place.YCoordinate / em]
+            point = [round(anchor.place.XCoordinate / em, 3), round(anchor.place.YCoordinate / em, 3)]
             found[anchor.kind].setdefault(character, {})[anchor.name] = point
     if found["marks"]:
-        (FOLDER / f"{name}.json").write_text(json.dumps(found, separators=(",", ":")) + "\n", "ascii")
+        data = json.dumps(found, separators=(",", ":")).encode("ascii")
+        (FOLDER / f"{name}.json.gz").write_bytes(gzipped(data))
 
 
 def _anchors(font: Any) -> Iterator[_Anchor]:

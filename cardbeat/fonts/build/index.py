@@ -17,18 +17,22 @@ from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
     """`index.json` has a row for each subset, in the order in which a character is looked for in them.
 
-    `[name, weights, shaped, regions, advance in em, lengths of the files, count]`: the next `count` numbers of
-    `index.bin` (32 bits, little-endian) are its codepoints' boundaries.
+    `[name, weights, shaped, regions, advance in em, lengths of the files, count, is wide]`: the next `count` numbers
+    of `index.bin` are its codepoints' boundaries, or those of `index-wide.bin` if any of them takes more than the
+    16 bits that these have: they have 32. All are little-endian.
     """
-    rows, numbers = [], array.array("I")
+    rows, numbers, wide = [], array.array("H"), array.array("I")
     for name, weights, codepoints, shaped, regions in subsets:
         boundaries = _boundaries(codepoints)
         lengths = [(FOLDER / f"{name}-{weight}.ttf.gz").stat().st_size for weight in weights]
-        rows.append([name, weights, shaped, regions, _uniform_advance(name, weights[0]), lengths, len(boundaries)])
-        numbers.extend(boundaries)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    (FOLDER / "index.bin").write_bytes(numbers.tobytes())
+        is_wide = boundaries[-1] >= 1 << 16
+        advance_em = _uniform_advance(name, weights[0])
+        rows.append([name, weights, shaped, regions, advance_em, lengths, len(boundaries), is_wide])
+        (wide if is_wide else numbers).extend(boundaries)
+    for file, values in (("index.bin", numbers), ("index-wide.bin", wide)):
+        if sys.byteorder == "big":
+            values.byteswap()
+        (FOLDER / file).write_bytes(values.tobytes())
     (FOLDER / "index.json").write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n", "ascii")
 
 
@@ -71,11 +75,11 @@ def _uniform_advance(name: str, weight: int) -> float:
 
 
 def write_record(packages: Packages) -> None:
-    """`sources.json`: the digests of all files that were read and of all that were written."""
+    """`made.json`: the digests of all files that were written. `build/sources.json`: those of all that were read."""
     made = {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in sorted(FOLDER.iterdir())
-        if file.name != "sources.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
+        if file.name != "made.json" and file.suffix in (".gz", ".woff2", ".bin", ".txt", ".json")
     }
-    record = {"sources": packages.record(), "made": made}
-    (FOLDER / "sources.json").write_text(json.dumps(record, indent=1) + "\n", "ascii")
+    (FOLDER / "made.json").write_text(json.dumps(made, indent=0, separators=(",", ":")) + "\n", "ascii")
+    (FOLDER / "build/sources.json").write_text(json.dumps(packages.record(), indent=1) + "\n", "ascii")

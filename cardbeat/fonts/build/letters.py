@@ -6,9 +6,12 @@ from typing import Any
 
 from fontTools.varLib.instancer import instantiateVariableFont
 
-from cardbeat.fonts.build.anchors import write_anchors
+from cardbeat.fonts.build.anchors import marks_in_every_script, write_anchors
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import BuiltSubset, write
+
+Ranges = tuple[tuple[int, int], ...]
+"""First codepoint of each range, and the first after it."""
 
 INTER_PACKAGE = "@fontsource-variable/inter"
 INTER = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek", "greek-ext")
@@ -25,6 +28,13 @@ SERIF_WEIGHT, SERIF_OPTICAL_SIZE = 700, 48
 FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 """Not the contextual ones: they turn `->` into an arrow, and only where a shaping engine is at hand."""
 
+FULL_INTER = ("inter-ui", "variable/InterVariable.woff2")
+"""All of Inter in one file: letters, marks and their anchors, which the subsets above tear apart."""
+FULL_INTER_OPTICAL_SIZE = {weight: INTER_OPTICAL_SIZE[weight] for weight in (400, 700)}
+MARKED = ((0x20, 0x250), (0x250, 0x2B0), (0x300, 0x370), (0x386, 0x3CF), (0x400, 0x530))
+"""Letters that carry marks, and the marks."""
+FRACTIONS = ((0x2150, 0x215F), (0x2189, 0x218A))
+
 BOTH = (400, 700)
 SCRIPTS = tuple(
     (f"noto-sans-{script}", script, weights)
@@ -37,13 +47,19 @@ SCRIPTS = tuple(
     for script in scripts.split()
 )
 """Package, subset and weights, in the order in which a character is looked for after Inter."""
-OTHERS = (
-    ("noto-serif-tibetan", "tibetan", (400,)),
-    ("noto-sans", "latin", BOTH),
-    ("noto-sans", "latin-ext", (400,)),
-    ("noto-sans", "cyrillic-ext", (400,)),
-    ("noto-sans", "vietnamese", (400,)),
-)
+OTHERS = (("noto-serif-tibetan", "tibetan", (400,)),)
+FULL_NOTO = "@expo-google-fonts/noto-sans"
+FULL_NOTO_FILES = {400: "400Regular/NotoSans_400Regular.ttf", 700: "700Bold/NotoSans_700Bold.ttf"}
+"""The rarer letters of Latin, Greek and Cyrillic, and nearly every mark with its anchors."""
+COMBINING = ((0x300, 0x370), (0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
+NOTO_PARTS = {
+    "greek": ((0x370, 0x400), (0x1F00, 0x2000)),
+    "cyrillic": ((0x400, 0x530), (0x1C80, 0x1C90), (0x2DE0, 0x2E00), (0xA640, 0xA6A0)),
+    "latin-ext": ((0x1D00, 0x1DC0), (0x2C60, 0x2C80), (0xA700, 0xA800), (0xAB30, 0xAB70)),
+}
+"""Cut so that a letter with a mark opens no more than it needs. All else is in the part "latin"."""
+NOTO_UNWANTED = ((0x900, 0x980), (0x1CD0, 0x1D00), (0x2070, 0x20A0), (0xA830, 0xA900))
+"""Devanagari, which has its own font, and the superscripts and subscripts, which Inter's digits match better."""
 MATH = "noto-sans-math"
 SYMBOLS = (
     ("noto-sans-symbols", "symbols", BOTH),
@@ -54,7 +70,9 @@ SYMBOLS = (
 CHUNK = 300
 """Characters in a file of symbols: about 40 KB, opened in a millisecond."""
 
-PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE} | {f"@fontsource/{name}" for name, _, _ in (*SCRIPTS, *OTHERS, *SYMBOLS)}
+PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE, FULL_INTER[0], FULL_NOTO} | {
+    f"@fontsource/{name}" for name, _, _ in (*SCRIPTS, *OTHERS, *SYMBOLS)
+}
 
 
 def serif(packages: Packages) -> Iterator[BuiltSubset]:
@@ -62,7 +80,9 @@ def serif(packages: Packages) -> Iterator[BuiltSubset]:
     for subset in SERIF:
         name = f"source-serif-{subset}"
         font = packages.font(SERIF_PACKAGE, f"files/source-serif-4-{subset}-standard-normal.woff2")
-        codepoints = _write_instance(font, f"{name}-{SERIF_WEIGHT}", axes)
+        instance = instantiateVariableFont(font, axes)
+        codepoints = write(instance, f"{name}-{SERIF_WEIGHT}", instance.getBestCmap(), FEATURES)
+        write_anchors(instance, name)
         yield BuiltSubset(name, (SERIF_WEIGHT,), codepoints)
 
 
@@ -71,7 +91,8 @@ def inter(packages: Packages) -> Iterator[BuiltSubset]:
         name = f"inter-{subset}"
         for weight, optical_size in INTER_OPTICAL_SIZE.items():
             font = packages.font(INTER_PACKAGE, f"files/inter-{subset}-standard-normal.woff2")
-            codepoints = _write_instance(font, f"{name}-{weight}", {"wght": weight, "opsz": optical_size})
+            instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
+            codepoints = write(instance, f"{name}-{weight}", instance.getBestCmap(), FEATURES)
         yield BuiltSubset(name, tuple(INTER_OPTICAL_SIZE), codepoints)
 
 
@@ -80,6 +101,19 @@ def for_pages(packages: Packages) -> None:
     font = packages.font(INTER_PACKAGE, "files/inter-latin-standard-normal.woff2")
     instance = instantiateVariableFont(font, {"wght": PAGES_WEIGHT, "opsz": PAGES_OPTICAL_SIZE})
     write(instance, f"inter-latin-{PAGES_WEIGHT}", instance.getBestCmap(), FEATURES)
+
+
+def inter_with_marks(packages: Packages) -> Iterator[BuiltSubset]:
+    """Its letters that carry marks once more, with all marks."""
+    name = "inter-marks"
+    for weight, optical_size in FULL_INTER_OPTICAL_SIZE.items():
+        font = packages.font(*FULL_INTER)
+        wanted = _within(font, (*MARKED, *FRACTIONS))
+        instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
+        marks_in_every_script(instance)
+        codepoints = write(instance, f"{name}-{weight}", wanted, FEATURES)
+    write_anchors(instance, name)
+    yield BuiltSubset(name, tuple(FULL_INTER_OPTICAL_SIZE), codepoints, shaped=True)
 
 
 def scripts(packages: Packages) -> Iterator[BuiltSubset]:
@@ -93,10 +127,26 @@ def scripts(packages: Packages) -> Iterator[BuiltSubset]:
         yield BuiltSubset(name, weights, codepoints, shaped=any(map(_is_shaped, map(chr, codepoints))))
 
 
-def marks(packages: Packages) -> Iterator[BuiltSubset]:
-    """Letters with any of the combining marks, which the subsets of Inter do not have together."""
+def rarer_letters(packages: Packages) -> Iterator[BuiltSubset]:
+    """Those of Latin, Greek and Cyrillic that Inter lacks, all of them with all marks."""
+    everything = _within(packages.font(FULL_NOTO, FULL_NOTO_FILES[400]), ((0x20, 0x110000),))
+    combining = {c for c in everything if _is_in(c, COMBINING)}
+    in_parts = {name: {c for c in everything if _is_in(c, ranges)} for name, ranges in NOTO_PARTS.items()}
+    unwanted = {c for c in everything if _is_in(c, NOTO_UNWANTED)}
+    latin = set(everything).difference(unwanted, *in_parts.values())
+    for name, letters in ({"latin": latin} | in_parts).items():
+        weights = (400,) if name == "latin-ext" else BOTH
+        for weight in weights:
+            font = packages.font(FULL_NOTO, FULL_NOTO_FILES[weight])
+            codepoints = write(font, f"sans-{name}-{weight}", letters | combining, FEATURES)
+        write_anchors(font, f"sans-{name}")
+        yield BuiltSubset(f"sans-{name}", weights, codepoints, shaped=True)
+
+
+def math_marks(packages: Packages) -> Iterator[BuiltSubset]:
+    """Latin and Greek letters with the marks of mathematics, such as the arrow of a vector."""
     font = packages.static(MATH, "latin", 400)
-    codepoints = write(font, "marks-400", [c for c in font.getBestCmap() if c < 0x500])
+    codepoints = write(font, "marks-400", _within(font, ((0x41, 0x5B), (0x61, 0x7B), (0x391, 0x3CA), (0x20D0, 0x2100))))
     write_anchors(font, "marks")
     yield BuiltSubset("marks", (400,), codepoints, shaped=True)
 
@@ -112,10 +162,13 @@ def symbols(packages: Packages) -> Iterator[BuiltSubset]:
             yield BuiltSubset(name, weights, codepoints)
 
 
-def _write_instance(font: Any, name: str, axes: dict[str, int]) -> list[int]:
-    """Writes a variable font with its axes fixed."""
-    instance = instantiateVariableFont(font, axes)
-    return write(instance, name, instance.getBestCmap(), FEATURES)
+def _within(font: Any, ranges: Ranges) -> list[int]:
+    """The font's characters that are in one of the ranges."""
+    return sorted(codepoint for codepoint in font.getBestCmap() if _is_in(codepoint, ranges))
+
+
+def _is_in(codepoint: int, ranges: Ranges) -> bool:
+    return any(start <= codepoint < stop for start, stop in ranges)
 
 
 def _is_shaped(character: str) -> bool:

@@ -1,11 +1,12 @@
 """The npm packages that the fonts are made from."""
 
 import hashlib
+import json
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fontTools.ttLib import TTFont
 
@@ -15,11 +16,21 @@ FONTSOURCE = "5.3.0"
 """Version of all packages but these."""
 VERSIONS = {
     "twemoji-colr-font": "15.0.3",
+    "@iconify-json/twemoji": "1.2.5",
+    "@expo-google-fonts/noto-sans": "0.4.2",
+    "inter-ui": "4.1.1",
     "@fontsource/noto-sans-tai-le": "5.2.7",
     "@fontsource/noto-sans-lisu": "4.5.12",
     "@fontsource/noto-sans-tai-tham": "4.5.12",
     "@fontsource/noto-sans-yi": "4.5.12",
 }
+FAMILIES = {"@iconify-json/twemoji": "twemoji-colr-font"}
+"""Packages without the text of their licence, and others that bring it; else it is that of Noto Sans Arabic."""
+NOTICES = {
+    "@iconify-json/twemoji": "Copyright 2014-2021 Twitter, 2022 Jason Sofonia & Justine De Caires"
+    " (https://github.com/jdecked/twemoji). Graphics licensed under CC BY 4.0; made into glyphs here."
+}
+"""Copyright lines of packages that have neither a licence nor a font."""
 
 
 class Packages:
@@ -35,11 +46,19 @@ class Packages:
 
     def font(self, package: str, path: str) -> Any:
         """A font file, opened anew each time: callers change it."""
-        file = self._modules / package / path
-        self._read[package][path] = hashlib.sha256(file.read_bytes()).hexdigest()
-        font = TTFont(file, recalcTimestamp=False)
+        font = TTFont(self._file(package, path), recalcTimestamp=False)
         self._copyright[package] = font["name"].getDebugName(0)
         return font
+
+    def json(self, package: str, path: str) -> Any:
+        """What a JSON file holds."""
+        return json.loads(self._file(package, path).read_text("utf-8"))
+
+    def _file(self, package: str, path: str) -> Path:
+        """A file of a package, whose digest goes into the record."""
+        file = self._modules / package / path
+        self._read[package][path] = hashlib.sha256(file.read_bytes()).hexdigest()
+        return file
 
     def static(self, name: str, subset: str, weight: int) -> Any:
         """A subset of a Fontsource font in one weight."""
@@ -51,29 +70,41 @@ class Packages:
         return sorted((int(file.name.removeprefix(f"{name}-").split("-")[0]) for file in files), reverse=True)
 
     def record(self) -> list[dict[str, Any]]:
+        file_of = {name: file for file, names in self._shared_licences().items() for name in names}
         return [
-            {
-                "package": name,
-                "version": _version(name),
-                "licence": _licence_file(name),
-                "files": dict(sorted(read.items())),
-            }
+            {"package": name, "version": _version(name), "licence": file_of[name], "files": dict(sorted(read.items()))}
             for name, read in sorted(self._read.items())
         ]
 
     def copy_licences(self) -> None:
-        """A few packages only name their licence: theirs is the one of their family, under their own copyright."""
+        """Each text once, under the copyright lines of all packages that it is the licence of."""
         (FOLDER / "licences").mkdir(exist_ok=True)
-        _, family = (self._modules / "@fontsource/noto-sans/LICENSE").read_text("utf-8").split("\n", 1)
-        for name in self._read:
-            own = self._modules / name / "LICENSE"
-            text = own.read_text("utf-8") if own.exists() else f"{self._copyright[name]}\n{family}"
-            (FOLDER / _licence_file(name)).write_text(text, "utf-8")
+        for file, names in self._shared_licences().items():
+            notices = [f"{name} {_version(name)}: {self._licence(name)[0]}" for name in names]
+            (FOLDER / file).write_text("\n".join([*notices, "", self._licence(names[0])[1]]), "utf-8")
+
+    def _shared_licences(self) -> dict[str, list[str]]:
+        """The packages of each text, by the file it is written to: named after the first of them."""
+        packages: dict[str, list[str]] = defaultdict(list)
+        for name in sorted(self._read):
+            packages[self._licence(name)[1]].append(name)
+        return {f"licences/{names[0].replace('@', '').replace('/', '-')}.txt": names for names in packages.values()}
+
+    def _licence(self, name: str) -> tuple[str, str]:
+        """The copyright line of a package, and the text of its licence.
+
+        A few packages only name their licence: theirs is the one of their family, under their own copyright.
+        """
+        own = self._licence_file(name)
+        file = own or self._licence_file(FAMILIES.get(name, "@fontsource/noto-sans-arabic"))
+        notice, _, text = cast(Path, file).read_text("utf-8").partition("\n")
+        lines = [line.rstrip().replace("http://", "https://") for line in text.strip().splitlines()]
+        return (notice if own else NOTICES.get(name) or self._copyright[name]), "\n".join(lines) + "\n"
+
+    def _licence_file(self, name: str) -> Path | None:
+        files = (self._modules / name / file for file in ("LICENSE_FONT", "LICENSE", "LICENSE.txt"))
+        return next((file for file in files if file.exists()), None)
 
 
 def _version(package: str) -> str:
     return VERSIONS.get(package, FONTSOURCE)
-
-
-def _licence_file(package: str) -> str:
-    return f"licences/{package.replace('@', '').replace('/', '-')}.txt"

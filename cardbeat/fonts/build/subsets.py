@@ -67,7 +67,7 @@ def save(font: Any, name: str) -> list[int]:
     font.flavor = None
     plain = BytesIO()
     font.save(plain)
-    (FOLDER / f"{name}.ttf.gz").write_bytes(_gzip(plain.getvalue()))
+    (FOLDER / f"{name}.ttf.gz").write_bytes(gzipped(plain.getvalue()))
     return codepoints
 
 
@@ -76,7 +76,7 @@ def read(name: str) -> BytesIO:
     return BytesIO(zlib.decompress((FOLDER / f"{name}.ttf.gz").read_bytes(), wbits=31))
 
 
-def _gzip(data: bytes) -> bytes:
+def gzipped(data: bytes) -> bytes:
     """A gzip file whose header tells no time and no system."""
     end = struct.pack("<II", zlib.crc32(data), len(data))
     return _GZIP_HEADER + zlib.compress(data, 9, wbits=-15) + end

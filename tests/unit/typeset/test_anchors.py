@@ -23,6 +23,13 @@ def test_a_mark_on_a_mark_stands_on_it() -> None:
     assert parts("a^~")[2] == ("~", 30 + 10, -20 - 80)
 
 
+def test_a_mark_has_its_place_on_a_letter_or_on_a_mark_before_it() -> None:
+    assert ANCHORS.places("a")
+    assert ANCHORS.places("a^~")
+    assert not ANCHORS.places("a~")
+    assert not ANCHORS.places("b^")
+
+
 def test_letters_go_on_behind_a_mark() -> None:
     assert parts("bca^bc") == [("bca", 0, 0), ("^", 20 + 30, -20), ("bc", 30, 0)]
 

@@ -11,14 +11,16 @@ SUBSETS = {subset.name: subset for subset in read_catalogue()}
 
 
 def test_every_file_is_the_one_in_the_record() -> None:
-    made = json.loads((FOLDER / "sources.json").read_text())["made"]
+    made = json.loads((FOLDER / "made.json").read_text())
     assert {name: hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in made} == made
     assert {file.name for file in FOLDER.iterdir() if file.name.endswith((".gz", ".woff2"))} <= set(made)
 
 
 def test_every_package_brings_its_licence() -> None:
-    for source in json.loads((FOLDER / "sources.json").read_text())["sources"]:
-        assert "license" in (FOLDER / source["licence"]).read_text("utf-8").lower(), source["package"]
+    for source in json.loads((FOLDER / "build/sources.json").read_text()):
+        licence = (FOLDER / source["licence"]).read_text("utf-8")
+        assert "license" in licence.lower(), source["package"]
+        assert f"{source['package']} {source['version']}: " in licence
 
 
 def test_every_subset_has_a_file_in_each_weight() -> None:

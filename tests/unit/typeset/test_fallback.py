@@ -74,13 +74,11 @@ def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
 @pytest.mark.parametrize(
     ("sequence", "parts"),
     [
-        ("🐦‍🔥", "🐦🔥"),
-        ("🙂‍↕️", "🙂 ↕️"),
-        ("🏃🏽‍➡️", "🏃🏽 ➡️"),
-        ("🧑‍🧑‍🧒", "🧑🧑🧒"),
+        ("🐦‍🦀", "🐦🦀"),
+        ("🏃🏽‍⬆️", "🏃🏽 ⬆️"),
         ("👨‍👩‍👦‍👶", "👨‍👩‍👦👶"),
         ("🇽🇽", "🇽 🇽"),
-        ("👩‍\U0001fae9", "👩"),
+        ("👩‍🦀", "👩🦀"),
         ("😀\ufe0e", "😀"),  # no font has it as text
         ("a\ufe0f", "a"),
         ("🐢\u20e0", "🐢"),
@@ -94,9 +92,63 @@ def test_an_emoji_sequence_without_a_picture_draws_each_part(fonts: Fonts, seque
     assert all(piece.subset.covers(character) for piece in chosen.pieces for character in piece.text)
 
 
+@pytest.mark.parametrize(
+    ("sequence", "lost"),
+    [
+        ("🐢\u200d🚀", 1),
+        ("🇽🇽", 1),
+        ("👨‍👩‍👦‍👶", 1),
+        ("🏴\U000e0075\U000e0073\U000e007f", 1),
+        ("👍🏽", 0),
+        ("🐢\u200d", 0),
+    ],
+)
+def test_a_picture_that_falls_off_a_sequence_is_missing(fonts: Fonts, sequence: str, lost: int) -> None:
+    assert fonts.fallback.choose([sequence], "ja")[0].missing == lost
+
+
 def test_what_no_font_has_is_drawn_as_nothing(fonts: Fonts) -> None:
-    graphemes = ["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"]
+    graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
     assert [text_of(choice) for choice in fonts.fallback.choose(graphemes, "ja")] == ["", "a", "", "", ""]
+
+
+@pytest.mark.parametrize("grapheme", ["а\u0301", "ї\u0301", "ɔ\u0301", "ɔ\u0303", "ɔ\u0302", "ɛ\u030c", "m\u0300"])
+def test_a_letter_is_drawn_with_its_mark_in_the_family_of_its_neighbours(fonts: Fonts, grapheme: str) -> None:
+    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    assert [(piece.subset.name, piece.text) for piece in choice.pieces] == [("inter-marks", grapheme)]
+    assert not choice.missing
+
+
+@pytest.mark.parametrize("grapheme", ["ʋ\u0300", "t\u0361", "a\u030d", "o\u0358", "ı\u0328", "x\u20d7", "A\u0331"])
+def test_a_mark_is_drawn_where_a_font_places_it(fonts: Fonts, grapheme: str) -> None:
+    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    assert text_of(choice) == grapheme
+    assert not choice.missing
+
+
+@pytest.mark.parametrize(("grapheme", "drawn"), [("ʖ\u20d7", "ʖ"), ("ж\u20d7\u0301", "ж\u0301")])
+def test_a_mark_that_no_font_places_on_its_letter_is_missing(fonts: Fonts, grapheme: str, drawn: str) -> None:
+    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    assert (text_of(choice), choice.missing) == (drawn, 1)
+
+
+def test_a_keycap_is_an_emoji_with_or_without_its_selector(fonts: Fonts) -> None:
+    with_selector, without = fonts.fallback.choose(["1\ufe0f\u20e3", "1\u20e3"], "ja")
+    assert is_emoji(without)
+    assert with_selector == without
+
+
+@pytest.mark.parametrize("headline", ["Slow Queues, part 2: λόγος", "За\u0301мок", "Ça va"])
+def test_letters_with_marks_have_serifs_where_all_letters_have(fonts: Fonts, headline: str) -> None:
+    assert fonts.all_serif(headline)
+    choices = fonts.with_serif().fallback.choose(clusters(headline), "ja")
+    assert all(choice.pieces[0].subset.serif for choice in choices)
+
+
+def test_polytonic_greek_is_of_one_family(fonts: Fonts) -> None:
+    headline = "Ἐν ἀρχῇ ἦν ὁ λόγος"
+    assert not fonts.all_serif(headline)
+    assert {name.partition("-")[0] for name in subsets(fonts, clusters(headline))} == {"inter"}
 
 
 def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: Fonts) -> None:

@@ -8,12 +8,12 @@ FONTS = Fonts()
 
 
 def test_what_no_font_has_is_counted() -> None:
-    graphemes = ["\U00012000", "a\u0358", "\ue000", "\U0010ffff", "\u200e"]
+    graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
     assert [FONTS.repertoire.drawable(grapheme)[1] for grapheme in graphemes] == [1, 1, 1, 1, 0]
 
 
 def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
-    assert FONTS.repertoire.drawable("👩‍\U0001fae9")[1] == 1
+    assert FONTS.repertoire.drawable("👩‍\U0001faf9")[1] == 1
     assert FONTS.repertoire.drawable("🏃🏽‍➡️ 🇽🇽")[1] == 0
 
 
@@ -34,8 +34,8 @@ def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) ->
     ("text", "drawn"),
     [
         ("CO₂ x⁵ 10⁻³ ⁿ", "CO₂ x⁵ 10⁻³ ⁿ"),
-        ("⅓ ⅞ ⅒ ⅟ ½", "¹⁄₃ ⁷⁄₈ ¹⁄₁₀ ¹⁄ ½"),
-        ("℠ ™ ℅ ℆ ‾", "SM ™ ℅ c/u ¯"),
+        ("⅓ ⅞ ⅒ ⅟ ½", "⅓ ⅞ ⅒ ⅟ ½"),
+        ("℠ ™ ℅ ℆ ‾ ㌬", "℠ ™ ℅ ℆ ‾ パーツ"),
     ],
 )
 def test_what_no_font_has_is_written_with_what_they_have(text: str, drawn: str) -> None:

@@ -2,6 +2,7 @@
 
 import random
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from PIL import Image, features
@@ -161,6 +162,21 @@ def test_every_emoji_sequence_draws_in_colour(fonts: Fonts) -> None:
         block.lines[0].draw_emoji(layer, 20, 60)
         assert block.missing == 0
         assert layer.getbbox()
+
+
+@pytest.mark.parametrize(
+    ("text", "missing"), [("o" + "\u0336" * 10, 7), ("\u0301 x", 1), ("x \u0301\u200d", 1), ("ab", 0)]
+)
+def test_a_mark_that_is_not_drawn_is_counted(fonts: Fonts, text: str, missing: int) -> None:
+    assert fit(fonts, text, **BOX).missing == missing
+
+
+@pytest.mark.parametrize("text", ["Ågj Ẫỗ Ágj", "ཧཱུྃ་བློ ཧཱུྃ་བློ", "اللَّهُ مُحَمَّدٌ اللَّهُ", "漢字漢字漢字漢字漢字"])
+def test_lines_never_touch(fonts: Fonts, text: str) -> None:
+    block = fit(fonts, " ".join([text] * 6), width_px=700, max_lines=4, size_px=60, min_size_px=40, leading=0.8)
+    assert len(block.lines) > 1
+    for above, below in pairwise(block.lines):
+        assert above.descent_px + below.ascent_px + 0.05 * block.size_px <= block.line_height_px
 
 
 def test_missing_characters_are_counted_and_leave_no_box(fonts: Fonts) -> None:
