@@ -90,8 +90,8 @@ CONTENTS = {
     "tag only": {"title": "Ten years of running one server", "tag": "Essays"},
 }
 README = (
-    (("default", "dark", "all fields"), ("article", "light", "one word"), ("blog", "light", "Japanese")),
-    (("blog", "dark", "title only"), ("article", "dark", "all fields"), ("default", "light", "Arabic")),
+    (("default", "dark", "all fields"), ("article", "light", "one word"), ("blog", "light", "Arabic")),
+    (("blog", "dark", "title only"), ("article", "dark", "all fields"), ("default", "light", "Japanese")),
 )
 """Two columns."""
 GAP = 24
