@@ -14,6 +14,7 @@ ADVANCE_UNITS = 1000
 """Parts of the size in which the advances of characters are kept."""
 _EMOJI = "emoji"
 _SERIF = "source-serif"
+_EUROPEAN = ("inter", _SERIF)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +71,11 @@ class FontSubset:
     @property
     def serif(self) -> bool:
         return self.name.startswith(_SERIF)
+
+    @property
+    def european(self) -> bool:
+        """Whether it is of a font for Latin, Greek and Cyrillic, whose letters may be drawn one by one."""
+        return self.name.startswith(_EUROPEAN)
 
     @property
     def square(self) -> bool:
