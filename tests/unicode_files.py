@@ -64,6 +64,12 @@ def boundary_cases(name: str) -> Iterator[tuple[str, list[int]]]:
         yield _text(signs[1::2]), [at for at, sign in enumerate(signs[::2]) if at and sign == "÷"]
 
 
+def emoji() -> Iterator[str]:
+    """Every sequence of emoji-test.txt."""
+    for line in _lines("emoji/emoji-test.txt"):
+        yield _text(line.partition(";")[0].split())
+
+
 def _white_space_reset(text: str, levels: list[int], base: int) -> list[int]:
     """L1, which `bidi.levels` leaves out: white space at the end, and before tabs, has the paragraph's level."""
     found, reset = list(levels), True

@@ -95,7 +95,15 @@ class Headline:
 def paragraph_of(fonts: Fonts, text: str, style: Style, language: str, most: int) -> Paragraph:
     """A text that takes no more work than `most`."""
     room = room_of(INNER, style.max_lines, style.smallest_px)
-    return Paragraph(fonts, text, room=room, weight=style.weight, language=language, max_work=most)
+    return Paragraph(
+        fonts,
+        text,
+        room=room,
+        weight=style.weight,
+        language=language,
+        max_work=most,
+        tracking_em=style.tracking_em,
+    )
 
 
 def _styles_for(title: str, scale: float) -> Iterator[Style]:

@@ -37,5 +37,5 @@ export function explain({ last_status: status, last_error: error }) {
   return { short: `${short} (${status})`, long: `The receiver answered ${status}. ${long}` };
 }
 
-/** The alert that was tried last, of a check's alerts as the API lists them: the newest first. */
-export const lastTried = (alerts) => alerts.find(({ attempts }) => attempts > 0);
+/** The newest alert whose last attempt failed, of a check's alerts as the API lists them: the newest first. */
+export const lastFailed = (alerts) => alerts.find((alert) => alert.attempts > 0 && explain(alert));

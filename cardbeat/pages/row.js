@@ -1,6 +1,6 @@
 // One check on the page: its line, and its details on demand. Its element lives as long as the check is shown.
 
-import { explain, lastTried } from "./answers.js";
+import { explain, lastFailed } from "./answers.js";
 import { copies } from "./copy.js";
 import { fromTemplate, part, setText, showText } from "./dom.js";
 import { splitName, stateOf } from "./groups.js";
@@ -75,8 +75,8 @@ export class Row {
 
   /** Takes the check's alerts, from which the last answer is told. */
   showAnswer(alerts) {
-    const tried = lastTried(alerts);
-    this.#answer = tried ? explain(tried) : null;
+    const failed = lastFailed(alerts);
+    this.#answer = failed ? explain(failed) : null;
     this.#answerAt = Date.now();
     this.#showDelivery();
   }

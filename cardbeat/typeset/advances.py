@@ -7,7 +7,7 @@ from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset
 from cardbeat.typeset.faces import Faces
 
 _KEPT = 4_000
-"""Characters whose advance is kept, of those that are not in the catalogue."""
+"""Characters whose advance is kept, of those that are not in the catalogue; and pairs whose kerning is."""
 
 
 class Advances:
@@ -17,6 +17,8 @@ class Advances:
         self._faces = faces
         self._advances: dict[tuple[str, str], float] = {}
         """By file and character. Any thread writes without a lock: all write the same."""
+        self._kernings: dict[tuple[FontSubset, int, str], float] = {}
+        """By subset, weight and pair. Written likewise."""
 
     def width_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """What the graphemes, in logical order, are wide without shaping and kerning."""
@@ -31,6 +33,18 @@ class Advances:
             return 1.0
         font = self._faces.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
         return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / ADVANCE_UNITS / plain
+
+    def kerning_em(self, subset: FontSubset, weight: int, pair: str) -> float:
+        """How much farther from the first of two characters the second stands than its advance: mostly less than 0."""
+        key = subset, weight, pair
+        kerning = self._kernings.get(key)
+        if kerning is None:
+            if len(self._kernings) >= _KEPT:
+                self._kernings.clear()
+            font = self._faces.font(subset.file(weight), ADVANCE_UNITS, self._faces.shaping)
+            length_em = subset.scale * font.getlength(pair) / ADVANCE_UNITS
+            kerning = self._kernings[key] = length_em - self.width_em(subset, weight, pair, False)
+        return kerning
 
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         characters = unshaped.characters_to_draw(graphemes, rtl)

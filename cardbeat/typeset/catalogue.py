@@ -18,6 +18,7 @@ _EMBOLDENED = frozenset(("sans-latin-ext", "marks"))
 """Subsets in one weight that stand in words of others in two, as rare Han do."""
 _EMBOLDENED_FROM = 200
 """A difference of weights that is seen."""
+_EUROPEAN = ("inter", _SERIF)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +79,11 @@ class FontSubset:
     @property
     def serif(self) -> bool:
         return self.name.startswith(_SERIF)
+
+    @property
+    def european(self) -> bool:
+        """Whether it is of a font for Latin, Greek and Cyrillic, whose letters may be drawn one by one."""
+        return self.name.startswith(_EUROPEAN)
 
     @property
     def square(self) -> bool:

@@ -75,9 +75,12 @@ class Faces:
         self._anchors: dict[str, Anchors] = {}
         """By the subset's name. Any thread writes without a lock: all write the same."""
 
-    def face(self, subset: FontSubset, weight: int, size_px: int) -> Face:
-        """The face that draws a subset's part of a text of this size. Han and emoji need no shaping, which is slow."""
-        raqm = self.shaping and not subset.square
+    def face(self, subset: FontSubset, weight: int, size_px: int, shaped: bool = True) -> Face:
+        """The face that draws a subset's part of a text of this size. Han and emoji need no shaping, which is slow.
+
+        Nor do European letters that are drawn one by one, for which `shaped` is False.
+        """
+        raqm = self.shaping and shaped and not subset.square
         font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
         anchors = NO_ANCHORS if subset.square or self.shaping else self.anchors(subset)
         bolder = _bolder_px(size_px) if subset.is_emboldened(weight) else (0, 0)

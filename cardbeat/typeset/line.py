@@ -76,7 +76,7 @@ DrawnRuns = dict[tuple[FontSubset, int, str, bool, float], list[_Mask]]
 class LineBuilder:
     """Draws the runs of a line from left to right, each once: asking Pillow for its size first would cost double."""
 
-    def __init__(self, faces: Callable[[FontSubset, int], Face], size: int, drawn: DrawnRuns) -> None:
+    def __init__(self, faces: Callable[[FontSubset, int, bool], Face], size: int, drawn: DrawnRuns) -> None:
         """`drawn` keeps the runs for other lines of the same text, of which most are drawn more than once."""
         self._faces, self._size, self._kept = faces, size, drawn
         self._texts: list[str] = []
@@ -88,7 +88,8 @@ class LineBuilder:
 
     def add(self, subset: FontSubset, rtl: bool, texts: Sequence[str]) -> None:
         """A run in one font and one direction, its graphemes in logical order."""
-        face = self._faces(subset, self._size)
+        self._x = ceil(self._x)
+        face = self._faces(subset, self._size, True)
         text = face.to_draw(texts, rtl)
         if subset.square:
             self._add_squares(subset, face, text)
@@ -98,8 +99,26 @@ class LineBuilder:
                 text, masks = self._drawn_lower(subset, face, texts, rtl)
             self._masks += masks
             self._x = max([self._x, *(m.end for m in masks)])
-            self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
+            self._reach_of(masks)
         self._texts.append(text)
+
+    def add_apart(self, subset: FontSubset, texts: Sequence[str], places_em: Sequence[float]) -> None:
+        """A run from left to right whose graphemes are drawn one by one, so that one mask serves all that are equal.
+
+        `places_em` says where each begins and where the run ends. Pillow draws at whole pixels.
+        """
+        face, start = self._faces(subset, self._size, False), self._x
+        masks: list[_Mask] = []
+        for text, place in zip(texts, places_em, strict=False):
+            self._x = round(start + place * self._size)
+            if len(text) > 1:
+                self.add(subset, False, [text])
+            else:
+                masks += self._drawn(subset, face, text, rtl=False)
+                self._texts.append(text)
+        self._x = start + places_em[-1] * self._size
+        self._masks += masks
+        self._reach_of(masks)
 
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
@@ -135,6 +154,9 @@ class LineBuilder:
         if masks is None:
             masks = self._kept[key] = list(_masks(face, text, rtl, self._x - pixel))
         return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom, m.end + pixel) for m in masks]
+
+    def _reach_of(self, masks: Sequence[_Mask]) -> None:
+        self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
 
     def _reach(self, ascent: int, descent: int) -> None:
         self._ascent, self._descent = max(self._ascent, ascent), max(self._descent, descent)

@@ -16,6 +16,7 @@ from cardbeat.typeset.fallback import FontChoice, Piece
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
+from cardbeat.typeset.tracking import Tracking
 from cardbeat.typeset.work import Work
 from cardbeat.typeset.wrap import Word
 
@@ -45,7 +46,15 @@ class Paragraph:
     """One text in one weight. Widths are planned, in em; what is drawn may differ a little."""
 
     def __init__(
-        self, fonts: Fonts, text: str, *, room: Room, weight: int, language: str | None, max_work: int
+        self,
+        fonts: Fonts,
+        text: str,
+        *,
+        room: Room,
+        weight: int,
+        language: str | None,
+        max_work: int,
+        tracking_em: float = 0,
     ) -> None:
         """Looks only at as much text as `room` says; `truncated` says whether there is more.
 
@@ -58,7 +67,7 @@ class Paragraph:
             self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
-        self._opened: dict[tuple[FontSubset, int], Face] = {}
+        self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
         self._drawn: DrawnRuns = {}
         self._factors: dict[FontSubset, float] = {}
         self._widths_em: dict[tuple[tuple[Piece, ...], int], float] = {}
@@ -67,6 +76,7 @@ class Paragraph:
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
         self._graphemes = graphemes
         whole = "".join(graphemes)
+        self._tracking = Tracking(fonts.advances, weight, tracking_em, whole)
         self._language = language_of(whole, language)
         choices = fonts.fallback.choose(graphemes, self._language)
         work = Work(weight, max_work)
@@ -133,13 +143,16 @@ class Paragraph:
         runs = _runs(choices, levels)
         line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
-            line.add(subset, bool(level % 2), texts)
+            if self._tracking.em(subset, level):
+                line.add_apart(subset, texts, self._tracking.places_em(subset, texts))
+            else:
+                line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
 
-    def _face(self, subset: FontSubset, size_px: int) -> Face:
-        key = subset, size_px
+    def _face(self, subset: FontSubset, size_px: int, shaped: bool) -> Face:
+        key = subset, size_px, shaped
         if key not in self._opened:
-            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px)
+            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px, shaped)
         return self._opened[key]
 
     def _end_within(self, width_em: float) -> int:
@@ -191,6 +204,7 @@ class Paragraph:
         """Letters that run from the right are measured together: those of Arabic have other shapes where they join."""
         return sum(
             self._fonts.advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
+            + self._tracking.em(subset, level) * len(texts)
             for subset, level, texts in _runs(self._choices[start:end], self._levels[start:end])
         )
 

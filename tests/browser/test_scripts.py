@@ -194,6 +194,12 @@ def test_an_alert_that_was_taken_needs_no_explanation(run):
     assert run("answers.js", "m.explain({last_status: 204, last_error: null})") is None
 
 
+def test_a_failure_is_told_though_a_later_test_was_taken(run):
+    untried, taken = ({"attempts": n, "last_status": None, "last_error": None} for n in (0, 1))
+    failed = {"attempts": 3, "last_status": None, "last_error": "The connection was refused."}
+    assert run("answers.js", f"m.lastFailed({json.dumps([untried, taken, failed])})") == failed
+
+
 @pytest.mark.parametrize(
     ("url", "name"),
     [

@@ -153,6 +153,11 @@ class Connection(sqlite3.Connection):
             current.process.connections.remove(self)
         super().close()
 
+    @property
+    def changed_rows(self) -> int:
+        """By the transaction."""
+        return self.total_changes - self._changes_before
+
     def _take_time_to_read(self) -> None:
         if DISK.luck.random() < SLOW_READS and scheduler.SCHEDULER.current is not None and not self.in_transaction:
             scheduler.SCHEDULER.sleep(DISK.wait_seconds())
@@ -177,7 +182,7 @@ class Connection(sqlite3.Connection):
         if now.current is None:
             return super().execute("COMMIT")
         process = now.current.process
-        seconds = DISK.seconds(self.total_changes - self._changes_before)
+        seconds = DISK.seconds(self.changed_rows)
         now.sleep(seconds)
         self._die_if_doomed(process, 0.5)
         if DISK.trouble is not None:

@@ -12,6 +12,8 @@ MARGIN = 60.0
 """Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
 PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
+MOST_ROWS = 2500
+"""What one transaction changes: everybody's pings wait for it."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
 REMOVAL_SECONDS = 5 * MARGIN
@@ -124,6 +126,9 @@ class Model:
         self.require(sent_at < self.calm_since + MARGIN, sentence, about)
 
     # What commits record.
+
+    def changed(self, rows: int, process: str) -> None:
+        self.require(rows <= MOST_ROWS, f"a transaction changes {rows} rows at once", process)
 
     def recorded(self, alert: Told) -> None:
         """Every outage is told once: of one outage, between two pings, there is one alert of each kind."""

@@ -26,7 +26,7 @@ def replace_parts(world: "World") -> None:
     service.on_stop_signals = _on_stop_signals
     _set("POLL_SECONDS", world.poll_seconds)
     _set("LOCK_POLL_SECONDS", 0.25)
-    _lengthen("LOOK_SECONDS", world.sweep_seconds / 8)
+    _lengthen("LOOK_SECONDS", world.sweep_seconds / 3)
     _lengthen("STALLED_SECONDS", 4 * world.poll_seconds)
     _set("descriptor_limit", lambda _wanted: 4 * world.options["couriers"])
     _set("read_text", _read_text)

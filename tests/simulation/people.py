@@ -136,7 +136,7 @@ class Owner:
 
     def move(self) -> bool:
         """Another webhook URL, while alerts may wait for the one before."""
-        return self._patch(self._any_job(), {"webhook_url": self._world.new_hook()})
+        return self._patch(self._any_failing_job(), {"webhook_url": self._world.new_hook()})
 
     def move_now(self, job: Job) -> None:
         """The same for a check whose alert is on its way."""
@@ -192,7 +192,7 @@ class Owner:
         return True
 
     def test(self) -> bool:
-        job = self._any_job()
+        job = self._any_failing_job()
         if job is not None:
             self._ask("POST", f"/checks/{job.known.id}/test-alert", lambda *_: None)
         return job is not None
@@ -222,6 +222,13 @@ class Owner:
                 self._world.scheduler.after(5.0, self._revoke)
 
         self._ask("DELETE", "/key", told)
+
+    def _any_failing_job(self) -> Job | None:
+        """Mostly one whose alerts wait, if there is one: that is why people look at a webhook."""
+        waiting = {alert.check_id for alert in self._world.model.open.values()}
+        failing = [job for job in self.jobs if job.known.id in waiting]
+        is_looked_at = failing and not self.is_gone and self._luck.random() < 0.7
+        return self._luck.choice(failing) if is_looked_at else self._any_job()
 
     def _any_job(self) -> Job | None:
         return self._luck.choice(self.jobs) if self.jobs and not self.is_gone else None

@@ -46,6 +46,7 @@ class Witness:
 
     def committed(self, process: Process, connection: Connection) -> None:
         self.commits += 1
+        self._model.changed(connection.changed_rows, process.name)
         if connection.has_alerts:
             self._compare_alerts(process.name)
         if connection.has_outages:

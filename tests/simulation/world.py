@@ -26,6 +26,8 @@ from tests.simulation.witness import Witness
 HOSTS = [f"hooks{number}.example" for number in range(12)]
 SWEEPS = (5, 20, 60, 300, 900, 1800, 3600)
 POLLS = (1, 10, 600)
+SHARES = {1: (1.0,), 3: (0.5, 0.3, 0.2)}
+"""Of the checks that each owner has, by how many owners there are."""
 LINES = 600
 """Of what happened last, how much is shown with a failure."""
 
@@ -42,6 +44,7 @@ class World:
             "poll_seconds": luck.choice(POLLS),
             "servers": luck.choice((1, 2, 2)),
             "checks": int(10 ** luck.uniform(1, 3)),
+            "owners": 3,
             "preemption": luck.choice((0.0, 0.01)),
             "couriers": luck.choice((16, 64)),
             "sweeps_between_faults": luck.choice((3, 8, 24)),
@@ -54,7 +57,7 @@ class World:
         self.options = drawn | options
         self.sweep_seconds: float = self.options["sweep_seconds"]
         # A sweep takes longer to be late than a poll.
-        self.poll_seconds = max(self.options["poll_seconds"], self.sweep_seconds / 3)
+        self.poll_seconds = max(self.options["poll_seconds"], self.sweep_seconds / 2)
         self.settle_seconds = 10 * self.sweep_seconds
         self.scheduler = Scheduler(luck, self.options["preemption"])
         scheduler.use(self.scheduler)
@@ -94,7 +97,7 @@ class World:
             for server in self.servers[1:]:
                 self.scheduler.after(5.0, server.start)
             self.scheduler.run(30.0)
-            for share in (0.5, 0.3, 0.2):
+            for share in SHARES[self.options["owners"]]:
                 self.new_owner(max(1, int(self.options["checks"] * share)))
             self.scheduler.run(self.settle_seconds)
             self.faults.begin()

@@ -183,6 +183,13 @@ def test_a_run_that_stands_in_several_lines_is_drawn_once(counted: Counted) -> N
     assert counted.drawings == 1
 
 
+def test_equal_letters_of_a_headline_are_drawn_once(counted: Counted) -> None:
+    room = Room(graphemes=100, width_em=100)
+    paragraph = Paragraph(Fonts(), "banana", room=room, weight=700, language=None, max_work=10**6, tracking_em=-0.02)
+    paragraph.line(0, 6, 40)
+    assert counted.drawings == 3
+
+
 def test_a_paragraph_goes_at_once_with_all_it_holds() -> None:
     room = Room(graphemes=100, width_em=100)
     paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_work=10**6)

@@ -42,6 +42,12 @@ def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases) -> None:
     assert [case for case in cases if not case.passes()] == []
 
 
+def test_every_emoji_is_one_grapheme() -> None:
+    emoji = list(unicode_files.emoji())
+    assert len(emoji) > 4_000
+    assert [text for text in emoji if len(clusters(clean_for_lines(text))) != 1] == []
+
+
 def test_graphemes_are_those_of_unicode_but_for_what_is_listed() -> None:
     assert unlisted("GraphemeBreakTest.txt", GRAPHEMES, lambda text: ends(clusters(text))) == []
 
