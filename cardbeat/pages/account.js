@@ -2,7 +2,7 @@
 
 import { showIssued } from "./access.js";
 import { call } from "./api.js";
-import { confirm } from "./dialog.js";
+import { closeDialogs, confirm } from "./dialog.js";
 import { byId, setText, showText } from "./dom.js";
 import { showKeys } from "./keylist.js";
 import { addKey, findKey, forgetKey, labelOf } from "./keyring.js";
@@ -31,19 +31,19 @@ export function setUpAccount({ open, add, leave }) {
     addKey({ ...findKey(value), remembered: byId("account-remember").checked });
     showOthers();
   });
-  byId("account-replace").addEventListener("click", () => replace(open));
-  byId("account-renew").addEventListener("click", () => renew(open));
+  byId("account-replace").addEventListener("click", () => confirm(REPLACE, () => replace(open)));
+  byId("account-renew").addEventListener("click", () => confirm(RENEW, () => renew({ open, add })));
   byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
 }
 
-/** Takes the key that is open. */
+/** Takes the key that is open, "" if none is. */
 export function setAccount(current) {
   value = current;
   byId("account").close();
 }
 
 function closeAnd(action) {
-  byId("account").close();
+  closeDialogs();
   action();
 }
 
@@ -75,20 +75,24 @@ function showMeter(name, used, most) {
   Object.assign(meter, { max: most || 1, value: used });
 }
 
+// These two show by themselves what was issued: the dialog that asks may be left before it is.
+
 async function replace(open) {
-  const issued = await confirm(REPLACE, () => call("POST", "key/rotate", { key: value }));
-  if (!issued) return;
-  const remembered = Boolean(findKey(value)?.remembered);
-  forgetKey(value);
-  // Held at once: what is shown now is shown nowhere again.
-  addKey({ value: issued.key, label: labelOf(issued), remembered });
-  closeAnd(() => showIssued("Save the new key now", issued, remembered, (isRemembered) => {
-    addKey({ value: issued.key, label: labelOf(issued), remembered: isRemembered });
+  const old = value;
+  const issued = await call("POST", "key/rotate", { key: old });
+  const kept = findKey(old);
+  const hold = (remembered) => addKey({ value: issued.key, label: labelOf(issued), remembered });
+  // Held at once: what is shown now is shown nowhere again. Who has signed out meanwhile wants nothing held.
+  if (kept) hold(kept.remembered);
+  forgetKey(old);
+  closeAnd(() => showIssued("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {
+    hold(remembered);
     open(issued.key);
   }));
 }
 
-async function renew(open) {
-  const issued = await confirm(RENEW, () => call("POST", "key/webhook-secret", { key: value }));
-  if (issued) closeAnd(() => showIssued("Save the new webhook secret now", issued, false, () => open(value)));
+async function renew({ open, add }) {
+  const issued = await call("POST", "key/webhook-secret", { key: value });
+  const goOn = () => (value ? open(value) : add());
+  closeAnd(() => showIssued("Save the new webhook secret now", issued, false, goOn));
 }

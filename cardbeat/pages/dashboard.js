@@ -38,6 +38,7 @@ function open(newKey) {
 /** Shows nothing of the key that was open; it stays where it is kept. */
 function close() {
   key = "";
+  setAccount("");
   lastRefresh = undefined;
   isDead = false;
   clearTimeout(refreshTimer);
@@ -49,6 +50,8 @@ function close() {
 function leave(error) {
   close();
   openKey("");
+  // What is shown this once stays until it is saved.
+  if (!byId("issued").hidden) return;
   showAccess({ open, leave });
   refuse("key", error);
   byId("key").focus();

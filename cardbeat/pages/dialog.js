@@ -2,6 +2,9 @@
 
 import { byId, setText, showText } from "./dom.js";
 
+/** Leaves all that are open: what asked in them is given nothing. */
+export const closeDialogs = () => document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
+
 /** Asks before what can't be undone; the dialog's button says `action`. Otherwise as `ask`. */
 export function confirm({ title, text, action }, submit) {
   setText(byId("confirm-title"), title);
@@ -11,7 +14,8 @@ export function confirm({ title, text, action }, submit) {
 }
 
 /**
- * Shows a dialog until `submit()` has succeeded or the person leaves. Gives what `submit` gave, undefined if left.
+ * Shows a dialog until `submit()` has succeeded or the person leaves. Gives what `submit` gave, undefined if left,
+ * also if `submit` still runs then: it runs on, so what must not be lost it does itself.
  * An error thrown by `submit` keeps the dialog open: `explain(error)` says what is wrong.
  */
 export async function ask(id, submit, explain = (error) => showText(byId(`${id}-error`), error.message)) {

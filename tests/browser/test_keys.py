@@ -3,9 +3,10 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.board import open_row, refresh, sign_in
+from tests.support import wait_until
 
 
 @pytest.fixture
@@ -110,6 +111,45 @@ def test_a_key_is_replaced_and_the_one_before_is_dead(api, dashboard):
     assert len(api("GET", "checks", key=replaced)["checks"]) == 1
     page.reload()
     expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
+
+
+def ask_for(page: Page, path: str, button: str) -> Route:
+    """Asks for what is issued at a path, and holds the request back before the server."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route(f"**/{path}", hold)
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name=button).click()
+    page.locator("#confirm").get_by_role("button", name=button).click()
+    wait_until(lambda: held or page.wait_for_timeout(10))
+    return held[0]
+
+
+def test_what_is_issued_is_shown_also_when_its_question_was_left_or_the_key_signed_out_meanwhile(
+    api, server, dashboard
+):
+    page = dashboard(api.checks_key(), remember=True)
+    request = ask_for(page, "key/webhook-secret", "Make a new secret")
+    page.keyboard.press("Escape")
+    expect(page.locator("#confirm")).to_be_hidden()
+    request.continue_()
+    expect(page.locator("#new-secret")).to_have_text(re.compile("whsec_"))
+    other = opened_again(page, server.url)
+    page.get_by_role("button", name="I have saved it").click()
+    request = ask_for(page, "key/rotate", "Replace the key")
+    other.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_label("Checks key")).to_be_visible()
+    request.continue_()
+    expect(page.get_by_role("heading", name="Save the new key now")).to_be_focused()
+    assert page.evaluate("localStorage.length + sessionStorage.length") == 0
+    other.evaluate("localStorage.setItem('another', 'change')")
+    replaced = page.locator("#new-key").inner_text()
+    page.get_by_role("button", name="I have saved it").click()
+    expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+    assert api("GET", "key", key=replaced)["email"] == "ops@example.com"
 
 
 def test_a_new_webhook_secret_is_shown_once(api, dashboard):
