@@ -4,7 +4,7 @@ import { call } from "./api.js";
 import { copies } from "./copy.js";
 import { byId, setText, showText } from "./dom.js";
 import { showKeys } from "./keylist.js";
-import { addKey, labelOf } from "./keyring.js";
+import { addKey, findKey, labelOf } from "./keyring.js";
 
 const SECTIONS = ["access", "issued", "board"];
 const NOT_A_KEY = "This is no key: it begins with sk_, and letters, digits, - and _ follow.";
@@ -46,7 +46,9 @@ async function signIn(open) {
   const about = await call("GET", "key", { key: value });
   if (about.scope !== "checks") throw new Error(NOT_FOR_CHECKS);
   byId("key-owner").value = about.email;
-  addKey({ value, label: labelOf(about), remembered: byId("remember").checked });
+  // What this device remembers it goes on remembering: "Key and limits" is where one changes that.
+  const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
+  addKey({ value, label: labelOf(about), remembered });
   byId("key").value = "";
   open(value);
 }

@@ -4,6 +4,7 @@ import { keep, recall } from "./keep.js";
 
 const CURRENT = "cardbeat.checks_key";
 const KEYS = "cardbeat.checks_keys";
+const STORES = ["localStorage", "sessionStorage"];
 
 /** All keys as `{ value, label, remembered }`, those of this device first, and the one added last before others. */
 export function allKeys() {
@@ -23,18 +24,16 @@ export function currentKey() {
 /** `value` "" opens none. */
 export const openKey = (value) => keep("sessionStorage", CURRENT, value);
 
-/** Holds a key, or holds it elsewhere than before. */
+/** Holds a key, or holds it elsewhere than before. At no time it is held nowhere: other tabs would take that for the end. */
 export function addKey({ value, label, remembered }) {
-  forgetKey(value);
-  const store = remembered ? "localStorage" : "sessionStorage";
-  write(store, [{ value, label }, ...read(store)]);
+  const [store, other] = remembered ? STORES : STORES.toReversed();
+  write(store, [{ value, label }, ...without(value, store)]);
+  write(other, without(value, other));
 }
 
 /** Nothing of the key stays, neither in this tab nor on this device. */
 export function forgetKey(value) {
-  for (const store of ["localStorage", "sessionStorage"]) {
-    write(store, read(store).filter((key) => key.value !== value));
-  }
+  for (const store of STORES) write(store, without(value, store));
   if (recall("sessionStorage", CURRENT) === value) openKey("");
 }
 
@@ -48,5 +47,7 @@ function read(store) {
     return [];
   }
 }
+
+const without = (value, store) => read(store).filter((key) => key.value !== value);
 
 const write = (store, keys) => keep(store, KEYS, keys.length ? JSON.stringify(keys) : "");

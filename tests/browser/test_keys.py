@@ -28,6 +28,12 @@ def opened_again(page: Page, url: str) -> Page:
     return other
 
 
+def add_key(page: Page, key: str, *, remember: bool = False) -> None:
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name="Add another key").click()
+    sign_in(page, key, remember=remember)
+
+
 def test_the_key_stays_in_its_tab(api, server, dashboard):
     page = dashboard(api.checks_key())
     page.reload()
@@ -57,9 +63,7 @@ def test_several_keys_are_opened_in_turn_and_forgotten_one_by_one(api, server, d
     page.get_by_role("button", name="Key and limits").click()
     page.get_by_role("button", name="Add another key").click()
     page.get_by_role("button", name="Back to the checks").click()
-    page.get_by_role("button", name="Key and limits").click()
-    page.get_by_role("button", name="Add another key").click()
-    sign_in(page, second, remember=True)
+    add_key(page, second, remember=True)
     expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
     other = opened_again(page, server.url)
     other.get_by_role("button", name=f"Open ops@example.com · {first[:8]}").click()
@@ -69,6 +73,25 @@ def test_several_keys_are_opened_in_turn_and_forgotten_one_by_one(api, server, d
     other.get_by_role("button", name=f"Forget ops@example.com · {first[:8]}").click()
     expect(other.get_by_label("Checks key")).to_be_visible()
     assert other.evaluate("localStorage.length + sessionStorage.length") == 0
+
+
+def test_a_key_that_is_held_anew_stays_open_in_every_tab(api, server, dashboard):
+    first, second = api.checks_key(), api.checks_key()
+    api.check(first, "Job of the first")
+    page = dashboard(second)
+    add_key(page, first)
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_label("Remember this key on this device").check()
+    page.reload()
+    expect(page.get_by_role("heading", name="Job of the first")).to_be_visible()
+    other = opened_again(page, server.url)
+    page.evaluate("addEventListener('storage', ({ key }) => (window.heard = key))")
+    for remember, mark in ((True, "with the tick"), (False, "without")):
+        add_key(other, first, remember=remember)
+        other.evaluate("(mark) => localStorage.setItem(mark, 'set')", mark)
+        page.wait_for_function("(mark) => window.heard === mark", arg=mark)
+        expect(page.get_by_role("heading", name="Job of the first")).to_be_visible()
+    expect(opened_again(page, server.url).get_by_role("heading", name="Job of the first")).to_be_visible()
 
 
 def test_a_remembered_key_is_kept_in_the_tab_alone_once_that_is_chosen(api, server, dashboard):
