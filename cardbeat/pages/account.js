@@ -39,7 +39,6 @@ export function setUpAccount({ open, add, leave }) {
 /** Takes the key that is open, "" if none is. */
 export function setAccount(current) {
   value = current;
-  byId("account").close();
 }
 
 function closeAnd(action) {

@@ -5,7 +5,7 @@ import { setAccount, setUpAccount } from "./account.js";
 import { sendTest, showAlerts } from "./alerts.js";
 import { call } from "./api.js";
 import { Board } from "./board.js";
-import { confirm } from "./dialog.js";
+import { closeDialogs, confirm } from "./dialog.js";
 import { byId, part, setText, showText } from "./dom.js";
 import { createCheck, editCheck } from "./editor.js";
 import { currentKey, findKey, forgetKey, openKey } from "./keyring.js";
@@ -42,6 +42,7 @@ function close() {
   lastRefresh = undefined;
   isDead = false;
   clearTimeout(refreshTimer);
+  closeDialogs();
   board.clear();
   showText(byId("trouble"), "");
   setText(byId("freshness"), "");
@@ -125,8 +126,9 @@ function explainTrouble(error) {
 }
 
 async function create() {
-  const made = await createCheck(key);
-  if (!made) return;
+  const asked = key;
+  const made = await createCheck(asked);
+  if (!made || key !== asked) return;
   board.put(made.check);
   const row = board.reveal(made.check);
   part(row.element, "copy").focus();
@@ -135,7 +137,9 @@ async function create() {
 }
 
 async function edit(row) {
-  const saved = await editCheck(key, row.check);
+  const asked = key;
+  const saved = await editCheck(asked, row.check);
+  if (key !== asked) return;
   if (saved) board.put(saved.check);
   if (saved?.wantsTest) await test(row);
   else refresh();

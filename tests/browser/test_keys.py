@@ -3,9 +3,9 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
-from tests.browser.board import open_row, refresh, sign_in
+from tests.browser.board import edit, open_row, refresh, sign_in
 from tests.support import wait_until
 
 
@@ -136,19 +136,53 @@ def test_a_key_is_replaced_and_the_one_before_is_dead(api, dashboard):
     expect(page.get_by_role("heading", name="Nightly backup")).to_be_visible()
 
 
-def ask_for(page: Page, path: str, button: str) -> Route:
-    """Asks for what is issued at a path, and holds the request back before the server."""
+def click_and_hold(page: Page, path: str, button: Locator) -> Route:
+    """Clicks, and holds the request that follows back before the server."""
     held: list[Route] = []
 
     def hold(route: Route) -> None:
         held.append(route)
 
-    page.route(f"**/{path}", hold)
-    page.get_by_role("button", name="Key and limits").click()
-    page.get_by_role("button", name=button).click()
-    page.locator("#confirm").get_by_role("button", name=button).click()
+    page.route(f"**/{path}", hold, times=1)
+    button.click()
     wait_until(lambda: held or page.wait_for_timeout(10))
     return held[0]
+
+
+def ask_for(page: Page, path: str, button: str) -> Route:
+    """Asks for what is issued at a path, with the request held back."""
+    page.get_by_role("button", name="Key and limits").click()
+    page.get_by_role("button", name=button).click()
+    return click_and_hold(page, path, page.locator("#confirm").get_by_role("button", name=button))
+
+
+def test_nothing_of_a_key_stays_open_or_comes_back_once_it_is_signed_out_in_another_tab(api, server, dashboard):
+    key = api.checks_key()
+    check = api.check(key)
+    page = dashboard(key, remember=True)
+    shown = page.get_by_role("dialog").or_(page.get_by_role("heading", name="Nightly backup"))
+
+    def rename(name: str) -> Locator:
+        edit(page, "Nightly backup")
+        page.get_by_label("Name", exact=True).fill(name)
+        api("PATCH", f"checks/{check['id']}", {"grace_seconds": len(name)}, key)
+        return page.get_by_role("button", name="Save", exact=True)
+
+    def sign_out_elsewhere() -> None:
+        opened_again(page, server.url).get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Checks key")).to_be_focused()
+        expect(shown).to_have_count(0)
+
+    request = click_and_hold(page, f"checks/{check['id']}", rename("Renamed"))
+    sign_out_elsewhere()
+    request.continue_()
+    expect(page.locator("#editor-save")).to_be_enabled()
+    expect(shown).to_have_count(0)
+    sign_in(page, key, remember=True)
+    rename("Renamed again").click()
+    expect(page.get_by_role("dialog", name="Changed by someone else meanwhile")).to_be_visible()
+    sign_out_elsewhere()
+    expect(page.locator("#checks li")).to_have_count(0)
 
 
 def test_what_is_issued_is_shown_also_when_its_question_was_left_or_the_key_signed_out_meanwhile(
