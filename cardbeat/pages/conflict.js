@@ -2,7 +2,7 @@
 
 import { call } from "./api.js";
 import { ask } from "./dialog.js";
-import { byId, setText } from "./dom.js";
+import { byId, setText, showText } from "./dom.js";
 import { changes, compare, isEmpty } from "./merge.js";
 import { durationText } from "./time.js";
 
@@ -20,6 +20,10 @@ const SHOWN = {
   webhook_url: (url) => url ?? "none",
 };
 
+/** What is said of an error that a check was not saved for. */
+export const whyNotSaved = ({ status, message }) =>
+  status === 404 ? "This check was deleted meanwhile, so nothing was saved." : message;
+
 /** Saves what is chosen between the check that was saved meanwhile and what was typed. Gives the check as it then stands. */
 export async function resolveConflict(key, opened, theirs, mine) {
   let rows = show(opened, theirs, mine);
@@ -35,7 +39,7 @@ export async function resolveConflict(key, opened, theirs, mine) {
       throw new Error("It was changed once more in this moment. This is what stands now.");
     }
   };
-  return (await ask("conflict", save)) ?? theirs;
+  return (await ask("conflict", save, (error) => showText(byId("conflict-error"), whyNotSaved(error)))) ?? theirs;
 }
 
 // Escape would throw away what was typed without a word: there are two buttons for the two ways out.

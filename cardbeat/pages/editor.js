@@ -1,7 +1,7 @@
 // Creating and editing a check.
 
 import { ApiError, call } from "./api.js";
-import { resolveConflict } from "./conflict.js";
+import { resolveConflict, whyNotSaved } from "./conflict.js";
 import { ask } from "./dialog.js";
 import { byId, setText, showText } from "./dom.js";
 import { FIELDS, changes, isEmpty, settingsOf } from "./merge.js";
@@ -97,8 +97,7 @@ function showMeaning() {
 
 function explain(error) {
   const field = FIELDS.includes(error.field) ? error.field : null;
-  const gone = error.status === 404 ? "This check was deleted meanwhile, so nothing was saved." : "";
-  showText(byId("editor-error"), field ? "" : gone || error.message);
+  showText(byId("editor-error"), field ? "" : whyNotSaved(error));
   if (!field) return;
   const control = controls()[field];
   control.setAttribute("aria-invalid", "true");

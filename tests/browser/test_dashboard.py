@@ -187,6 +187,16 @@ def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
+    check = api.check(key)
+    refresh(page)
+    edit(page, "Nightly backup")
+    api("PATCH", f"checks/{check['id']}", {"name": "Theirs"}, key)
+    page.get_by_label("Name", exact=True).fill("Mine")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("dialog")).to_contain_text("Theirs")
+    api("DELETE", f"checks/{check['id']}", key=key)
+    page.get_by_role("button", name="Save what is chosen").click()
+    expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
 
 
 def test_what_is_typed_survives_refreshes(api, dashboard):
