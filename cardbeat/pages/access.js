@@ -50,6 +50,7 @@ async function signIn(open) {
   const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
   addKey({ value, label: labelOf(about), remembered });
   byId("key").value = "";
+  byId("remember").checked = false;
   open(value);
 }
 

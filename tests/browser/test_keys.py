@@ -53,6 +53,7 @@ def test_a_key_is_remembered_on_the_device_by_choice_until_one_signs_out_of_all_
     other.get_by_role("button", name="Sign out").click()
     expect(other.get_by_label("Checks key")).to_be_focused()
     expect(page.get_by_label("Checks key")).to_be_visible()
+    expect(page.get_by_label("Remember on this device")).not_to_be_checked()
     expect(opened_again(page, server.url).get_by_label("Checks key")).to_be_visible()
 
 
