@@ -35,6 +35,12 @@ function open(newKey) {
   refresh();
 }
 
+/** Opens a key from forms that are hidden then, and the focus with them. */
+function enter(newKey) {
+  open(newKey);
+  byId("create").focus();
+}
+
 /** Shows nothing of the key that was open; it stays where it is kept. */
 function close() {
   key = "";
@@ -53,7 +59,7 @@ function leave(error) {
   openKey("");
   // What is shown this once stays until it is saved.
   if (!byId("issued").hidden) return;
-  showAccess({ open, leave });
+  showAccess({ open: enter, leave });
   refuse("key", error);
   byId("key").focus();
 }
@@ -64,7 +70,7 @@ function signOut() {
 }
 
 function addAnother() {
-  showAccess({ open, leave, back: key });
+  showAccess({ open: enter, leave, back: key });
   byId("key").focus();
 }
 
@@ -141,6 +147,8 @@ async function edit(row) {
   const saved = await editCheck(asked, row.check);
   if (key !== asked) return;
   if (saved) board.put(saved.check);
+  // Its new name may be none that is looked for.
+  if (!row.element.isConnected) byId("create").focus();
   if (saved?.wantsTest) await test(row);
   else refresh();
 }
@@ -182,8 +190,8 @@ async function openAlerts(row) {
   }
 }
 
-setUpAccess(open);
-setUpAccount({ open, add: addAnother, leave });
+setUpAccess(enter);
+setUpAccount({ open: enter, add: addAnother, leave });
 byId("create").addEventListener("click", create);
 byId("create-first").addEventListener("click", create);
 byId("leave").addEventListener("click", signOut);
@@ -194,4 +202,4 @@ addEventListener("storage", () => key && !findKey(key) && leave());
 setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
 const first = currentKey();
 if (first) open(first);
-else showAccess({ open, leave });
+else showAccess({ open: enter, leave });

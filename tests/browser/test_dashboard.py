@@ -199,6 +199,21 @@ def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
 
 
+def test_the_focus_goes_to_the_button_for_a_new_check_where_it_would_be_lost(api, dashboard):
+    key = api.checks_key()
+    for name in ("Nightly backup", "One", "Two", "Three", "Four"):
+        api.check(key, name)
+    page = dashboard(key)
+    create = page.get_by_role("button", name="New check")
+    expect(create).to_be_focused()
+    page.get_by_label("Find by name").fill("backup")
+    edit(page, "Nightly backup")
+    page.get_by_label("Name", exact=True).fill("Renamed")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("No check matches.")).to_be_visible()
+    expect(create).to_be_focused()
+
+
 def test_what_is_typed_survives_refreshes(api, dashboard):
     key = api.checks_key()
     check = api.check(key)
