@@ -4,7 +4,7 @@ import { explain } from "./answers.js";
 import { call } from "./api.js";
 import { setText, showText } from "./dom.js";
 import { receiverName } from "./receivers.js";
-import { dateText, fromNow, parseTime } from "./time.js";
+import { dateText, fromNow, parseTime, serverNow } from "./time.js";
 
 const TYPES = { "check.overdue": "Overdue", "check.recovered": "Recovered", "check.test": "Test" };
 const STATES = { pending: "Waiting", delivered: "Delivered", failed: "Given up" };
@@ -78,7 +78,9 @@ function cells(alert) {
 
 function stateText({ state, next_attempt_at: next }) {
   const text = STATES[state] ?? state;
-  return state === "pending" && next ? `${text}, next try ${fromNow(parseTime(next))}` : text;
+  if (state !== "pending" || !next) return text;
+  const at = parseTime(next);
+  return `${text}, ${at > serverNow() ? `next try ${fromNow(at)}` : "due now"}`;
 }
 
 function answerText(alert) {

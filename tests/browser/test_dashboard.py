@@ -298,6 +298,11 @@ def test_a_row_says_when_its_alerts_do_not_arrive_and_why(api, dashboard):
     expect(row(page, "Silent").locator("summary")).to_contain_text("no webhook")
     open_row(page, "Nightly backup")
     expect(page.get_by_text("Alerts of this check don't arrive. The connection was refused.")).to_be_visible()
+    alerts = api("GET", f"checks/{check['id']}/alerts", key=key)
+    alerts["alerts"][0] |= {"state": "pending", "next_attempt_at": "2026-01-01 00:00:00"}
+    page.route("**/alerts", lambda route: route.fulfill(json=alerts))
+    refresh(page)
+    expect(row(page, "Nightly backup").get_by_role("cell", name="Waiting, due now")).to_be_visible()
 
 
 def test_a_check_that_was_never_pinged_waits_and_is_not_on_time(api, dashboard):
