@@ -1,5 +1,6 @@
 """What each receiver is sent, held against the schema that it documents."""
 
+import html
 import json
 import re
 from urllib.parse import parse_qsl, urlsplit
@@ -306,11 +307,18 @@ def test_discord_is_told_to_call_nobody_and_to_show_no_page_that_a_name_links():
 MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](https://evil.example/p) \[z] & &lt;"
 
 
-@pytest.mark.parametrize("url", [DISCORD, MATTERMOST])
-def test_what_a_name_holds_of_markdown_is_escaped(url):
+@pytest.mark.parametrize(("url", "decoded"), [(DISCORD, str), (MATTERMOST, html.unescape)])
+def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
     said = words(url, sent_to(url, name=MARKUP))
     assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set("\\`*_~|[]")
-    assert re.sub(r"\\(.)", r"\1", said) == json.loads(stored(name=MARKUP))["text"]
+    assert decoded(re.sub(r"\\(.)", r"\1", said)) == json.loads(stored(name=MARKUP))["text"]
+
+
+@pytest.mark.parametrize("name", ["&#64;channel", "&#x40;here", "&commat;all", "&amp;#64;channel", "AT&T"])
+def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_decoded_and_where_not(name):
+    text = json.loads(stored(name=name))["text"]
+    assert html.unescape(words(MATTERMOST, sent_to(MATTERMOST, name=name))) == text
+    assert words(DISCORD, sent_to(DISCORD, name=name)) == text
 
 
 def test_what_a_name_holds_of_slacks_markup_is_text():
