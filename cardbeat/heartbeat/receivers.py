@@ -102,7 +102,7 @@ def _teams(alert: Json) -> Json:
 
     A `TextRun` knows no Markdown, only the functions for times, as `{{DATE(...)}}`.
     """
-    inline = {"type": "TextRun", "text": alert["text"].replace("{{", "{\u200b{")}
+    inline = {"type": "TextRun", "text": re.sub(r"\{(?=\{)", "{\u200b", alert["text"])}
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
