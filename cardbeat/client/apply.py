@@ -12,6 +12,7 @@ from typing import NamedTuple
 from cardbeat.client.api import Api, Check, Refused
 from cardbeat.client.declared import Settings
 from cardbeat.errors import StartupError
+from cardbeat.heartbeat.check import CHANGEABLE
 
 _CHANGED_MEANWHILE = (409, 412)
 _GONE = 404
@@ -218,6 +219,13 @@ def _withdraw_doubles(api: Api, outcome: Outcome) -> None:
     for check in list(outcome.created):
         older = first.get(check["name"], check)
         if older["id"] != check["id"]:
-            api.delete(check)
-            outcome.created.remove(check)
-            outcome.leave(older, "somebody else created it at the same moment; theirs stays")
+            _withdraw(api, check, older, outcome)
+
+
+def _withdraw(api: Api, check: Check, older: Check, outcome: Outcome) -> None:
+    api.delete(check)
+    outcome.created.remove(check)
+    if differences(older, {name: check.get(name) for name in CHANGEABLE}):
+        outcome.leave(older, "somebody else created it at the same moment; theirs stays")
+    else:
+        outcome.unchanged.append(older)

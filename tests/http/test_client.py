@@ -198,9 +198,10 @@ def test_doubles_that_are_taken_back_in_a_moment_are_waited_for(api):
     assert len(slept) == 2
 
 
-def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
-    declared = load(fifty(tmp_path / "c.toml"))
-    steps = [plan(api.checks(), declared, prune=False) for _ in range(2)]
+@pytest.mark.parametrize(("period", "listed"), [(3600, "unchanged"), (7200, "conflicts")])
+def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path, period, listed):
+    declared, other = (load(fifty(tmp_path / "c.toml", seconds)) for seconds in (3600, period))
+    steps = [plan(api.checks(), wanted, prune=False) for wanted in (declared, other)]
     barrier, outcomes = threading.Barrier(2), []
 
     def apply(own):
@@ -216,7 +217,7 @@ def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
     assert sorted(check["name"] for check in present) == sorted(declared)
     created = [check["id"] for outcome in outcomes for check in outcome.created]
     assert sorted(created) == sorted(check["id"] for check in present)
-    assert sum(len(outcome.conflicts) for outcome in outcomes) == 50
+    assert {len(getattr(outcome, listed)) + len(outcome.created) for outcome in outcomes} == {50}
     assert [outcome.failed for outcome in outcomes] == [None, None]
 
 

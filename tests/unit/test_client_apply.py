@@ -139,3 +139,19 @@ def test_a_check_is_listed_once_over_all_rounds(api):
     outcome = run(api, declared("changed", "same", "created", "last", period=70), between=edit_both)
     assert counted(outcome) == {"created": ["created", "last"], "changed": ["changed"], "unchanged": ["same"]}
     assert {check["period_seconds"] for check in outcome.created + outcome.changed} == {70}
+
+
+def test_what_others_created_alike_at_the_same_moment_is_as_declared(api):
+    older = []
+    api.meanwhile["create", "a"] = lambda: older.append(api.hold("a"))
+    outcome = run(api, declared("a", "b"))
+    assert counted(outcome) == {"created": ["b"], "unchanged": ["a"]}
+    assert outcome.unchanged == older
+    assert api.periods() == {"a": 60, "b": 60}
+
+
+def test_what_others_created_alike_is_counted_once_over_all_rounds(api):
+    api.limit = 3
+    api.meanwhile["create", "b"] = lambda: api.hold("b")
+    outcome = run(api, declared("a", "b", "c"), between=raise_limit(api))
+    assert counted(outcome) == {"created": ["a", "c"], "unchanged": ["b"]}
