@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from cardbeat.client.api import Api, Check, Refused
+from cardbeat.client.api import Api, Check, Refused, may_be_done
 from cardbeat.client.declared import Settings
 from cardbeat.errors import StartupError
 from cardbeat.heartbeat.check import CHANGEABLE
@@ -17,6 +17,8 @@ from cardbeat.heartbeat.check import CHANGEABLE
 _CHANGED_MEANWHILE = (409, 412)
 _GONE = 404
 _LIMIT = "too_many_checks"
+Step = tuple[str, Callable[[], None]]
+"""The name of a check, and what is done with it."""
 ROUNDS = 3
 """How often it is looked again, and begun again, because of what others do at the same moment."""
 LOOK_AGAIN_SECONDS = 1.0
@@ -44,6 +46,8 @@ class Outcome:
     """The checks of those conflicts: they stay as others made them."""
     failed: str | None = None
     """Why the rest was left undone."""
+    unknown: str | None = None
+    """The name of the check with which it failed, where a server may have done what was asked."""
     is_over_limit: bool = False
     """Whether that was the limit of the key's tier. Checks count to it that others take back in a moment."""
 
@@ -62,7 +66,13 @@ class Outcome:
         self.unchanged = [check for check in more.unchanged if check["name"] not in newest]
         for name in ("deleted", "conflicts", "disputed"):
             getattr(self, name).extend(getattr(more, name))
-        self.failed, self.is_over_limit = more.failed, more.is_over_limit
+        self.failed, self.unknown, self.is_over_limit = more.failed, more.unknown, more.is_over_limit
+
+    def fail(self, name: str | None, error: Refused | StartupError) -> None:
+        """Keep why the rest is left undone: an error with the check of this name, or before any."""
+        self.failed = f"{name}: {error}" if name else str(error)
+        self.unknown = name if may_be_done(error) else None
+        self.is_over_limit = isinstance(error, Refused) and error.code == _LIMIT
 
 
 def plan(present: Iterable[Check], declared: Mapping[str, Settings], *, prune: bool) -> Plan:
@@ -142,22 +152,24 @@ def _undisputed(
 def perform(api: Api, steps: Plan) -> Outcome:
     """Do it, each step only where the server's check is still as it was planned for."""
     outcome = Outcome(unchanged=steps.unchanged)
-    for name, step in _steps(api, steps, outcome):
-        try:
-            step()
-        except (Refused, StartupError) as error:
-            outcome.failed = f"{name}: {error}"
-            outcome.is_over_limit = isinstance(error, Refused) and error.code == _LIMIT
-            break
-    try:
-        _withdraw_doubles(api, outcome)
-    except (Refused, StartupError) as error:
-        outcome.failed = outcome.failed or str(error)
+    _do(_steps(api, steps, outcome), outcome)
+    _do(_withdrawals(api, outcome), outcome)
     return outcome
 
 
-def _steps(api: Api, steps: Plan, outcome: Outcome) -> Iterator[tuple[str, Callable[[], None]]]:
-    """What is done in turn, each with the name of its check."""
+def _do(steps: Iterable[Step], outcome: Outcome) -> None:
+    """Do what comes in turn, until something fails."""
+    reached = None
+    try:
+        for name, step in steps:
+            reached = name
+            step()
+    except (Refused, StartupError) as error:
+        if outcome.failed is None:
+            outcome.fail(reached, error)
+
+
+def _steps(api: Api, steps: Plan, outcome: Outcome) -> Iterator[Step]:
     for check, settings in steps.change:
         yield check["name"], partial(_change, api, check, settings, outcome)
     # Before others are created, as there may be room for no more.
@@ -208,7 +220,7 @@ def _delete(api: Api, check: Check, outcome: Outcome) -> None:
             raise
 
 
-def _withdraw_doubles(api: Api, outcome: Outcome) -> None:
+def _withdrawals(api: Api, outcome: Outcome) -> Iterator[Step]:
     """Of the checks of one name that several created at the same moment the oldest stays; the others take theirs back.
 
     Whoever created the newer one sees the older one here, as it was listed before.
@@ -219,7 +231,7 @@ def _withdraw_doubles(api: Api, outcome: Outcome) -> None:
     for check in list(outcome.created):
         older = first.get(check["name"], check)
         if older["id"] != check["id"]:
-            _withdraw(api, check, older, outcome)
+            yield check["name"], partial(_withdraw, api, check, older, outcome)
 
 
 def _withdraw(api: Api, check: Check, older: Check, outcome: Outcome) -> None:

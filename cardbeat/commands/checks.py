@@ -80,8 +80,16 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     outcome = apply.apply(api, declared, prune=given.prune)
     say([json.dumps(_as_json(outcome, dry_run=False))] if given.json else _told(outcome))
     if outcome.failed is not None:
-        raise StartupError(f"{outcome.failed} (what is printed above was done, the rest was not)")
+        raise StartupError(printable(f"{outcome.failed} ({_rest(outcome)})"))
     return CONFLICT if outcome.conflicts else 0
+
+
+def _rest(outcome: apply.Outcome) -> str:
+    if outcome.unknown is None:
+        return "what is printed above was done, the rest was not"
+    return (
+        f"what is printed above was done; whether {outcome.unknown} was done is not known, what comes after it was not"
+    )
 
 
 def _planned(steps: apply.Plan) -> apply.Outcome:

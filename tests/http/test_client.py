@@ -281,6 +281,7 @@ def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path
     status, out, err = checks("apply", file)
     assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
     assert err.startswith("cardbeat: b: can't use the server")
+    assert err.endswith(" (what is printed above was done, the rest was not)\n")
 
 
 def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
@@ -362,6 +363,19 @@ class Scripted:
 
 def response(status, body=b"{}", headers=""):
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+
+
+@pytest.mark.parametrize("answer", [b"", response("502 x"), response("200 OK", b'{"check": 1}')])
+def test_what_was_asked_without_an_answer_is_told_as_not_known(checks, tmp_path, monkeypatch, answer):
+    monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
+    with Scripted(response("200 OK", b'{"checks": [], "next": null}'), answer) as server:
+        status, out, err = checks("apply", file, "--url", server.url)
+    assert (status, out) == (2, "0 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert err.startswith("cardbeat: a: ")
+    assert err.endswith(
+        " (what is printed above was done; whether a was done is not known, what comes after it was not)\n"
+    )
 
 
 def test_a_server_that_is_busy_is_asked_again():

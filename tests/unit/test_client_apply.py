@@ -4,8 +4,9 @@ import itertools
 
 import pytest
 
-from cardbeat.client.api import Refused
+from cardbeat.client.api import Refused, Unanswered
 from cardbeat.client.apply import apply
+from cardbeat.errors import StartupError
 
 
 def settings(name, period=60):
@@ -155,3 +156,44 @@ def test_what_others_created_alike_is_counted_once_over_all_rounds(api):
     api.meanwhile["create", "b"] = lambda: api.hold("b")
     outcome = run(api, declared("a", "b", "c"), between=raise_limit(api))
     assert counted(outcome) == {"created": ["a", "c"], "unchanged": ["b"]}
+
+
+def raising(error):
+    def fail():
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "unknown"),
+    [
+        (Unanswered("The connection was closed."), "b"),
+        (Refused(500, "Unexpected."), "b"),
+        (Refused(502, "The proxy got no answer."), "b"),
+        (Refused(504, "The proxy waited too long."), "b"),
+        (Refused(503, "Busy."), None),
+        (Refused(400, "No such URL."), None),
+        (StartupError("It takes no connections."), None),
+    ],
+)
+@pytest.mark.parametrize("request_name", ["create", "change", "delete"])
+def test_a_request_without_an_answer_may_have_been_done(api, request_name, error, unknown):
+    for name in {"create": "", "change": "ab", "delete": "b"}[request_name]:
+        api.hold(name)
+    api.meanwhile[request_name, "b"] = raising(error)
+    wanted = declared("a", "c", period=70) if request_name == "delete" else declared("a", "b", "c", period=70)
+    outcome = run(api, wanted, prune=True)
+    assert (outcome.failed, outcome.unknown) == (f"b: {error}", unknown)
+
+
+def test_a_double_whose_withdrawal_has_no_answer_may_be_gone(api):
+    api.meanwhile["create", "a"] = lambda: api.hold("a")
+    api.meanwhile["delete", "a"] = raising(Unanswered("The connection was closed."))
+    assert run(api, declared("a")).unknown == "a"
+
+
+def test_without_the_list_in_which_to_look_for_doubles_nothing_is_in_doubt(api):
+    api.meanwhile["create", "a"] = lambda: api.meanwhile.update({("checks",): raising(Unanswered("Closed."))})
+    outcome = run(api, declared("a"))
+    assert (outcome.failed, outcome.unknown, counted(outcome)) == ("Closed.", None, {"created": ["a"]})
