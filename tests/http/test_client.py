@@ -112,6 +112,28 @@ def test_a_file_that_says_something_else_is_refused_in_one_line(tmp_path, conten
     assert str(refused.value).startswith(str(file))
 
 
+@pytest.mark.parametrize("content", ["", "# no checks\n", "[defaults]\nperiod_seconds = 60\n"])
+def test_a_file_without_checks_prunes_nothing(checks, key, tmp_path, content):
+    """A template that came out empty must not delete everything."""
+    file = tmp_path / "c.toml"
+    file.write_text(content)
+    checks("apply", write(tmp_path / "one.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    before = checks("list", "--json")
+    refused = f"cardbeat: {file}: without any [[check]], --prune would delete all checks; to do so, say check = []\n"
+    assert checks("apply", file, "--prune") == (2, "", refused)
+    assert checks("apply", file, "--prune", "--dry-run") == (2, "", refused)
+    assert checks("apply", file) == (0, "0 created, 0 changed, 0 deleted, 0 unchanged\n", "")
+    assert checks("list", "--json") == before
+
+
+def test_a_file_that_says_that_there_are_no_checks_prunes_all(checks, key, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("check = []\n[defaults]\nperiod_seconds = 60\n")
+    checks("apply", write(tmp_path / "one.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    assert checks("apply", file, "--prune") == (0, "deleted a\n0 created, 0 changed, 1 deleted, 0 unchanged\n", "")
+    assert checks("list", "--json")[1] == "[]\n"
+
+
 def test_a_plan_touches_what_differs_and_deletes_only_when_told():
     present = [settings("same"), settings("other", 60), settings("else")]
     declared = {check["name"]: check for check in (settings("same"), settings("other", 61), settings("new"))}
