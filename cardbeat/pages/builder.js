@@ -17,7 +17,7 @@ const output = new Output();
 const preview = new Preview((url, refusal) => output.judgeKey(new URL(url).searchParams.get("key"), refusal));
 const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
 
-/** What the form says. A line break would be dropped from the card, and two words with it become one. */
+/** What the form says, each text on one line: some programs delete line breaks from the address of an image. */
 function readCard() {
   const fields = Object.fromEntries(new FormData(form));
   for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
