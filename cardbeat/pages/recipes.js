@@ -56,8 +56,8 @@ ${imageMeta(
     where: "Put it at the end of your theme’s `functions.php`.",
     text: (site) => `add_action('wp_head', function () {
     $text = fn ($html) => html_entity_decode($html, ENT_QUOTES | ENT_HTML5, 'UTF-8');
-    $title = wp_strip_all_tags(is_singular() ? get_the_title() : get_bloginfo('name'));
-    $description = wp_strip_all_tags(is_singular() && has_excerpt() ? get_the_excerpt() : get_bloginfo('description'));
+    $title = wp_strip_all_tags(is_singular() ? get_the_title() : get_bloginfo('name'), true);
+    $description = wp_strip_all_tags(is_singular() && has_excerpt() ? get_the_excerpt() : get_bloginfo('description'), true);
 ${indented(`$card = ${inPhp(site, "$text($title)", "$text($description)")};`)}
     ?>
 ${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($title); ?>"'))}

@@ -104,7 +104,7 @@ def php(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     return page_html, site_html
 
 
-WORDPRESS = """<?php
+WORDPRESS = r"""<?php
 [$is_page, $page, $site] = json_decode(stream_get_contents(STDIN), true);
 function add_action($hook, $action) { assert($hook === 'wp_head'); $GLOBALS['action'] = $action; }
 function is_singular() { return $GLOBALS['is_page']; }
@@ -112,15 +112,18 @@ function get_the_title() { return '<em>' . htmlspecialchars($GLOBALS['page']['ti
 function has_excerpt() { return true; }
 function get_the_excerpt() { return htmlspecialchars($GLOBALS['page']['description'], ENT_QUOTES); }
 function get_bloginfo($name) { return htmlspecialchars($GLOBALS['site'][$name === 'name' ? 'title' : $name]); }
-function wp_strip_all_tags($html) { return trim(strip_tags($html)); }
+function wp_strip_all_tags($html, $remove_breaks = false) {
+    $text = strip_tags($html);
+    return trim($remove_breaks ? preg_replace('/[\r\n\t ]+/', ' ', $text) : $text);
+}
 function esc_attr($text) { return htmlspecialchars($text, ENT_QUOTES, 'UTF-8', false); }
 function esc_url($url) {
-    $kept = preg_replace('|[^a-z0-9-~+_.?#=!&;,/:%@$*\\'()\\[\\]\\x80-\\xff]|i', '', $url);
-    return str_replace(['&', "'"], ['&#038;', '&#039;'], $kept);
+    $kept = preg_replace('|[^a-z0-9-~+_.?#=!&;,/:%@$*\'()\[\]\x80-\xff]|i', '', $url);
+    return str_replace(['&', "'"], ['&#038;', '&#039;'], str_ireplace(['%0d', '%0a'], '', $kept));
 }
 """
-"""What WordPress documents of the functions that the recipe calls: titles come as HTML, and `esc_url` drops what no
-URL may hold and writes `&` and `'` as numeric references."""
+"""What WordPress documents of the functions that the recipe calls: titles come as HTML, `esc_url` drops what no URL
+may hold, and line breaks also where they are percent-encoded, and writes `&` and `'` as numeric references."""
 
 
 def wordpress(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:

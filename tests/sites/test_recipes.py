@@ -90,6 +90,13 @@ def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
 
 
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
+def test_words_on_two_lines_stay_apart(program, made, pixels):
+    page, _ = made(program, readme_recipes()[program], Texts("Two\nlines", "And\r\ntwo\tmore"), SITE)
+    right = pixels(f"{ADDRESS}og?{urlencode({'title': 'Two lines', 'description': 'And two more', **FIXED})}")
+    assert ImageChops.difference(pixels(page["og:image"]), right).getbbox() is None
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
 def test_what_was_typed_for_all_pages_comes_out_as_typed(program, made, tmp_path):
     typed = {"author": HOSTILE, "domain": "o'hara.example", "theme": "light"}
     (tmp_path / "builder").mkdir()
