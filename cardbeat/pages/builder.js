@@ -14,7 +14,7 @@ const OWN_NAME = "cardbeat.own_card";
 
 const form = byId("form");
 const output = new Output();
-const preview = new Preview((url, refusal) => judgeKey(new URL(url).searchParams.get("key"), refusal));
+const preview = new Preview(judge);
 const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
 
 /** What the form says, each text on one line: some programs delete line breaks from the address of an image. */
@@ -80,10 +80,11 @@ const keepKey = (key) => keep("localStorage", KEY_NAME, key);
 const keptKey = () => recall("localStorage", KEY_NAME);
 
 /** A key that the server has taken for a card is kept; a refused one may open checks, which this page must not keep. */
-function judgeKey(key, refusal) {
-  output.judgeKey(key, refusal);
-  if (refusal === null) keepKey(key);
-  else if (key === keptKey()) keepKey("");
+function judge(url, refusal) {
+  output.judge(url, refusal);
+  const key = new URL(url).searchParams.get("key");
+  if (!refusal) keepKey(key);
+  else if (refusal.refusesKey && key === keptKey()) keepKey("");
 }
 
 /** The card is in the page's own address, so that it can be kept as a bookmark. */

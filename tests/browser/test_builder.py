@@ -265,6 +265,22 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, o
     expect(copy).to_be_enabled()
 
 
+def test_nothing_can_be_copied_of_a_card_that_the_server_refuses(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    copy, title = page.get_by_role("button", name="Copy"), page.get_by_label("Title")
+    for bad, reason in (("long " * 2000, "Its texts are too long together"), ("\u2800", "can be seen")):
+        title.fill(bad)
+        expect(page.locator("#cover-text")).to_contain_text(reason)
+        expect(page.get_by_role("button", name="Get a cards key")).to_be_hidden()
+        for what in ("URL only", "Hugo"):
+            page.get_by_role("radio", name=what).check()
+            expect(copy).to_be_disabled()
+            expect(page.get_by_text("the server does not draw this card")).to_be_visible()
+        type_title(page, "Short")
+        expect(copy).to_be_enabled()
+
+
 def test_only_a_key_that_the_server_takes_is_kept_in_the_browser(server, api, open_tab):
     def kept() -> str | None:
         return page.evaluate("localStorage.getItem('cardbeat.cards_key')")
