@@ -17,6 +17,8 @@ PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
 MAX_CHARACTERS = 4_000
 """Of one text. No card has room for more, and what comes after would only cost time."""
 
+_BREAKS = re.compile(r"[\t-\r\x85]+")
+"""Control characters that part words: the tab, and what ends a line."""
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 _DOTTED_CIRCLE = "\u25cc"
@@ -47,8 +49,8 @@ def card_from(values: Mapping[str, str]) -> Card:
 
 
 def _clean(text: str) -> str:
-    """A text without control characters and surrounding white space; empty if it shows nothing."""
-    text = _CONTROL_CHARACTERS.sub("", text).strip()[:MAX_CHARACTERS]
+    """A text on one line, without control characters and surrounding white space; empty if it shows nothing."""
+    text = _CONTROL_CHARACTERS.sub("", _BREAKS.sub(" ", text)).strip()[:MAX_CHARACTERS]
     if not first_seen(text):
         return ""
     return _DOTTED_CIRCLE + text if all(map(is_mark, seen(text))) else text

@@ -30,6 +30,8 @@ _NOTHING_DONE = (429, 503)
 """Answers that say: nothing was done, come back."""
 _MAYBE_LATER = (408, 429, 500, 502, 503, 504)
 """Those after which a patient client asks again: what it asks may be done twice, as a ping may."""
+_MAYBE_DONE = (500, 502, 504)
+"""Answers of a server that failed underway, and of a proxy that got no answer of it."""
 
 
 class Refused(Exception):
@@ -41,6 +43,10 @@ class Refused(Exception):
         self.sentence = sentence
         self.code = code
         self.retry_after = retry_after
+
+
+class Unanswered(StartupError):
+    """No answer of a cardbeat server came to what it was asked."""
 
 
 class Api:
@@ -96,7 +102,7 @@ class Api:
         """The value, once it is seen to be an object with these members. Raises `StartupError`."""
         if isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in members.items()):
             return value
-        raise _unreachable(self._url, "its answer is not that of a cardbeat server")
+        raise Unanswered(_unreachable(self._url, "its answer is not that of a cardbeat server"))
 
     def _ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, if_match: int | None = None
@@ -111,7 +117,7 @@ class Api:
                 self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:
                 if seconds is None or not self._is_patient:
-                    raise _unreachable(self._url, "it takes no connections") from None
+                    raise StartupError(_unreachable(self._url, "it takes no connections")) from None
                 self._sleep(seconds)
         raise AssertionError("the last try returns or raises")
 
@@ -135,11 +141,18 @@ class Api:
         except urllib.error.HTTPError as error:
             with error:
                 raise _refused(error) from None
+        except urllib.error.URLError as error:
+            # Only what fails before the whole request is sent comes so.
+            if isinstance(error.reason, ConnectionRefusedError):
+                raise error.reason from None
+            raise StartupError(_unreachable(self._url, _reason(error.reason))) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            reason = error.reason if isinstance(error, urllib.error.URLError) else error
-            if isinstance(reason, ConnectionRefusedError):
-                raise reason from None
-            raise _unreachable(self._url, str(reason) or type(reason).__name__) from None
+            raise Unanswered(_unreachable(self._url, _reason(error))) from None
+
+
+def may_be_done(error: Refused | StartupError) -> bool:
+    """Whether a server may have done what a call of `Api` asked though the call raised this."""
+    return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.status in _MAYBE_DONE)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -180,5 +193,9 @@ def _asked_seconds(retry_after: str | None) -> int:
     )
 
 
-def _unreachable(url: str, reason: str) -> StartupError:
-    return StartupError(f"can't use the server at {url}: {reason}; CARDBEAT_URL or --url says where it is")
+def _reason(error: str | BaseException) -> str:
+    return str(error) or type(error).__name__
+
+
+def _unreachable(url: str, reason: str) -> str:
+    return f"can't use the server at {url}: {reason}; CARDBEAT_URL or --url says where it is"

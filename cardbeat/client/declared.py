@@ -15,13 +15,16 @@ Settings = dict[str, Any]
 """What a check is created with: all fields that a caller sets."""
 
 
-def load(path: Path) -> dict[str, Settings]:
+def load(path: Path, *, prune: bool = False) -> dict[str, Settings]:
     """The checks of a file by their names: tables `[[check]]`, over what `[defaults]` gives for all of them.
 
     Raises `StartupError` for a file that can't be read or says something else. What only the server knows, such as the
-    shortest period of the key's tier, it has to judge.
+    shortest period of the key's tier, it has to judge. With `prune`, which deletes all other checks, a file without
+    checks must say `check = []`: it may be a template that came out empty.
     """
     content = read_toml(path)
+    if prune and "check" not in content:
+        raise StartupError(f"{path}: without any [[check]], --prune would delete all checks; to do so, say check = []")
     defaults, tables = content.pop("defaults", {}), content.pop("check", [])
     if content:
         raise StartupError(f"{path}: there is no {next(iter(content))!r}; there are [[check]] and [defaults]")

@@ -26,13 +26,14 @@ SUBCOMMANDS = {
 }
 
 _USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+_PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
 _EPILOG = f"The checks key stands in the variable {KEY_VARIABLE}, the URL in {URL.variable}."
 
 
 def parser() -> SubcommandParser:
     made = SubcommandParser("checks", SUBCOMMANDS, _USAGE, "The checks of a key, on a server near or far.", _EPILOG)
     made.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
-    made.add_argument("--prune", action="store_true", help="apply: delete the checks that the file does not name")
+    made.add_argument("--prune", action="store_true", help=_PRUNE)
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
     add_json(made)
     URL.add_to(made)
@@ -72,7 +73,7 @@ def _row(check: Check) -> tuple[str, ...]:
 
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
-    declared = load(Path(given.subject))
+    declared = load(Path(given.subject), prune=given.prune)
     if given.dry_run:
         steps = apply.settled_plan(api, declared, prune=given.prune)
         say([json.dumps(_as_json(_planned(steps), dry_run=True))] if given.json else _would(steps))
@@ -80,8 +81,16 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     outcome = apply.apply(api, declared, prune=given.prune)
     say([json.dumps(_as_json(outcome, dry_run=False))] if given.json else _told(outcome))
     if outcome.failed is not None:
-        raise StartupError(f"{outcome.failed} (what is printed above was done, the rest was not)")
+        raise StartupError(printable(f"{outcome.failed} ({_rest(outcome)})"))
     return CONFLICT if outcome.conflicts else 0
+
+
+def _rest(outcome: apply.Outcome) -> str:
+    if outcome.unknown is None:
+        return "what is printed above was done, the rest was not"
+    return (
+        f"what is printed above was done; whether {outcome.unknown} was done is not known, what comes after it was not"
+    )
 
 
 def _planned(steps: apply.Plan) -> apply.Outcome:

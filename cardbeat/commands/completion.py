@@ -100,8 +100,9 @@ _cardbeat() {{
     local word=${{COMP_WORDS[COMP_CWORD]}} place=serve option= number=0 offered= at one
     for ((at = 1; at < COMP_CWORD; at++)); do
         one=${{COMP_WORDS[at]}}
-        # To bash --port=80 is three words.
+        # To bash --port=80 is three words, and so is localhost:80.
         if [[ $one == = ]]; then continue; fi
+        if [[ $one && ! ${{one//:}} ]]; then option=; at=$((at + 1)); continue; fi
         if [[ $option ]]; then option=; continue; fi
         case $at:$place:$one in {commands}) place=$one; continue ;; esac
         case $place:$one in
@@ -111,6 +112,8 @@ _cardbeat() {{
             *) number=$((number + 1)) ;;
         esac
     done
+    # The word belongs to what stands before a colon.
+    if ((at > COMP_CWORD)); then COMPREPLY=(); return; fi
     if [[ $word == = ]]; then word=; fi
     case $place:${{option:-$number}} in
         {offers}

@@ -73,8 +73,12 @@ def _discord(alert: Json) -> Json:
 
 
 def _mattermost(alert: Json) -> Json:
-    """https://developers.mattermost.com/integrate/webhooks/incoming: a `type` must begin with "custom_"."""
-    return {"text": _escaped(alert["text"])}
+    """https://developers.mattermost.com/integrate/webhooks/incoming: a `type` must begin with "custom_".
+
+    Its server looks for mentions once it has decoded character references, as `&#64;channel`. For `&` a reference is
+    written too: behind a backslash its web client shows both.
+    """
+    return {"text": _escaped(alert["text"].replace("&", "&amp;"))}
 
 
 def _telegram(alert: Json) -> Json:
@@ -98,7 +102,7 @@ def _teams(alert: Json) -> Json:
 
     A `TextRun` knows no Markdown, only the functions for times, as `{{DATE(...)}}`.
     """
-    inline = {"type": "TextRun", "text": alert["text"].replace("{{", "{\u200b{")}
+    inline = {"type": "TextRun", "text": re.sub(r"\{(?=\{)", "{\u200b", alert["text"])}
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",

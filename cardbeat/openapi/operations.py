@@ -126,9 +126,10 @@ OPERATIONS: Final[dict[str, Json]] = {
         description=(
             "One card is stored for each distinct URL: the same URL gives the same image. Parameters other than "
             "these are allowed and make another URL, so `v=2` draws anew. A parameter of these must not be "
-            "repeated. Control characters are dropped from the texts, what is no UTF-8 becomes U+FFFD, and after "
-            f"{MAX_CHARACTERS} characters a text is cut. A stored card is never refused for its rate. "
-            f"New ones are drawn in turns by key; past {WAITING_OF_KEY} that wait for one key it gets 503."
+            "repeated. In the texts, tabs and line breaks count as spaces, other control characters are dropped, what "
+            f"is no UTF-8 becomes U+FFFD, and after {MAX_CHARACTERS} characters a text is cut. A stored card is never "
+            "refused for its rate. New ones are drawn in turns by key; past "
+            f"{WAITING_OF_KEY} that wait for one key it gets 503."
         ),
         security=CARDS_KEY,
         parameters=(

@@ -8,6 +8,11 @@ export class ApiError extends Error {
     super(message);
     Object.assign(this, { status, code, field, retryAfterSeconds });
   }
+
+  /** Whether it was the key that was refused. */
+  get refusesKey() {
+    return this.status === 401 || this.status === 403;
+  }
 }
 
 const GONE = "The server does not answer.";

@@ -14,10 +14,10 @@ const OWN_NAME = "cardbeat.own_card";
 
 const form = byId("form");
 const output = new Output();
-const preview = new Preview((url, refusal) => output.judgeKey(new URL(url).searchParams.get("key"), refusal));
+const preview = new Preview(judge);
 const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
 
-/** What the form says. A line break would be dropped from the card, and two words with it become one. */
+/** What the form says, each text on one line: some programs delete line breaks from the address of an image. */
 function readCard() {
   const fields = Object.fromEntries(new FormData(form));
   for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
@@ -41,7 +41,8 @@ function draw() {
   const card = readCard();
   const key = readKey();
   const url = urlOf(card, key);
-  remember(card, key);
+  remember(card);
+  if (!key) keepKey("");
   if (url) preview.draw(url);
   else askForWhatIsMissing(key);
 }
@@ -74,9 +75,20 @@ function showOutput(url, card) {
   for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
 }
 
-/** The key in this browser, the card in the page's own address, so that it can be kept as a bookmark. */
-function remember(card, key) {
-  keep("localStorage", KEY_NAME, key);
+/** In this browser. */
+const keepKey = (key) => keep("localStorage", KEY_NAME, key);
+const keptKey = () => recall("localStorage", KEY_NAME);
+
+/** A key that the server has taken for a card is kept; a refused one may open checks, which this page must not keep. */
+function judge(url, refusal) {
+  output.judge(url, refusal);
+  const key = new URL(url).searchParams.get("key");
+  if (!refusal) keepKey(key);
+  else if (refusal.refusesKey && key === keptKey()) keepKey("");
+}
+
+/** The card is in the page's own address, so that it can be kept as a bookmark. */
+function remember(card) {
   history.replaceState(null, "", `#${new URLSearchParams(card)}`);
   keep("sessionStorage", OWN_NAME, location.hash);
 }
@@ -88,7 +100,7 @@ function cameByLink() {
 }
 
 function restore() {
-  byId("key").value = recall("localStorage", KEY_NAME);
+  byId("key").value = keptKey();
   const card = new URLSearchParams(location.hash.slice(1));
   if (!card.has("title")) return;
   for (const name of FIELDS) form.elements[name].value = card.get(name) ?? "";
@@ -115,6 +127,7 @@ async function getKey() {
   button.disabled = true;
   try {
     byId("key").value = (await call("POST", "register")).key;
+    keepKey(byId("key").value);
     drawNow();
   } catch (error) {
     explainNoKey(error);

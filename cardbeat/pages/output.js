@@ -1,4 +1,5 @@
-// What is copied: for one page or for a program that makes a site, and only once the server has taken the key.
+// What is copied: for one page or for a program that makes a site, and only with a key that the server has taken and
+// for a card that it has not refused.
 
 import { cardUrl, imageLines, wholeHead } from "./card.js";
 import { copies } from "./copy.js";
@@ -9,6 +10,7 @@ import { RECIPES, siteOf } from "./recipes.js";
 const OF_ONE_PAGE = "The address is the card: change it and you get another one. The same address is drawn only once.";
 const OF_A_SITE = "Title and description are each page’s own. The rest is what you chose here, on every page.";
 const REFUSED = "There is nothing to copy with this key: no card would be drawn.";
+const REFUSED_CARD = "There is nothing to copy: the server does not draw this card.";
 const UNTRIED = "You can copy it when the server has drawn the card with this key.";
 
 const FOR_ONE_PAGE = {
@@ -18,10 +20,11 @@ const FOR_ONE_PAGE = {
 };
 
 export class Output {
-  #card;
+  #card = null;
   #key = "";
   #takenKey;
   #refusals = new Map();
+  #refusedUrl;
 
   constructor() {
     copies(byId("copy"), () => byId("code").textContent);
@@ -38,16 +41,22 @@ export class Output {
     this.#showKey();
   }
 
-  /** What the server said of a key: null for taken, or why it is refused. */
-  judgeKey(key, refusal) {
-    if (refusal === null) {
+  /** What the server said of a card's URL: null if it drew the card, or an ApiError. */
+  judge(url, refusal) {
+    const ofKey = !refusal || refusal.refusesKey;
+    this.#refusedUrl = !ofKey && refusal.status < 500 ? url : undefined;
+    if (ofKey) this.#judgeKey(new URL(url).searchParams.get("key"), refusal?.message);
+    this.#showKey();
+  }
+
+  #judgeKey(key, refusal) {
+    if (!refusal) {
       this.#takenKey = key;
       this.#refusals.delete(key);
     } else {
       this.#refusals.set(key, refusal);
       if (this.#takenKey === key) this.#takenKey = undefined;
     }
-    this.#showKey();
   }
 
   #showText() {
@@ -61,7 +70,7 @@ export class Output {
 
   #showKey() {
     const refusal = this.#refusals.get(this.#key);
-    byId("copy").disabled = this.#key !== this.#takenKey;
+    byId("copy").disabled = this.#key !== this.#takenKey || this.#isRefused();
     showText(byId("key-error"), refusal);
     byId("key").setAttribute("aria-invalid", String(Boolean(refusal)));
     this.#showHint();
@@ -69,8 +78,16 @@ export class Output {
 
   #showHint() {
     const usual = chosenForm() in RECIPES ? OF_A_SITE : OF_ONE_PAGE;
-    const inTheWay = this.#refusals.has(this.#key) ? REFUSED : UNTRIED;
-    setText(byId("copy-hint"), byId("copy").disabled ? inTheWay : usual);
+    setText(byId("copy-hint"), byId("copy").disabled ? this.#inTheWay() : usual);
+  }
+
+  #inTheWay() {
+    if (this.#refusals.has(this.#key)) return REFUSED;
+    return this.#isRefused() ? REFUSED_CARD : UNTRIED;
+  }
+
+  #isRefused() {
+    return this.#card !== null && this.#refusedUrl === cardUrl(document.baseURI, this.#card, this.#key);
   }
 }
 

@@ -8,14 +8,14 @@ const RETRY_SECONDS = 5;
 
 export class Preview {
   #url;
-  #onKey;
+  #onAnswer;
   #abort = new AbortController();
   #retry;
   #picture;
 
-  /** `onKey(url, refusal)` hears what the server said of the key in a URL: null for taken, or its words. */
-  constructor(onKey) {
-    this.#onKey = onKey;
+  /** `onAnswer(url, refusal)` hears what the server said of a URL: null if it drew the card, or an ApiError. */
+  constructor(onAnswer) {
+    this.#onAnswer = onAnswer;
   }
 
   /** Draws this URL; whatever was being drawn no longer matters. */
@@ -28,7 +28,7 @@ export class Preview {
     try {
       const response = await request(url, { signal: this.#abort.signal });
       const picture = await response.blob();
-      this.#onKey(url, null);
+      this.#onAnswer(url, null);
       this.#show(picture, Number(response.headers.get("X-Missing-Glyphs")));
     } catch (error) {
       if (error.name !== "AbortError") this.#fail(error, url);
@@ -69,15 +69,20 @@ export class Preview {
   #fail(error, url) {
     this.#url = undefined;
     if (!RETRIED.has(error.status)) {
-      const badKey = error.status === 401 || error.status === 403;
-      if (badKey) this.#onKey(url, error.message);
-      this.ask("This card can’t be drawn", error.message, { getKey: badKey });
+      this.#onAnswer(url, error);
+      this.ask("This card can’t be drawn", reasonText(error), { getKey: error.refusesKey });
       return;
     }
     const seconds = error.retryAfterSeconds ?? RETRY_SECONDS;
     this.ask("Not drawn yet", `${error.message} Trying again in ${seconds} s.`);
     this.#retry = setTimeout(() => this.draw(url), seconds * 1000);
   }
+}
+
+function reasonText({ status, field, message }) {
+  if (status === 414) return "Its texts are too long together for the address of an image. Shorten them.";
+  if (field === "title") return "Its title holds nothing that can be seen.";
+  return message;
 }
 
 const missingText = (count) =>

@@ -39,7 +39,9 @@ ${imageMeta(
 const { title, description } = Astro.props;
 const card = ${inScript(site)};
 ---
-${imageMeta("{card}", "{title}")}`,
+{title && <>
+${indented(imageMeta("{card}", "{title}"), "  ")}
+</>}`,
   },
   jekyll: {
     name: "Jekyll",
@@ -56,8 +58,8 @@ ${imageMeta(
     where: "Put it at the end of your theme’s `functions.php`.",
     text: (site) => `add_action('wp_head', function () {
     $text = fn ($html) => html_entity_decode($html, ENT_QUOTES | ENT_HTML5, 'UTF-8');
-    $title = wp_strip_all_tags(is_singular() ? get_the_title() : get_bloginfo('name'));
-    $description = wp_strip_all_tags(is_singular() && has_excerpt() ? get_the_excerpt() : get_bloginfo('description'));
+    $title = wp_strip_all_tags(is_singular() && get_the_title() ? get_the_title() : get_bloginfo('name'), true);
+    $description = wp_strip_all_tags(is_singular() && has_excerpt() ? get_the_excerpt() : get_bloginfo('description'), true);
 ${indented(`$card = ${inPhp(site, "$text($title)", "$text($description)")};`)}
     ?>
 ${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($title); ?>"'))}
@@ -68,6 +70,7 @@ ${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($t
     name: "Next.js",
     where: "Save it as `lib/card.js`, and return `{ title, description, ...card(title, description) }` as a page’s metadata.",
     text: (site) => `export function card(title, description) {
+  if (!title) return {};
   const url = ${inScript(site).replaceAll("\n", "\n  ")};
   return {
     openGraph: { images: [{ url, width: 1200, height: 630, alt: title }] },
@@ -78,8 +81,10 @@ ${indented(imageMeta('"<?php echo esc_url($card); ?>"', '"<?php echo esc_attr($t
   php: {
     name: "PHP",
     where: "Put it into the `<head>`, after `$title` and `$description` have their values.",
-    text: (site) => `<?php $card = ${inPhp(site, "$title", "$description")}; ?>
-${imageMeta('"<?= htmlspecialchars($card) ?>"', '"<?= htmlspecialchars($title) ?>"')}`,
+    text: (site) => `<?php if (($title ?? '') !== ''):
+${indented(`$card = ${inPhp(site, "$title", "$description")};`)} ?>
+${imageMeta('"<?= htmlspecialchars($card) ?>"', '"<?= htmlspecialchars($title) ?>"')}
+<?php endif ?>`,
   },
 };
 
@@ -102,4 +107,4 @@ const inPhp = ({ address, fixed }, title, description) => {
 };
 
 const phpText = (text) => `'${text.replace(/[\\']/g, "\\$&")}'`;
-const indented = (text) => text.replace(/^/gm, "    ");
+const indented = (text, by = "    ") => text.replace(/^/gm, by);

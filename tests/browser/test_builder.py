@@ -265,6 +265,48 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, o
     expect(copy).to_be_enabled()
 
 
+def test_nothing_can_be_copied_of_a_card_that_the_server_refuses(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    copy, title = page.get_by_role("button", name="Copy"), page.get_by_label("Title")
+    for bad, reason in (("long " * 2000, "Its texts are too long together"), ("\u2800", "can be seen")):
+        title.fill(bad)
+        expect(page.locator("#cover-text")).to_contain_text(reason)
+        expect(page.get_by_role("button", name="Get a cards key")).to_be_hidden()
+        for what in ("URL only", "Hugo"):
+            page.get_by_role("radio", name=what).check()
+            expect(copy).to_be_disabled()
+            expect(page.get_by_text("the server does not draw this card")).to_be_visible()
+        type_title(page, "Short")
+        expect(copy).to_be_enabled()
+
+
+def test_only_a_key_that_the_server_takes_is_kept_in_the_browser(server, api, open_tab):
+    def kept() -> str | None:
+        return page.evaluate("localStorage.getItem('cardbeat.cards_key')")
+
+    page, key = open_tab(server.url), api.checks_key()
+    field, refused = page.get_by_label("Cards key"), page.locator("#key-error")
+    field.fill(key)
+    expect(refused).to_contain_text("checks key")
+    assert kept() is None
+    page.evaluate("key => localStorage.setItem('cardbeat.cards_key', key)", key)
+    page.reload()
+    expect(refused).to_contain_text("checks key")
+    assert kept() is None
+    taken = api("POST", "register")["key"]
+    field.fill(taken)
+    expect_drawn(page)
+    assert kept() == taken
+    field.fill("")
+    expect(page.get_by_role("button", name="Get a cards key")).to_be_visible()
+    assert kept() is None
+    page.route("**/og?*", lambda route: route.abort())
+    page.get_by_role("button", name="Get a cards key").click()
+    expect(page.get_by_text("The server does not answer.")).to_be_visible()
+    assert kept() == field.input_value() != ""
+
+
 def test_a_key_is_no_longer_copied_once_the_server_has_revoked_it(server, open_tab):
     page = open_tab(server.url)
     get_key(page)

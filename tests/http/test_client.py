@@ -112,6 +112,28 @@ def test_a_file_that_says_something_else_is_refused_in_one_line(tmp_path, conten
     assert str(refused.value).startswith(str(file))
 
 
+@pytest.mark.parametrize("content", ["", "# no checks\n", "[defaults]\nperiod_seconds = 60\n"])
+def test_a_file_without_checks_prunes_nothing(checks, key, tmp_path, content):
+    """A template that came out empty must not delete everything."""
+    file = tmp_path / "c.toml"
+    file.write_text(content)
+    checks("apply", write(tmp_path / "one.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    before = checks("list", "--json")
+    refused = f"cardbeat: {file}: without any [[check]], --prune would delete all checks; to do so, say check = []\n"
+    assert checks("apply", file, "--prune") == (2, "", refused)
+    assert checks("apply", file, "--prune", "--dry-run") == (2, "", refused)
+    assert checks("apply", file) == (0, "0 created, 0 changed, 0 deleted, 0 unchanged\n", "")
+    assert checks("list", "--json") == before
+
+
+def test_a_file_that_says_that_there_are_no_checks_prunes_all(checks, key, tmp_path):
+    file = tmp_path / "c.toml"
+    file.write_text("check = []\n[defaults]\nperiod_seconds = 60\n")
+    checks("apply", write(tmp_path / "one.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    assert checks("apply", file, "--prune") == (0, "deleted a\n0 created, 0 changed, 1 deleted, 0 unchanged\n", "")
+    assert checks("list", "--json")[1] == "[]\n"
+
+
 def test_a_plan_touches_what_differs_and_deletes_only_when_told():
     present = [settings("same"), settings("other", 60), settings("else")]
     declared = {check["name"]: check for check in (settings("same"), settings("other", 61), settings("new"))}
@@ -198,9 +220,10 @@ def test_doubles_that_are_taken_back_in_a_moment_are_waited_for(api):
     assert len(slept) == 2
 
 
-def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
-    declared = load(fifty(tmp_path / "c.toml"))
-    steps = [plan(api.checks(), declared, prune=False) for _ in range(2)]
+@pytest.mark.parametrize(("period", "listed"), [(3600, "unchanged"), (7200, "conflicts")])
+def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path, period, listed):
+    declared, other = (load(fifty(tmp_path / "c.toml", seconds)) for seconds in (3600, period))
+    steps = [plan(api.checks(), wanted, prune=False) for wanted in (declared, other)]
     barrier, outcomes = threading.Barrier(2), []
 
     def apply(own):
@@ -216,7 +239,7 @@ def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path):
     assert sorted(check["name"] for check in present) == sorted(declared)
     created = [check["id"] for outcome in outcomes for check in outcome.created]
     assert sorted(created) == sorted(check["id"] for check in present)
-    assert sum(len(outcome.conflicts) for outcome in outcomes) == 50
+    assert {len(getattr(outcome, listed)) + len(outcome.created) for outcome in outcomes} == {50}
     assert [outcome.failed for outcome in outcomes] == [None, None]
 
 
@@ -280,6 +303,7 @@ def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path
     status, out, err = checks("apply", file)
     assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
     assert err.startswith("cardbeat: b: can't use the server")
+    assert err.endswith(" (what is printed above was done, the rest was not)\n")
 
 
 def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
@@ -361,6 +385,19 @@ class Scripted:
 
 def response(status, body=b"{}", headers=""):
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
+
+
+@pytest.mark.parametrize("answer", [b"", response("502 x"), response("200 OK", b'{"check": 1}')])
+def test_what_was_asked_without_an_answer_is_told_as_not_known(checks, tmp_path, monkeypatch, answer):
+    monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
+    with Scripted(response("200 OK", b'{"checks": [], "next": null}'), answer) as server:
+        status, out, err = checks("apply", file, "--url", server.url)
+    assert (status, out) == (2, "0 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert err.startswith("cardbeat: a: ")
+    assert err.endswith(
+        " (what is printed above was done; whether a was done is not known, what comes after it was not)\n"
+    )
 
 
 def test_a_server_that_is_busy_is_asked_again():

@@ -91,12 +91,12 @@ def test_fifty_checks_are_created_once_and_then_nothing_changes(server, begin):
     assert begin(server.url, "list", "--json").communicate()[0] == before
 
 
-def test_two_that_apply_at_once_leave_every_check_once_and_tell_their_conflicts(server, begin, listed_together):
+def test_two_that_apply_a_file_at_once_leave_every_check_once_and_have_no_conflict(server, begin, listed_together):
     both = [begin(listed_together, "apply", "checks.toml", "--json") for _ in range(2)]
     outcomes = [json.loads(one.communicate()[0]) for one in both]
     listed = json.loads(begin(server.url, "list", "--json").communicate()[0])
     assert names(listed) == sorted(f"job {number}" for number in range(50))
     assert names(outcomes[0]["created"] + outcomes[1]["created"]) == names(listed)
-    assert sum(len(outcome["conflicts"]) for outcome in outcomes) == 50
-    assert [one.returncode for one in both] == [int(bool(outcome["conflicts"])) for outcome in outcomes]
-    assert [outcome["failed"] for outcome in outcomes] == [None, None]
+    assert [len(outcome["created"]) + len(outcome["unchanged"]) for outcome in outcomes] == [50, 50]
+    assert [outcome["conflicts"] for outcome in outcomes] == [[], []]
+    assert [one.returncode for one in both] == [0, 0]

@@ -119,3 +119,9 @@ def test_files_are_offered_where_a_file_is_taken_and_folders_where_a_folder_is(s
     assert shell.completes("cardbeat backup --data=d") == "cardbeat backup --data=data"
     assert shell.completes("cardbeat --data m") == "cardbeat --data m"
     assert shell.completes("cardbeat checks ping m") == "cardbeat checks ping m"
+
+
+def test_what_stands_behind_a_url_is_completed_and_the_url_is_not(shell):
+    assert shell.completes("cardbeat checks --url http://x:1/ app") == "cardbeat checks --url http://x:1/ apply"
+    assert shell.completes("cardbeat checks --url=http://x:1/ app") == "cardbeat checks --url=http://x:1/ apply"
+    assert shell.completes("cardbeat checks --url http://x:l") == "cardbeat checks --url http://x:l"

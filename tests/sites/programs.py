@@ -16,7 +16,7 @@ from tests.sites.recipes import Recipe
 
 
 class Texts(NamedTuple):
-    title: str
+    title: str | None
     description: str
 
 
@@ -95,37 +95,45 @@ def jekyll(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     return rendered(page._asdict()), rendered({})
 
 
+STRICT = "<?php set_error_handler(function ($kind, $text) { throw new ErrorException($text); }) ?>"
+"""Makes PHP fail where it would only print a notice."""
 PHP = "<?php ['title' => $title, 'description' => $description] = json_decode(stream_get_contents(STDIN), true) ?>\n"
 
 
 def php(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
-    write(folder, {"page.php": PHP + HEAD.format(recipe.text)})
+    write(folder, {"page.php": STRICT + PHP + HEAD.format(recipe.text)})
     page_html, site_html = (run(folder, "php", "page.php", stdin=json.dumps(texts._asdict())) for texts in (page, site))
     return page_html, site_html
 
 
-WORDPRESS = """<?php
+WORDPRESS = r"""<?php
 [$is_page, $page, $site] = json_decode(stream_get_contents(STDIN), true);
 function add_action($hook, $action) { assert($hook === 'wp_head'); $GLOBALS['action'] = $action; }
 function is_singular() { return $GLOBALS['is_page']; }
-function get_the_title() { return '<em>' . htmlspecialchars($GLOBALS['page']['title'], ENT_QUOTES) . '</em>'; }
+function get_the_title() {
+    $title = $GLOBALS['page']['title'];
+    return $title === null ? '' : '<em>' . htmlspecialchars($title, ENT_QUOTES) . '</em>';
+}
 function has_excerpt() { return true; }
 function get_the_excerpt() { return htmlspecialchars($GLOBALS['page']['description'], ENT_QUOTES); }
 function get_bloginfo($name) { return htmlspecialchars($GLOBALS['site'][$name === 'name' ? 'title' : $name]); }
-function wp_strip_all_tags($html) { return trim(strip_tags($html)); }
+function wp_strip_all_tags($html, $remove_breaks = false) {
+    $text = strip_tags($html);
+    return trim($remove_breaks ? preg_replace('/[\r\n\t ]+/', ' ', $text) : $text);
+}
 function esc_attr($text) { return htmlspecialchars($text, ENT_QUOTES, 'UTF-8', false); }
 function esc_url($url) {
-    $kept = preg_replace('|[^a-z0-9-~+_.?#=!&;,/:%@$*\\'()\\[\\]\\x80-\\xff]|i', '', $url);
-    return str_replace(['&', "'"], ['&#038;', '&#039;'], $kept);
+    $kept = preg_replace('|[^a-z0-9-~+_.?#=!&;,/:%@$*\'()\[\]\x80-\xff]|i', '', $url);
+    return str_replace(['&', "'"], ['&#038;', '&#039;'], str_ireplace(['%0d', '%0a'], '', $kept));
 }
 """
-"""What WordPress documents of the functions that the recipe calls: titles come as HTML, and `esc_url` drops what no
-URL may hold and writes `&` and `'` as numeric references."""
+"""What WordPress documents of the functions that the recipe calls: titles come as HTML, `esc_url` drops what no URL
+may hold, and line breaks also where they are percent-encoded, and writes `&` and `'` as numeric references."""
 
 
 def wordpress(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     """By PHP, with stand-ins for WordPress's functions."""
-    write(folder, {"functions.php": f"{WORDPRESS}\n{recipe.text}\n$action();\n"})
+    write(folder, {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"})
 
     def rendered(is_page: bool) -> str:
         sent = json.dumps([is_page, page._asdict(), site._asdict()])
@@ -140,7 +148,7 @@ import { renderToStaticMarkup } from "react-dom/server";
 import { readFileSync } from "node:fs";
 import { card } from "./lib/card.js";
 
-const metas = ({ openGraph: { images: [image] }, twitter }) => [
+const metas = ({ openGraph: { images: [image] } = { images: [] }, twitter }) => !image ? "" : [
   ["property", "og:image", image.url],
   ["property", "og:image:width", image.width],
   ["property", "og:image:height", image.height],
@@ -148,7 +156,7 @@ const metas = ({ openGraph: { images: [image] }, twitter }) => [
   ["name", "twitter:card", twitter.card],
 ].map(([kind, name, content]) => renderToStaticMarkup(createElement("meta", { [kind]: name, content }))).join("");
 
-const pages = JSON.parse(readFileSync(0, "utf8"));
+const pages = JSON.parse(readFileSync(0, "utf8"), (_, value) => value ?? undefined);
 console.log(JSON.stringify(pages.map(({ title, description }) => metas(card(title, description)))));
 """
 """What Next.js makes of a page's metadata: elements that React writes."""
@@ -165,7 +173,7 @@ def next_js(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
 
 ASTRO = """
 import { readFileSync } from "node:fs";
-const pages = JSON.parse(readFileSync(0, "utf8"));
+const pages = JSON.parse(readFileSync(0, "utf8"), (_, value) => value ?? undefined);
 const escaped = (text) => text.replaceAll("&", "&#38;").replaceAll('"', "&#34;");
 const attribute = (text) => (/^https?:/.test(text) ? text : escaped(text));
 const made = pages.map((props) => {
@@ -175,14 +183,15 @@ const made = pages.map((props) => {
 });
 console.log(JSON.stringify(made));
 """
-"""What Astro 5 makes of a component whose markup holds expressions only as attributes: it writes `&` and `"` in them as
-numeric references, and web addresses as they are."""
+"""What Astro 5 makes of a component whose markup, all under one condition, holds other expressions only as attributes:
+it writes `&` and `"` in them as numeric references, and web addresses as they are."""
 
 
 def astro(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     """By the component's script itself, with a stand-in for Astro's escaping."""
     _, script, markup = recipe.text.split("---\n")
     markup = markup.replace("={", '="${attribute(').replace("}>", ')}">')
+    markup = markup.replace("{title && <>", "${title ? `").replace("</>}", '` : ""}')
     write(folder, {"page.mjs": ASTRO.replace("SCRIPT", script).replace("MARKUP", markup)})
     page_html, site_html = map(
         HEAD.format, json.loads(run(folder, "node", "page.mjs", stdin=json.dumps([page._asdict(), site._asdict()])))

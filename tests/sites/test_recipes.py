@@ -19,6 +19,7 @@ PAGE = Texts("""Tom & "Jerry's" + 100 % #1 <b> 東京 &amp; %26""", '50 % & "mor
 SITE = Texts('Söhne & Co. + "100 %" #東京', "All <of> it & more")
 HOSTILE = """O'Hara \\ & "Söhne" {{ x }} {% y %} ${z} <?php ?> 東京"""
 FIXED = {"template": "blog", "key": KEY}
+WITHOUT_NAME_OF_SITE = ("Astro", "Next.js", "PHP")
 PACKAGES = ("@11ty/eleventy@3", "react@19", "react-dom@19")
 
 
@@ -87,6 +88,24 @@ def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
         }
         right = pixels(f"{ADDRESS}og?{urlencode({**texts._asdict(), **FIXED})}&v=2")
         assert ImageChops.difference(pixels(url), right).getbbox() is None
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_page_without_a_title_gets_the_card_of_the_site_or_none(program, made):
+    page, _ = made(program, readme_recipes()[program], Texts(None, "Of the page"), SITE)
+    page.pop("generator", None)  # Hugo's own
+    if program in WITHOUT_NAME_OF_SITE:
+        assert page == {}
+    else:
+        assert texts_of(page["og:image"]) == {"title": SITE.title, "description": "Of the page", **FIXED}
+        assert page["og:image:alt"] == SITE.title
+
+
+@pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
+def test_words_on_two_lines_stay_apart(program, made, pixels):
+    page, _ = made(program, readme_recipes()[program], Texts("Two\nlines", "And\r\ntwo\tmore"), SITE)
+    right = pixels(f"{ADDRESS}og?{urlencode({'title': 'Two lines', 'description': 'And two more', **FIXED})}")
+    assert ImageChops.difference(pixels(page["og:image"]), right).getbbox() is None
 
 
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])

@@ -29,7 +29,9 @@ def title_of(encoded: str) -> str:
         ("%e", "\ufffde"),
         ("%FF%FE", "\ufffd\ufffd"),
         ("%ED%A0%80", "\ufffd\ufffd\ufffd"),
-        ("a%00b%07c%1B%7F%C2%85d", "abcd"),
+        ("a%00b%07c%1B%7Fd%C2%9Fe%1Ff", "abcdef"),
+        ("one%0Atwo%0D%0Athree%0Dfour", "one two three four"),
+        ("one%09two%0Bthree%0Cfour%C2%85five", "one two three four five"),
         ("%20%20padded%0A", "padded"),
         ("%EF%BF%BE", "\ufffe"),
     ],
@@ -41,7 +43,7 @@ def test_a_title_is_decoded(encoded: str, title: str) -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        *("", "title", "title=", "title=+%20", "title=%00%09", "title=%E2%80%8B", "Title=x"),
+        *("", "title", "title=", "title=+%20", "title=%00%09", "title=%0D%0A%C2%85", "title=%E2%80%8B", "Title=x"),
         *("title=%E2%A0%80", "title=%E3%85%A4+%EF%BE%A0", "title=%E1%85%9F", "title=%EF%B8%8F", "title=%CD%8F"),
     ],
 )

@@ -1,5 +1,6 @@
 """What each receiver is sent, held against the schema that it documents."""
 
+import html
 import json
 import re
 from urllib.parse import parse_qsl, urlsplit
@@ -306,11 +307,18 @@ def test_discord_is_told_to_call_nobody_and_to_show_no_page_that_a_name_links():
 MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](https://evil.example/p) \[z] & &lt;"
 
 
-@pytest.mark.parametrize("url", [DISCORD, MATTERMOST])
-def test_what_a_name_holds_of_markdown_is_escaped(url):
+@pytest.mark.parametrize(("url", "decoded"), [(DISCORD, str), (MATTERMOST, html.unescape)])
+def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
     said = words(url, sent_to(url, name=MARKUP))
     assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set("\\`*_~|[]")
-    assert re.sub(r"\\(.)", r"\1", said) == json.loads(stored(name=MARKUP))["text"]
+    assert decoded(re.sub(r"\\(.)", r"\1", said)) == json.loads(stored(name=MARKUP))["text"]
+
+
+@pytest.mark.parametrize("name", ["&#64;channel", "&#x40;here", "&commat;all", "&amp;#64;channel", "AT&T"])
+def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_decoded_and_where_not(name):
+    text = json.loads(stored(name=name))["text"]
+    assert html.unescape(words(MATTERMOST, sent_to(MATTERMOST, name=name))) == text
+    assert words(DISCORD, sent_to(DISCORD, name=name)) == text
 
 
 def test_what_a_name_holds_of_slacks_markup_is_text():
@@ -326,8 +334,12 @@ def test_what_a_name_holds_of_google_chats_markup_is_shown_by_look_alikes():
     assert '"nightly_backup *"' in words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name="nightly_backup *"))
 
 
-def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text():
-    assert "{{" not in words(TEAMS, sent_to(TEAMS, name="{{DATE(2017-02-14T06:08:39Z,SHORT)}}"))
+@pytest.mark.parametrize("braces", [2, 3, 4])
+def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
+    name = "{" * braces + "DATE(2017-02-14T06:08:39Z,SHORT)" + "}" * braces
+    said = words(TEAMS, sent_to(TEAMS, name=name))
+    assert "{{" not in said
+    assert name in said.replace("\u200b", "")
 
 
 @pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
