@@ -24,7 +24,7 @@ export function currentKey() {
 /** `value` "" opens none. */
 export const openKey = (value) => keep("sessionStorage", CURRENT, value);
 
-/** Holds a key, or holds it elsewhere than before. At no time it is held nowhere: other tabs would take that for the end. */
+/** Holds a key, or holds it elsewhere than before; at no time nowhere, which other tabs would take for a sign-out. */
 export function addKey({ value, label, remembered }) {
   const [store, other] = remembered ? STORES : STORES.toReversed();
   write(store, [{ value, label }, ...without(value, store)]);
