@@ -17,7 +17,7 @@ from tests.support import wait_until
 
 HERE = Path(__file__).parent
 STOP_SECONDS = 15
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 120
 PIPE_SECONDS = 5
 
 Command = list[str | Path]
@@ -82,7 +82,7 @@ class Host:
                 stderr=subprocess.STDOUT,
             )
             started.append(Server(self, process, port))
-            wait_until(started[-1].serves)
+            wait_until(started[-1].serves, COMMAND_SECONDS)
             return started[-1]
 
         try:
