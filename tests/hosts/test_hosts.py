@@ -311,12 +311,9 @@ def test_a_restore_waits_for_the_end_of_the_server_and_keeps_what_was_there(star
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "stop the server" in refused.stderr
     server.kill()
-    # Wine's server lets go of the locks of a killed program only when it has time for that.
-    tries = [run("restore", "copy.db")]
-    while "stop the server" in tries[-1].stderr and len(tries) < 5:
-        tries.append(run("restore", "copy.db"))
-    restored = tries[-1]
-    assert (restored.returncode, restored.stderr) == (0, "")
+    restored = run("restore", "copy.db")
+    # On a slow host it asks for patience on stderr.
+    assert restored.returncode == 0, restored.stderr
     assert "keys 1, checks 1" in restored.stdout
     assert ask(start(), "GET", path, key=key).json["check"]["name"] == "job"
     assert len(list((tmp_path / "cardbeat-data").glob("cardbeat.db.before-restore-*"))) == 1
