@@ -3,9 +3,9 @@
 import itertools
 import random
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
-from heapq import heappop, heappush
 from greenlet import GreenletExit, getcurrent
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class Scheduler:
         events = self._events
         while events and events[0][0] <= until:
             when, _, call, arguments = heappop(events)
-            if when > self.now:
-                self.now = when
+            self.now = max(self.now, when)
             call(*arguments)
             if self.failure is not None:
                 raise self.failure
