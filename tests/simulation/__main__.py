@@ -71,6 +71,7 @@ def run_one(options: argparse.Namespace) -> int:
         name, _, value = setting.partition("=")
         drawn[name] = float(value) if "." in value else int(value)
     # What was imported stays, and little of what a run makes is garbage that needs more than a count of references.
+    gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 50, 100)
     world, began, failure = World(options.seed, **drawn), replaced.cpu_seconds(), ""

@@ -195,7 +195,7 @@ class Owner:
         def told(status: int, _answer: dict[str, Any]) -> None:
             job.end()
             if status == 204:
-                job.known.gone_at = self._world.now
+                job.known.gone_at, job.known.is_deleted = self._world.now, True
             self.create()
 
         self._ask("DELETE", f"/checks/{job.known.id}", told)
