@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.__main__ import Figures
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -37,3 +39,16 @@ def test_a_bug_that_is_put_back_is_found(bug):
     run = simulate("--plants", bug)
     print(run.stdout)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_years_that_were_stopped_go_on_from_the_runs_that_were_kept(tmp_path, capsys):
+    run = {"seed": 7, "failure": "", "hash": "", "days": 100.0, "cpu": 1.0, "counts": {}, "faults": {"crashes": 3}}
+    for _ in range(2):
+        figures = Figures(tmp_path / "runs")
+        figures.add(["--seed", "7"], run, "")
+    assert figures.done == 200.0
+    assert figures.show(least_faults=6)
+    assert not figures.show(least_faults=7)
+    figures.add(["--seed", "7"], run | {"failure": "an outage is told twice"}, "")
+    assert not Figures(tmp_path / "runs").show(least_faults=6)
+    assert "replay: python -m tests.simulation --seed 7\n" in capsys.readouterr().out
