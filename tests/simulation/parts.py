@@ -86,7 +86,7 @@ def _read_text(name: str) -> str:
         text: str = _ORIGINAL["read_text"](name)
     except OSError:
         current = scheduler.SCHEDULER.current
-        number = int(name.partition("/")[2].removesuffix(".sql"))
+        number = int(name.rpartition("/")[2].removesuffix(".sql"))
         present = next(count for count in range(number) if not _exists(count + 1))
         if current is None or number > present + current.process.own["server"].schema:
             raise
@@ -96,6 +96,6 @@ def _read_text(name: str) -> str:
 
 def _exists(number: int) -> bool:
     try:
-        return bool(_ORIGINAL["read_text"](f"schema/{number:03}.sql"))
+        return bool(_ORIGINAL["read_text"](f"schema/sqlite/{number:03}.sql"))
     except OSError:
         return False

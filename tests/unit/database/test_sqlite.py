@@ -14,8 +14,9 @@ from collections import deque
 
 import pytest
 
-from cardbeat.database import READ_CONNECTIONS, Database
-from cardbeat.database_file import FILE_NAME, connect, open_read_only
+from cardbeat.database import open_database
+from cardbeat.database.queue import READ_CONNECTIONS
+from cardbeat.database.sqlite_file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import Refusal, StartupError, Unavailable
 from tests.artifact import ROOT
 from tests.support import count_up, counted, wait_until
@@ -131,7 +132,7 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
 
 
 def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     database.write(count_up)
     database.close()
     with pytest.raises(Unavailable):
@@ -142,7 +143,7 @@ def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_pa
 
 
 def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     with database.read() as connection:
         database.close()
         assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
@@ -164,7 +165,7 @@ def test_every_table_is_strict(database):
 
 
 def test_two_processes_may_hold_it_and_both_write(tmp_path):
-    first, second = Database(tmp_path), Database(tmp_path)
+    first, second = open_database(tmp_path), open_database(tmp_path)
     for database in (first, second, first):
         database.write(count_up)
     assert counted(second) == 3
@@ -173,7 +174,7 @@ def test_two_processes_may_hold_it_and_both_write(tmp_path):
 
 
 def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_more(database, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.BUSY_SECONDS", 0.3)
+    monkeypatch.setattr("cardbeat.database.sqlite.BUSY_SECONDS", 0.3)
     outcomes = []
 
     def attempt():
@@ -195,7 +196,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     assert time.monotonic() - began < 1.5
     assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
     with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
-        Database(database.path.parent)
+        open_database(database.path.parent)
     fcntl.flock(holder, fcntl.LOCK_UN)
     database.write(count_up)
     os.close(holder)
@@ -206,11 +207,11 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
         raise OSError(errno.ENOLCK, "No locks available")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cardbeat.database.try_lock", refuse)
+        patch.setattr("cardbeat.database.sqlite.try_lock", refuse)
         with pytest.raises(Unavailable):
             database.write(count_up)
         with pytest.raises(StartupError, match=r"can't lock writer\.lock: No locks available"):
-            Database(database.path.parent)
+            open_database(database.path.parent)
     database.write(count_up)
     assert counted(database) == 1
 
@@ -231,7 +232,7 @@ def remove(path):
 
 def replace(path):
     remove(path)
-    Database(path.parent).close()
+    open_database(path.parent).close()
 
 
 @pytest.mark.parametrize("lose", [remove, replace, lambda path: path.rename(path.with_name("away"))])
@@ -253,7 +254,7 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
-    monkeypatch.setattr("cardbeat.database.LOOK_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite.LOOK_SECONDS", 0)
     database.write(count_up)
     beside(database.path, end).unlink()
     for _ in range(2):
@@ -273,10 +274,12 @@ def test_once_a_file_was_found_removed_every_write_is_refused(database, monkeypa
 
 
 def test_what_another_process_wrote_after_the_shm_was_removed_outlives_the_close(tmp_path):
-    ours = Database(tmp_path)
+    ours = open_database(tmp_path)
     ours.write(count_up)
     beside(ours.path, "-shm").unlink()
-    begin = f"from pathlib import Path; from cardbeat.database import Database; d = Database(Path({str(tmp_path)!r}));"
+    begin = (
+        f"from pathlib import Path; from cardbeat.database import open_database as o; d = o(Path({str(tmp_path)!r}));"
+    )
     write = "d.write(lambda c: c.execute(\"INSERT INTO monitor VALUES ('theirs', 1)\")); import os; os._exit(0)"
     # A process of its own again: within one SQLite shares what it knows of a file.
     read = "print(d.write(lambda c: c.execute(\"SELECT value FROM monitor WHERE name = 'theirs'\").fetchone()[0]))"
@@ -307,7 +310,7 @@ def test_what_a_removed_wal_held_is_in_the_database_before_anything_is_refused(d
     assert counted(database) in (3, 4)
     (tmp_path / "crashed").mkdir()
     shutil.copy(database.path, tmp_path / "crashed")
-    with contextlib.closing(Database(tmp_path / "crashed")) as after_a_crash:
+    with contextlib.closing(open_database(tmp_path / "crashed")) as after_a_crash:
         assert counted(after_a_crash) in (3, 4)
 
 
@@ -328,7 +331,7 @@ def test_a_write_is_not_acknowledged_where_the_wal_was_removed_before_its_commit
 
 
 def test_sqlite_leaves_its_files_in_place_while_another_process_has_the_database(tmp_path):
-    first, second = Database(tmp_path), Database(tmp_path)
+    first, second = open_database(tmp_path), open_database(tmp_path)
     first.write(count_up)
     first.close()
     second.write(count_up)
@@ -349,9 +352,9 @@ def wal_bytes(database):
 @pytest.fixture
 def small_wal(tmp_path, monkeypatch):
     """A database whose -wal counts as large from 5 MB on."""
-    for module in ("database", "database_file", "database_files"):
-        monkeypatch.setattr(f"cardbeat.{module}.WAL_BYTES", 5_000_000)
-    database = Database(tmp_path)
+    for module in ("sqlite", "sqlite_file", "sqlite_open_files"):
+        monkeypatch.setattr(f"cardbeat.database.{module}.WAL_BYTES", 5_000_000)
+    database = open_database(tmp_path)
     yield database
     database.close()
 
@@ -446,8 +449,8 @@ def test_a_write_keeps_other_processes_from_writing(database):
 
 
 def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database_file.BUSY_SECONDS", 0)
-    database = Database(tmp_path)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.BUSY_SECONDS", 0)
+    database = open_database(tmp_path)
     with contextlib.closing(sqlite3.connect(database.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as caught:
@@ -468,7 +471,7 @@ class TakenMeanwhile(deque):
 
 
 def test_a_connection_that_another_reader_takes_first_is_not_missed(database):
-    database._idle_readers = TakenMeanwhile()
+    database._readers._idle = TakenMeanwhile()
     assert counted(database) is None
 
 
