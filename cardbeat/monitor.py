@@ -18,7 +18,7 @@ def note(transaction: Transaction, name: str, value: int) -> None:
 def increment(transaction: Transaction, name: str) -> int:
     """Add one to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
     row = transaction.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = monitor.value + 1"
         " RETURNING value",
         (name,),
     ).fetchone()

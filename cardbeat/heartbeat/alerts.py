@@ -100,8 +100,11 @@ class Alerts:
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
-            sql = "INSERT OR REPLACE INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?"
-            transaction.execute(sql, (check_id,))
+            # Another row, with a number behind all others.
+            transaction.execute(
+                "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
+            )
+            transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
 
     def message(self, seq: int) -> Message | None:
         """What the next attempt needs; None for an alert that is finished, gone with its check, or a revoked key's."""
@@ -163,13 +166,14 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
     At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
     one.
     """
-    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(alerts))
+    rows = ", ".join(["(?, ?, ?, CAST(? AS INTEGER), ?, ?)"] * len(alerts))
     transaction.execute(
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-        " SELECT new.id, new.check_id, type, new.outage, body, now, iif(webhook_url IS NULL, NULL, max(now, coalesce(("
+        " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
-        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL)), 0))) FROM new"
+        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
+        "), now) END FROM new"
         " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) DO NOTHING",
         [value for alert in alerts for value in alert],
@@ -183,7 +187,7 @@ def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
     updated = transaction.execute(
         "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
         " WHERE seq = ? AND state = 'pending' AND EXISTS (SELECT 1 FROM checks WHERE checks.id = alerts.check_id"
-        " AND webhook_url IS NOT ?)",
+        " AND (webhook_url IS NULL OR webhook_url <> ?))",
         (attempt.status, attempt.error, attempt.seq, attempt.webhook_url),
     )
     return updated.rowcount > 0
@@ -192,10 +196,10 @@ def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
 def _store(transaction: Transaction, attempt: Attempt) -> str | None:
     """The id of the check whose alert it was; None where they are gone."""
     row = transaction.execute(
-        "UPDATE alerts SET state = ?1, attempts = attempts + 1, last_status = coalesce(?2, last_status),"
-        " last_error = ?3, next_attempt_at = ?4, body = iif(?1 = 'pending', body, '') WHERE seq = ?5"
+        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status),"
+        " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END WHERE seq = ?"
         " RETURNING check_id",
-        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
+        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state, attempt.seq),
     ).fetchone()
     if row is None:
         return None
@@ -211,17 +215,18 @@ def _store(transaction: Transaction, attempt: Attempt) -> str | None:
 def _put_off(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
     """Let those that wait behind an alert be due no earlier than its next attempt."""
     transaction.execute(
-        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ?1 WHERE check_id = ?2 AND state = 'pending'"
-        " AND next_attempt_at < ?1 AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?3)",
-        (attempt.next_attempt_at, check_id, attempt.seq),
+        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ? WHERE check_id = ? AND state = 'pending'"
+        " AND next_attempt_at < ? AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?)",
+        (attempt.next_attempt_at, check_id, attempt.next_attempt_at, attempt.seq),
     )
 
 
 def _note_delivery(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
     """Note what came of the last attempt, unless the check has another webhook URL by now."""
+    delivery = "ok" if attempt.state == "delivered" else "failing"
     transaction.execute(
-        "UPDATE checks SET delivery = ?1 WHERE id = ?2 AND webhook_url = ?3 AND delivery IS NOT ?1",
-        ("ok" if attempt.state == "delivered" else "failing", check_id, attempt.webhook_url),
+        "UPDATE checks SET delivery = ? WHERE id = ? AND webhook_url = ? AND (delivery IS NULL OR delivery <> ?)",
+        (delivery, check_id, attempt.webhook_url, delivery),
     )
 
 
@@ -235,7 +240,7 @@ def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list
         return []
     given_up = transaction.execute(
         "UPDATE alerts SET state = 'failed', body = '', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
-        " SELECT old.seq FROM checks CROSS JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
+        " SELECT old.seq FROM checks JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
         f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
         " AND old.outage <= checks.outage - ? AND old.outage >"
         " (SELECT min(outage) FROM alerts INDEXED BY alerts_waiting WHERE check_id = checks.id AND state = 'pending')"

@@ -163,13 +163,14 @@ class Credit:
         if "credit_seconds" not in noted:
             return False
         (last_seq,) = transaction.execute(
-            "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?)",
+            "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
             (noted["credit_after_seq"], CREDIT_BATCH),
         ).fetchone()
         if last_seq is None:
             return _end_credit(transaction)
         transaction.execute(
-            "UPDATE checks SET clock_from = min(clock_from + :seconds, :now) "
+            "UPDATE checks SET "
+            "clock_from = CASE WHEN clock_from + :seconds < :now THEN clock_from + :seconds ELSE :now END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
             "AND (clock_from < :before OR clock_from > :now)",
             {

@@ -20,6 +20,8 @@ def take_test(transaction: Transaction, check: Check, now: int) -> None:
     The count is of rows, so that it holds over restarts and for several processes, and is not lost with a check that
     is deleted.
     """
+    # It takes the key's row, so that with several writers nobody else counts meanwhile.
+    transaction.execute("UPDATE keys SET tier = tier WHERE id = ?", (check.api_key_id,))
     waiting, next_attempt_at = _waiting_tests(transaction, check.id)
     if waiting >= WAITING_TESTS:
         sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver, which is all that may."

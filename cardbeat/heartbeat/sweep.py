@@ -114,6 +114,8 @@ class Sweep:
     def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
         """Mark one batch; the change of status and its alert are one transaction. None while a credit is to be given.
 
+        The condition stands twice: with several writers a ping may come between the choice of a check and its change.
+
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
         every ping that is stored by now. The credit may have been given already, by another process.
         """
@@ -124,8 +126,8 @@ class Sweep:
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
             # Those of a revoked key wait for their removal.
             " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
-            f") RETURNING *, {KEY_PREFIX}",
-            (moment.wall, SWEEP_BATCH),
+            f") AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
+            (moment.wall, SWEEP_BATCH, moment.wall),
         ).fetchall()
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
