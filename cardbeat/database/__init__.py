@@ -13,6 +13,7 @@ from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
 from cardbeat.later import Later, Precedence
 
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 
@@ -87,6 +88,12 @@ class Database(Protocol):
 
     def write_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write`, without waiting; the writer's thread settles the result. Raises `Unavailable` at a stop."""
+
+    def write_together(self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item) -> Later[T]:
+        """As `write_later`, for what many ask at once: `work` gets the items of all neighbours in the queue.
+
+        It gives a result for each item, in their order. Where it raises, it is called again for each item alone.
+        """
 
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write_later`, for what stores something new. Raises `Unavailable` also while the disk is low."""

@@ -7,6 +7,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from itertools import groupby
+from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat import threads
@@ -36,17 +38,22 @@ class Connection(Protocol):
 
 
 C = TypeVar("C", bound=Connection)
+Item = TypeVar("Item")
 T = TypeVar("T")
 
 
 class Write(Later[T]):
-    """One write, settled by the writer's thread once it is on disk or has failed."""
+    """One write, settled by the writer's thread once it is on disk or has failed.
 
-    __slots__ = ("came_at", "error", "value", "work")
+    `work` makes those of several items at once, each of them a write like this one, and gives a result for each.
+    """
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
+    __slots__ = ("came_at", "error", "item", "value", "work")
+
+    def __init__(self, work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
         super().__init__()
         self.work = work
+        self.item = item
         self.came_at = time.monotonic()
         self.value: T
         self.error: BaseException | None = None
@@ -78,7 +85,10 @@ class WriteQueue(ABC, Generic[C]):
         return self.write_later(work).wait()
 
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
-        write = Write(work)
+        return self.write_together(lambda connection, _: (work(connection),), None)
+
+    def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
+        write = Write(work, item)
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
@@ -126,15 +136,31 @@ class WriteQueue(ABC, Generic[C]):
             return [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: Sequence[Write[Any]]) -> None:
-        """Make writes in the transaction that is open, each with a savepoint of its own."""
-        for write in group:
-            connection.execute("SAVEPOINT job")
-            try:
-                write.value = write.work(connection)
-            except Exception as error:
-                write.error = self._translated(error)
-                connection.execute("ROLLBACK TO job")
-            connection.execute("RELEASE job")
+        """Make writes in the transaction that is open, in their order; neighbours of the same work in one go."""
+        for work, neighbours in groupby(group, _work_of):
+            self._make_together(connection, work, list(neighbours))
+
+    def _make_together(
+        self, connection: C, work: Callable[[C, list[Any]], Sequence[Any]], writes: list[Write[Any]]
+    ) -> None:
+        """With a savepoint of their own. Where one of several fails, each is made again by itself."""
+        connection.execute("SAVEPOINT job")
+        try:
+            values = work(connection, [write.item for write in writes])
+            for write, value in zip(writes, values, strict=True):
+                write.value = value
+        except Exception as error:
+            told = self._translated(error)
+            connection.execute("ROLLBACK TO job")
+            if len(writes) == 1:
+                writes[0].error = told
+            else:
+                for write in writes:
+                    self._make_together(connection, work, [write])
+        connection.execute("RELEASE job")
+
+
+_work_of = attrgetter("work")
 
 
 class Readers(Generic[C]):

@@ -7,7 +7,7 @@ revoked keys, which are never pinged, swept, counted, added to or alerted for.
 
 import dataclasses
 import secrets
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.database import Database, Transaction
@@ -16,16 +16,16 @@ from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.pings import note_pings, turn_back
 from cardbeat.heartbeat.quota import tests_taken
-from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
+from cardbeat.heartbeat.transitions import RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
 
 _COLUMNS = ", ".join(COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
+class PingResult(NamedTuple):
     """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds.
 
     `subject` is how the log names a check that has recovered.
@@ -112,11 +112,11 @@ class Checks:
 
         The result raises `NotFound` where there is no such check.
         """
-        return self._database.write_later(lambda transaction: self._ping(transaction, check_id)).map(
-            self._tell_if_recovered
-        )
+        return self._database.write_together(self._ping, check_id).map(self._tell_if_recovered)
 
-    def _tell_if_recovered(self, pinged: PingResult) -> PingResult:
+    def _tell_if_recovered(self, pinged: PingResult | None) -> PingResult:
+        if pinged is None:
+            raise _no_check()
         if pinged.recovered:
             self._delivery.wake()
             self._alerts.transitions.note(RECOVERED, [pinged.subject])
@@ -156,29 +156,25 @@ class Checks:
                 ).fetchall()
             )
 
-    def _ping(self, transaction: Transaction, check_id: str) -> PingResult:
-        # The clock is read here, one write after another, so that of two pings the later one's time stays.
+    def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[PingResult | None]:
+        """What came of pings, in their order; None where there is no such check."""
+        # The clock is read here, one group after another, so that of two pings the later one's time stays.
         now = int(self._clock())
-        row = transaction.execute(
-            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1 "
-            "WHERE id = ?2 AND status = 'on_time' "
-            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) RETURNING deadline_at",
-            (now, check_id),
-        ).fetchone()
-        if row is not None:
-            return PingResult(row["deadline_at"], recovered=False)
-        row = transaction.execute(
-            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
-            "WHERE id = ?2 AND status = 'overdue' "
-            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) "
-            f"RETURNING *, {KEY_PREFIX}",
-            (now, check_id),
-        ).fetchone()
-        if row is None:
-            raise _no_check()
-        check = Check.from_row(row)
-        self._alerts.record(transaction, alert.RECOVERED, [check], now)
-        return PingResult(check.deadline_at, recovered=True, subject=subject_of(check.id, row["key_prefix"]))
+        found, overdue = {}, []
+        for seq, check_id, status, deadline_at in note_pings(transaction, check_ids, now):
+            found[check_id] = PingResult(deadline_at, recovered=False)
+            if status == "overdue":
+                overdue.append(seq)
+        recovered = self._recover(transaction, overdue, now) if overdue else {}
+        # Of several pings of one check the first ends the outage.
+        return [recovered.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
+
+    def _recover(self, transaction: Transaction, seqs: list[int], now: int) -> dict[str, PingResult]:
+        """Turn overdue checks back, each with its alert; what that is for the ping of each, by their ids."""
+        rows = turn_back(transaction, seqs)
+        self._alerts.record(transaction, alert.RECOVERED, [Check.from_row(row) for row in rows], now)
+        subjects = {row["id"]: subject_of(row["id"], row["key_prefix"]) for row in rows}
+        return {row["id"]: PingResult(row["deadline_at"], True, subjects[row["id"]]) for row in rows}
 
     def _test(self, transaction: Transaction, key_id: str, check_id: str) -> Check:
         check = _own(transaction, key_id, check_id)
@@ -190,11 +186,10 @@ class Checks:
 
 
 def _insert(transaction: Transaction, values: dict[str, object], max_checks: int | None) -> Check:
-    """Count and insert in one transaction, so that many creations at once don't get past the limit."""
-    key_id = str(values["key_id"])
-    if max_checks is not None and _count(transaction, key_id) >= max_checks:
-        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
-        raise Refusal(403, "too_many_checks", sentence)
+    """Insert and count in one transaction, so that many creations at once don't get past the limit.
+
+    To insert comes first: the schema's trigger takes the key's row of totals for it, so that nobody counts meanwhile.
+    """
     row = transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
         "clock_from, created_at, updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, "
@@ -203,14 +198,18 @@ def _insert(transaction: Transaction, values: dict[str, object], max_checks: int
     ).fetchone()
     if row is None:
         raise key_unknown("This API key was revoked a moment ago.")
-    return Check.from_row(row)
+    check = Check.from_row(row)
+    if max_checks is not None and _count(transaction, check.api_key_id) > max_checks:
+        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
+        raise Refusal(403, "too_many_checks", sentence)
+    return check
 
 
 def _update(transaction: Transaction, check: Check, settings: Settings, now: int) -> Check:
     row = transaction.execute(
-        "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
-        "updated_at = ?5, version = version + 1 "
-        f"WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING {_COLUMNS}",
+        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
+        "updated_at = ?, version = version + 1 "
+        f"WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
@@ -245,7 +244,8 @@ def _following(transaction: Transaction, key_id: str, seq: int, limit: int) -> l
 
 def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
     try:
-        return _own(transaction, key_id, check_id).seq
+        # Not every engine takes a NUL, and no id holds either of the two.
+        return _own(transaction, key_id, check_id.replace("\0", "\ufffd")).seq
     except NotFound:
         sentence = "The parameter after must be the id of one of your checks."
         raise Invalid("invalid_parameter", sentence, field="after") from None

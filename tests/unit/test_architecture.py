@@ -1,6 +1,7 @@
 """The directions of dependencies, and the checks that every line must pass."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -104,6 +105,9 @@ SQLITE_ALLOWED = {
 ENGINES_ALLOWED = {"commands", "database"}
 """The parts that know more of the database than its protocols; what else is in its folder is the engines' own."""
 
+OF_SQLITE_ALONE = re.compile(r"\?\d|:\d|\biif\(|IS NOT [?:]|INSERT OR|REPLACE INTO|CROSS JOIN|\b(max|min)\([^()]*,")
+"""What stands in no statement outside the engines: it is not in the SQL that they have in common."""
+
 SYSTEM_NAMES = {"sys.platform", "os.name", "os.uname", "platform.system", "platform.uname", "sys.getwindowsversion"}
 SYSTEM_MODULES = {"os", "select", "signal", "socket", "sys", "time"}
 ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winreg"}
@@ -203,6 +207,13 @@ def test_all_others_know_the_database_by_its_protocols():
     for name, path in MODULES.items():
         if part_of(name) not in ENGINES_ALLOWED:
             assert not own_modules(imports(path)) & engines, name
+
+
+def test_statements_are_in_the_sql_that_all_engines_have_in_common():
+    for name, path in MODULES.items():
+        if "cardbeat.database" in {imported.rpartition(".")[0] for imported in imports(path)}:
+            texts = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+            assert not [text for text in texts if isinstance(text, str) and OF_SQLITE_ALONE.search(text)], name
 
 
 def test_only_the_command_line_imports_what_no_import_statement_names():

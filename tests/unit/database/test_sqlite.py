@@ -1,4 +1,4 @@
-"""Who writes, who reads and who waits at the database, and what is on disk when."""
+"""The file of SQLite under an open database: who may write to it, what is on disk when, how far its -wal grows."""
 
 import contextlib
 import errno
@@ -10,107 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.queue import READ_CONNECTIONS
 from cardbeat.database.sqlite_file import FILE_NAME, connect, open_read_only
-from cardbeat.errors import Refusal, StartupError, Unavailable
+from cardbeat.errors import StartupError, Unavailable
 from tests.artifact import ROOT
-from tests.support import count_up, counted, wait_until
-
-
-def test_what_write_returned_from_is_seen_by_readers(database):
-    database.write(count_up)
-    assert counted(database) == 1
-
-
-def test_writes_from_many_threads_are_all_kept(database):
-    barrier = threading.Barrier(16)
-
-    def write_some():
-        barrier.wait()
-        for _ in range(50):
-            database.write(count_up)
-
-    threads = [threading.Thread(target=write_some) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counted(database) == 800
-
-
-def test_a_job_that_fails_undoes_only_itself_within_a_group(database):
-    entered, release = threading.Event(), threading.Event()
-    results = []
-
-    def hold(connection):
-        entered.set()
-        release.wait(10)
-
-    def fail(connection):
-        count_up(connection)
-        raise Refusal(409, "conflict", "no")
-
-    def attempt(work):
-        try:
-            results.append(database.write(work))
-        except Refusal as refusal:
-            results.append(refusal.status)
-
-    threads = [threading.Thread(target=attempt, args=(hold,))]
-    threads[0].start()
-    assert entered.wait(10)
-    threads += [threading.Thread(target=attempt, args=(work,)) for work in (count_up, fail, count_up)]
-    for thread in threads[1:]:
-        thread.start()
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert sorted(results, key=str) == [409, None, None, None]
-    assert counted(database) == 2
-
-
-def test_readers_cannot_write(database):
-    with pytest.raises(Unavailable), database.read() as connection:
-        count_up(connection)
-
-
-def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
-    with pytest.raises(sqlite3.IntegrityError):
-        database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES ('n', NULL)"))
-    with pytest.raises(ZeroDivisionError):
-        database.write(lambda connection: 1 / 0)
-
-
-def test_a_write_for_later_is_settled_when_it_is_on_disk(database):
-    counts, settled = [], threading.Event()
-
-    def count(_written):
-        counts.append(counted(database))
-        settled.set()
-
-    database.write_later(count_up).then(count)
-    assert settled.wait(10)
-    assert counts == [1]
-
-
-def test_a_write_for_later_raises_to_who_takes_its_result(database):
-    failed = database.write_later(lambda connection: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.wait()
-
-
-def test_whoever_fails_when_told_of_a_write_keeps_nobody_from_writing(database, caplog):
-    def fail(_settled):
-        raise RuntimeError("a defect")
-
-    database.write_later(lambda connection: time.sleep(0.05)).then(fail)
-    assert database.write(lambda connection: 1) == 1
-    assert "could not be told" in caplog.text
+from tests.support import count_up, counted
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -129,26 +36,6 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     database.write(count_up)
     database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
     database.write(fill)
-
-
-def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
-    database = open_database(tmp_path)
-    database.write(count_up)
-    database.close()
-    with pytest.raises(Unavailable):
-        database.write(count_up)
-    with pytest.raises(Unavailable):
-        database.write_later(count_up)
-    assert not (tmp_path / f"{FILE_NAME}-wal").exists()
-
-
-def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
-    database = open_database(tmp_path)
-    with database.read() as connection:
-        database.close()
-        assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        connection.execute("SELECT 1")
 
 
 def test_durability_settings_hold(database):
@@ -433,11 +320,6 @@ def test_every_connection_keeps_temporary_tables_in_memory(database, options):
         assert connection.execute("PRAGMA temp_store").fetchone()[0] == 2
 
 
-def read(database):
-    with database.read() as connection:
-        connection.execute("SELECT 1")
-
-
 def test_a_write_keeps_other_processes_from_writing(database):
     def is_held(_connection):
         with (database.path.parent / "writer.lock").open() as lock, contextlib.suppress(BlockingIOError):
@@ -458,42 +340,3 @@ def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypat
     assert caught.value.status == 503
     database.write(count_up)
     database.close()
-
-
-class TakenMeanwhile(deque):
-    """Looks as if it held a connection, which another thread takes before the pop."""
-
-    def __bool__(self):
-        return True
-
-    def __len__(self):
-        return 1
-
-
-def test_a_connection_that_another_reader_takes_first_is_not_missed(database):
-    database._readers._idle = TakenMeanwhile()
-    assert counted(database) is None
-
-
-def test_only_so_many_read_at_once(database):
-    with contextlib.ExitStack() as held:
-        for _ in range(READ_CONNECTIONS):
-            held.enter_context(database.read())
-        reader = threading.Thread(target=read, args=(database,))
-        reader.start()
-        reader.join(0.1)
-        assert reader.is_alive()
-    reader.join(10)
-    assert not reader.is_alive()
-
-
-def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_told(database):
-    wait_until(lambda: not database.precedence.has_work)
-    entered, release = threading.Event(), threading.Event()
-    database.write_later(lambda _: entered.set())
-    assert entered.wait(10)
-    written = database.write_later(lambda _: release.wait(10))
-    assert database.precedence.has_work
-    release.set()
-    written.wait()
-    wait_until(lambda: not database.precedence.has_work)
