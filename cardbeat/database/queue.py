@@ -109,7 +109,7 @@ class WriteQueue(ABC, Generic[C]):
     def _after_commit(self) -> None:
         """Do what can wait until the writes of a group were told."""
 
-    def _has_ended(self, seconds: float | None) -> bool:
+    def _finish(self, seconds: float | None) -> bool:
         """Take no more writes; whether all that were taken are made within these seconds."""
         with self._queued:
             self._closing = True

@@ -78,7 +78,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         return FileLease(self.path.with_name(f"{name}.lock"))
 
     def close(self, seconds: float | None = None) -> bool:
-        if not self._has_ended(seconds) or not self._files.may_close(self._writer):
+        if not self._finish(seconds) or not self._files.may_close(self._writer):
             return False
         self._readers.close()
         self._writer.close()

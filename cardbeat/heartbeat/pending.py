@@ -1,10 +1,10 @@
 """The rows of `alerts` that delivery has still to send, and the moves of their checks, as it reads them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from cardbeat.database import Database
+from cardbeat.database import Database, Row
 
 PAGE = 1000
 """Rows read at once."""
@@ -51,10 +51,10 @@ class PendingAlerts:
             rows = connection.execute(
                 f"SELECT {_PENDING} FROM ("
                 f"SELECT {_OF_ALERTS} FROM alerts WHERE state = 'pending' AND seq > ? ORDER BY seq LIMIT ?"
-                ") AS alerts JOIN checks ON checks.id = alerts.check_id ORDER BY alerts.seq",
+                ") AS alerts JOIN checks ON checks.id = alerts.check_id",
                 (seq, PAGE),
             )
-            return [Pending(*row) for row in rows]
+            return _in_order(rows)
 
     def between(self, after: int, before: int, from_newest: bool) -> list[Pending]:
         """The undelivered alerts between two that have these `seq`, in order: the last `PAGE` of them, or the first."""
@@ -66,7 +66,7 @@ class PendingAlerts:
                 ") AS alerts JOIN checks ON checks.id = alerts.check_id",
                 (after, before, PAGE),
             )
-            return sorted((Pending(*row) for row in rows), key=attrgetter("seq"))
+            return _in_order(rows)
 
     def of_checks(self, check_seqs: Collection[int], after: int, before: int) -> list[Pending]:
         """Of those between two, as `between` has them, all of some checks."""
@@ -105,6 +105,10 @@ class PendingAlerts:
             sql = "SELECT min(next_attempt_at) FROM alerts INDEXED BY alerts_due WHERE state = 'pending'"
             (due_at,) = connection.execute(sql).fetchone()
         return None if due_at is None else int(due_at)
+
+
+def _in_order(rows: Iterable[Row]) -> list[Pending]:
+    return sorted((Pending(*row) for row in rows), key=attrgetter("seq"))
 
 
 _PENDING = (
