@@ -161,17 +161,17 @@ class Checks:
         # The clock is read here, one group after another, so that of two pings the later one's time stays.
         now = int(self._clock())
         found, overdue = {}, []
-        for seq, check_id, status, deadline_at in note_pings(transaction, check_ids, now):
+        for check_id, status, deadline_at in note_pings(transaction, check_ids, now):
             found[check_id] = PingResult(deadline_at, recovered=False)
             if status == "overdue":
-                overdue.append(seq)
+                overdue.append(check_id)
         recovered = self._recover(transaction, overdue, now) if overdue else {}
         # Of several pings of one check the first ends the outage.
         return [recovered.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
 
-    def _recover(self, transaction: Transaction, seqs: list[int], now: int) -> dict[str, PingResult]:
+    def _recover(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, PingResult]:
         """Turn overdue checks back, each with its alert; what that is for the ping of each, by their ids."""
-        rows = turn_back(transaction, seqs)
+        rows = turn_back(transaction, check_ids)
         self._alerts.record(transaction, alert.RECOVERED, [Check.from_row(row) for row in rows], now)
         subjects = {row["id"]: subject_of(row["id"], row["key_prefix"]) for row in rows}
         return {row["id"]: PingResult(row["deadline_at"], True, subjects[row["id"]]) for row in rows}

@@ -9,7 +9,7 @@ from cardbeat.heartbeat.transitions import KEY_PREFIX
 
 
 def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
-    """Note pings at this Unix second; the `seq`, `id`, `status` and `deadline_at` of the checks that there are.
+    """Note pings at this Unix second; the `id`, `status` and `deadline_at` of the checks that there are.
 
     The status stays as it is: it tells in which one the pings found the check, of which the transaction now has the
     row. `turn_back` is to be called for those that are overdue.
@@ -23,12 +23,12 @@ def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> 
     return [row for number, ids in by_number.items() for row in _note(transaction, ids, number, now)]
 
 
-def turn_back(transaction: Transaction, seqs: Sequence[int]) -> list[Row]:
+def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
     """Turn overdue checks back; their rows, each with the column `KEY_PREFIX`."""
-    among = ", ".join("?" * len(seqs))
+    among = ", ".join("?" * len(check_ids))
     return transaction.execute(
-        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND seq IN ({among}) RETURNING *, {KEY_PREFIX}",
-        seqs,
+        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({among}) RETURNING *, {KEY_PREFIX}",
+        check_ids,
     ).fetchall()
 
 
@@ -46,5 +46,5 @@ def _statement(size: int) -> str:
         "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
         f" WHERE id IN ({', '.join('?' * size)})"
         " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
-        " RETURNING seq, id, status, deadline_at"
+        " RETURNING id, status, deadline_at"
     )
