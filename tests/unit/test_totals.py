@@ -6,6 +6,7 @@ import pytest
 
 from cardbeat.database import open_database, sqlite_file
 from cardbeat.heartbeat.checks import count_by_key
+from cardbeat.heartbeat.pings import note_pings
 from cardbeat.heartbeat.removal import Removal
 from tests.heart import Heart
 
@@ -101,7 +102,7 @@ def test_a_ping_of_a_check_on_time_writes_no_total(heart):
 
     def ping(connection):
         before = connection.total_changes
-        heart.checks._ping(connection, check.id)
+        note_pings(connection, [check.id], 0)
         return connection.total_changes - before
 
     assert heart.database.write(ping) == 1
