@@ -1,11 +1,10 @@
 """`GET /healthz`: whether the service can do its work, which is to write, to sweep and to send alerts."""
 
-import sqlite3
 from collections.abc import Callable
 
 from cardbeat import monitor
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.later import Later
@@ -53,5 +52,5 @@ class HealthRoutes:
             raise Unavailable("delivery_stalled", sentence)
         return Response.json(200, {"status": "ok"})
 
-    def _note_health_check(self, connection: sqlite3.Connection) -> None:
-        monitor.note(connection, "last_health_check_at", int(self._clock()))
+    def _note_health_check(self, transaction: Transaction) -> None:
+        monitor.note(transaction, "last_health_check_at", int(self._clock()))

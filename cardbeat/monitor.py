@@ -1,24 +1,24 @@
 """The table `monitor`: what the service remembers of itself over a restart, each integer under its name."""
 
-import sqlite3
+from cardbeat.database import Transaction
 
 
-def values(connection: sqlite3.Connection) -> dict[str, int]:
-    return dict(connection.execute("SELECT name, value FROM monitor").fetchall())
+def values(transaction: Transaction) -> dict[str, int]:
+    return dict(transaction.execute("SELECT name, value FROM monitor").fetchall())
 
 
-def note(connection: sqlite3.Connection, name: str, value: int) -> None:
+def note(transaction: Transaction, name: str, value: int) -> None:
     """Replace the value of this name, inside the caller's transaction."""
-    connection.execute(
+    transaction.execute(
         "INSERT INTO monitor (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
         (name, value),
     )
 
 
-def increment(connection: sqlite3.Connection, name: str) -> int:
+def increment(transaction: Transaction, name: str) -> int:
     """Add one to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
-    row = connection.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = value + 1"
+    row = transaction.execute(
+        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = monitor.value + 1"
         " RETURNING value",
         (name,),
     ).fetchone()

@@ -7,7 +7,7 @@ import pkgutil
 
 
 def read_bytes(name: str) -> bytes:
-    """The file at a path inside the package, such as `schema/001.sql`. Raises `OSError` if there is none."""
+    """The file at a path inside the package, such as `schema/sqlite/001.sql`. Raises `OSError` if there is none."""
     data = pkgutil.get_data("cardbeat", name)
     if data is None:
         raise OSError(f"the package holds no {name}")

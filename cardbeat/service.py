@@ -12,8 +12,7 @@ from cardbeat.cards.store import Store
 from cardbeat.check_metrics import CheckMetricsRoutes
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.config import Config
-from cardbeat.database import Database
-from cardbeat.database_file import DELIVERY_LOCK
+from cardbeat.database import open_database
 from cardbeat.health import HealthRoutes
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
@@ -57,7 +56,7 @@ class Service:
         with contextlib.ExitStack() as undo:
             self.server = server
             undo.callback(server.server_close)
-            self.database = Database(config.data)
+            self.database = open_database(config.data)
             undo.callback(self.database.close)
             server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
@@ -66,7 +65,7 @@ class Service:
             self.transitions = TransitionLog()
             alerts = Alerts(self.database, base_url, self.transitions)
             courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
-            self.delivery = Delivery(alerts, courier, clock, config.data / DELIVERY_LOCK)
+            self.delivery = Delivery(alerts, courier, clock)
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
             self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cardbeat.config import Config
-from cardbeat.database import Database
+from cardbeat.database import Database, open_database
 from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact"]
@@ -20,7 +20,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     yield database
     database.close()
 

@@ -6,7 +6,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.config import Tier
-from cardbeat.database_file import DELIVERY_LOCK
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
@@ -23,11 +22,10 @@ HOOK = "https://hooks.example/x"
 SWEEP_SECONDS = 60
 
 
-def new_delivery(database, alerts, clock, post=None, elapsed=time.monotonic):
+def new_delivery(alerts, clock, post=None, elapsed=time.monotonic):
     """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
     post = post or Sender(allow_private=True).post
-    lock_path = database.path.with_name(DELIVERY_LOCK)
-    return Delivery(alerts, Courier(alerts, post, clock), clock, lock_path, elapsed)
+    return Delivery(alerts, Courier(alerts, post, clock), clock, elapsed)
 
 
 class Heart:
@@ -38,7 +36,7 @@ class Heart:
         self.log_lines = []
         transitions = TransitionLog(lambda line, *values: self.log_lines.append(line % values))
         self.alerts = Alerts(database, BASE_URL, transitions)
-        self.delivery = new_delivery(database, self.alerts, clock)
+        self.delivery = new_delivery(self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
         self.key = self.keys.issue("ops@example.com").wait().key
         self.checks = Checks(database, clock, self.alerts, self.delivery)

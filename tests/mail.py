@@ -27,7 +27,7 @@ class Mail:
 
     def another(self):
         """A delivery as of a second process, or as after a restart."""
-        return new_delivery(self.database, self.alerts, self.clock, self.post, self.elapsed)
+        return new_delivery(self.alerts, self.clock, self.post, self.elapsed)
 
     def post(self, url, headers, body, _permit):
         self.posted.append((url, headers, body))

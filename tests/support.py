@@ -1,10 +1,12 @@
 """What tests are made with: a clock that only they move, and the application without a socket."""
 
+import contextlib
 import json
 import os
 import sqlite3
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.config import Config
@@ -121,6 +123,18 @@ def counted(database: Database) -> int | None:
     """None before the first."""
     with database.read() as connection:
         return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+
+
+@contextlib.contextmanager
+def writer_held(database: Database) -> Iterator[None]:
+    """Keep the writer busy, so that what is written meanwhile comes to stand in one group."""
+    entered, release = threading.Event(), threading.Event()
+    database.write_later(lambda _: (entered.set(), release.wait(10)))
+    assert entered.wait(10)
+    try:
+        yield
+    finally:
+        release.set()
 
 
 def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:

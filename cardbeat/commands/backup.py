@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from cardbeat.database_backup import back_up
+from cardbeat.database.sqlite_backup import back_up
 from cardbeat.options import DATA, Parser, add_json, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow

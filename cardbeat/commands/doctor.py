@@ -16,7 +16,7 @@ from cardbeat import ownership, pillow
 from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base_url
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
-from cardbeat.database_file import (
+from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
     check_writable,

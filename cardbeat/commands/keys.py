@@ -9,8 +9,8 @@ from typing import Any
 
 from cardbeat.advice import undefined_tiers
 from cardbeat.clock import utc_text, wall_clock
-from cardbeat.database import Database
-from cardbeat.database_file import require_database
+from cardbeat.database import Database, open_database
+from cardbeat.database.sqlite_file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
@@ -58,7 +58,7 @@ def run(argv: Sequence[str]) -> int:
     data = DATA.value(given)
     if given.action != "create":
         require_database(data)
-    with refusals_as_startup_errors(), closing(Database(data)) as database:
+    with refusals_as_startup_errors(), closing(open_database(data)) as database:
         keys = Keys(database, wall_clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)

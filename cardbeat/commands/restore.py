@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from cardbeat.clock import utc_text, wall_clock
-from cardbeat.database_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
-from cardbeat.database_restore import restore
+from cardbeat.database.sqlite_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
+from cardbeat.database.sqlite_restore import restore
 from cardbeat.options import DATA, Parser, add_json, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow

@@ -1,13 +1,12 @@
 """The rows of `alerts`, a transactional outbox: stored with the change that they tell of, sent after its commit."""
 
 import secrets
-import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cardbeat.clock import utc_text
-from cardbeat.database import Database
+from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.alert import OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.quota import take_test
@@ -71,7 +70,7 @@ class Alerts:
     def database(self) -> Database:
         return self._database
 
-    def record(self, connection: sqlite3.Connection, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
+    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; `Delivery.wake` is to be called after the commit.
 
         Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
@@ -79,20 +78,20 @@ class Alerts:
         outage of a check that has many waiting gives the oldest of them up: their checks are returned, as the log
         names them.
         """
-        told = [check for check in checks if check.webhook_url is not None or _waits(connection, alert_type, check)]
+        told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
-            _insert(connection, alerts)
+            _insert(transaction, alerts)
         if alert_type != OVERDUE:
             return []
-        return _give_up_oldest(connection, [check.seq for check in checks if check.outage > WAITING_OUTAGES])
+        return _give_up_oldest(transaction, [check.seq for check in checks if check.outage > WAITING_OUTAGES])
 
-    def record_test(self, connection: sqlite3.Connection, check: Check, now: int) -> None:
+    def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
         """Store a test alert. Raises `TooMany` where too many are waiting for the check, or were taken for its key."""
-        take_test(connection, check, now)
-        self.record(connection, TEST, [check], now)
+        take_test(transaction, check, now)
+        self.record(transaction, TEST, [check], now)
 
-    def move(self, connection: sqlite3.Connection, check_id: str, due_at: int | None) -> None:
+    def move(self, transaction: Transaction, check_id: str, due_at: int | None) -> None:
         """Let a check's unfinished alerts be due then, at another receiver; the attempts made still count.
 
         None for a check that has no receiver now: its alerts wait until it has one.
@@ -100,9 +99,12 @@ class Alerts:
         `Delivery.wake` is to be called after the commit.
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
-        if connection.execute(sql, (due_at, check_id)).rowcount:
-            sql = "INSERT OR REPLACE INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?"
-            connection.execute(sql, (check_id,))
+        if transaction.execute(sql, (due_at, check_id)).rowcount:
+            # Another row, with a number behind all others.
+            transaction.execute(
+                "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
+            )
+            transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
 
     def message(self, seq: int) -> Message | None:
         """What the next attempt needs; None for an alert that is finished, gone with its check, or a revoked key's."""
@@ -123,11 +125,11 @@ class Alerts:
         earlier receiver said: the `seq` of these.
         """
 
-        def store(connection: sqlite3.Connection) -> tuple[set[int], list[str]]:
-            moved = {attempt.seq for attempt in attempts if _store_if_moved(connection, attempt)}
-            tried = [(_store(connection, attempt), attempt) for attempt in attempts if attempt.seq not in moved]
+        def store(transaction: Transaction) -> tuple[set[int], list[str]]:
+            moved = {attempt.seq for attempt in attempts if _store_if_moved(transaction, attempt)}
+            tried = [(_store(transaction, attempt), attempt) for attempt in attempts if attempt.seq not in moved]
             failed = [id for id, attempt in tried if id is not None and attempt.state == "failed"]
-            return moved, _subjects(connection, failed)
+            return moved, _subjects(transaction, failed)
 
         moved, given_up = self._database.write(store)
         self.transitions.note(GIVEN_UP, given_up)
@@ -150,83 +152,85 @@ class Alerts:
         return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
 
 
-def _waits(connection: sqlite3.Connection, alert_type: str, check: Check) -> bool:
+def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
     """Whether this is a recovery from an outage of which the receiver has not heard yet, but will."""
     if alert_type != RECOVERED:
         return False
     sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
-    return connection.execute(sql, (check.id, check.outage)).fetchone() is not None
+    return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
-def _insert(connection: sqlite3.Connection, alerts: Sequence[tuple[object, ...]]) -> None:
+def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> None:
     """Store alerts in one statement, each due when those before it of its check are, or now; without a URL never.
 
     At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
     one.
     """
-    rows = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(alerts))
-    connection.execute(
+    rows = ", ".join(["(?, ?, ?, CAST(? AS INTEGER), ?, ?)"] * len(alerts))
+    transaction.execute(
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-        " SELECT new.id, new.check_id, type, new.outage, body, now, iif(webhook_url IS NULL, NULL, max(now, coalesce(("
+        " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
-        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL)), 0))) FROM new"
+        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
+        "), now) END FROM new"
         " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) DO NOTHING",
         [value for alert in alerts for value in alert],
     )
 
 
-def _store_if_moved(connection: sqlite3.Connection, attempt: Attempt) -> bool:
+def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
     """Count an attempt that failed at a URL which the check has no longer; whether it was such a one."""
     if attempt.state == "delivered":
         return False
-    updated = connection.execute(
+    updated = transaction.execute(
         "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
         " WHERE seq = ? AND state = 'pending' AND EXISTS (SELECT 1 FROM checks WHERE checks.id = alerts.check_id"
-        " AND webhook_url IS NOT ?)",
+        " AND (webhook_url IS NULL OR webhook_url <> ?))",
         (attempt.status, attempt.error, attempt.seq, attempt.webhook_url),
     )
     return updated.rowcount > 0
 
 
-def _store(connection: sqlite3.Connection, attempt: Attempt) -> str | None:
+def _store(transaction: Transaction, attempt: Attempt) -> str | None:
     """The id of the check whose alert it was; None where they are gone."""
-    row = connection.execute(
-        "UPDATE alerts SET state = ?1, attempts = attempts + 1, last_status = coalesce(?2, last_status),"
-        " last_error = ?3, next_attempt_at = ?4, body = iif(?1 = 'pending', body, '') WHERE seq = ?5"
+    row = transaction.execute(
+        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status),"
+        " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END WHERE seq = ?"
         " RETURNING check_id",
-        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.seq),
+        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state, attempt.seq),
     ).fetchone()
     if row is None:
         return None
     check_id: str = row["check_id"]
-    _note_delivery(connection, check_id, attempt)
+    _note_delivery(transaction, check_id, attempt)
     if attempt.state == "pending":
-        _put_off(connection, check_id, attempt)
+        _put_off(transaction, check_id, attempt)
     else:
-        _drop_oldest(connection, check_id)
+        _drop_oldest(transaction, check_id)
     return check_id
 
 
-def _put_off(connection: sqlite3.Connection, check_id: str, attempt: Attempt) -> None:
+def _put_off(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
     """Let those that wait behind an alert be due no earlier than its next attempt."""
-    connection.execute(
-        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ?1 WHERE check_id = ?2 AND state = 'pending'"
-        " AND next_attempt_at < ?1 AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?3)",
-        (attempt.next_attempt_at, check_id, attempt.seq),
+    transaction.execute(
+        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ? WHERE check_id = ? AND state = 'pending'"
+        " AND next_attempt_at < ? AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?)",
+        (attempt.next_attempt_at, check_id, attempt.next_attempt_at, attempt.seq),
     )
 
 
-def _note_delivery(connection: sqlite3.Connection, check_id: str, attempt: Attempt) -> None:
+def _note_delivery(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
     """Note what came of the last attempt, unless the check has another webhook URL by now."""
-    connection.execute(
-        "UPDATE checks SET delivery = ?1 WHERE id = ?2 AND webhook_url = ?3 AND delivery IS NOT ?1",
-        ("ok" if attempt.state == "delivered" else "failing", check_id, attempt.webhook_url),
+    delivery = "ok" if attempt.state == "delivered" else "failing"
+    transaction.execute(
+        "UPDATE checks SET delivery = ? WHERE id = ? AND webhook_url = ? AND (delivery IS NULL OR delivery <> ?)",
+        (delivery, check_id, attempt.webhook_url, delivery),
     )
 
 
-def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -> list[str]:
+def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list[str]:
     """Fail the waiting alerts of all but a check's newest `WAITING_OUTAGES` outages and the oldest one that waits.
 
     That one may be on its way now. Of any other outage both alerts are given up, and the newest are kept: in the end
@@ -234,9 +238,9 @@ def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -
     """
     if not check_seqs:
         return []
-    given_up = connection.execute(
+    given_up = transaction.execute(
         "UPDATE alerts SET state = 'failed', body = '', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
-        " SELECT old.seq FROM checks CROSS JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
+        " SELECT old.seq FROM checks JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
         f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
         " AND old.outage <= checks.outage - ? AND old.outage >"
         " (SELECT min(outage) FROM alerts INDEXED BY alerts_waiting WHERE check_id = checks.id AND state = 'pending')"
@@ -245,22 +249,22 @@ def _give_up_oldest(connection: sqlite3.Connection, check_seqs: Sequence[int]) -
     ).fetchall()
     check_ids = [row["check_id"] for row in given_up]
     for check_id in set(check_ids):
-        _drop_oldest(connection, check_id)
-    return _subjects(connection, check_ids)
+        _drop_oldest(transaction, check_id)
+    return _subjects(transaction, check_ids)
 
 
-def _subjects(connection: sqlite3.Connection, check_ids: Sequence[str]) -> list[str]:
+def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
     """Each of these checks as the log names it, but none of a revoked key."""
     sql = (
         "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ? AND revoked_at IS NULL"
     )
-    found = [(check_id, connection.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
+    found = [(check_id, transaction.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
     return [subject_of(check_id, row["prefix"]) for check_id, row in found if row is not None]
 
 
-def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
+def _drop_oldest(transaction: Transaction, check_id: str) -> None:
     """Delete a check's finished alerts beyond the newest `KEPT` of all."""
-    connection.execute(
+    transaction.execute(
         "DELETE FROM alerts WHERE check_id = ? AND state <> 'pending' AND seq <="
         " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
         (check_id, check_id, KEPT),
@@ -270,7 +274,7 @@ def _drop_oldest(connection: sqlite3.Connection, check_id: str) -> None:
 _TOO_MANY = f"It was given up: alerts of {WAITING_OUTAGES} newer outages were waiting for the receiver."
 
 
-def _shown(row: sqlite3.Row) -> dict[str, Any]:
+def _shown(row: Row) -> dict[str, Any]:
     shown = dict(row)
     for name in ("created_at", "next_attempt_at"):
         shown[name] = None if shown[name] is None else utc_text(shown[name])

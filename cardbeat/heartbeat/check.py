@@ -1,6 +1,5 @@
 """What a check is, and what its four changeable fields may hold. Pure: it neither reads nor writes rows."""
 
-import sqlite3
 import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -60,7 +59,8 @@ class Check:
     delivery: str | None = None
 
     @classmethod
-    def from_row(cls, row: sqlite3.Row) -> "Check":
+    def from_row(cls, row: Any) -> "Check":
+        """Of a row that has all columns, perhaps among others, by their names."""
         return cls(*_columns_of(row))
 
     def as_json(self, base_url: str) -> dict[str, Any]:

@@ -7,26 +7,25 @@ revoked keys, which are never pinged, swept, counted, added to or alerted for.
 
 import dataclasses
 import secrets
-import sqlite3
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
 from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.pings import note_pings, turn_back
 from cardbeat.heartbeat.quota import tests_taken
-from cardbeat.heartbeat.transitions import KEY_PREFIX, RECOVERED, subject_of
+from cardbeat.heartbeat.transitions import RECOVERED, subject_of
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.later import Later
 
 _COLUMNS = ", ".join(COLUMNS)
 
 
-@dataclass(frozen=True, slots=True)
-class PingResult:
+class PingResult(NamedTuple):
     """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds.
 
     `subject` is how the log names a check that has recovered.
@@ -61,7 +60,7 @@ class Checks:
             "key_id": key.id,
             "now": int(self._clock()),
         }
-        return self._database.create_later(lambda connection: _insert(connection, values, key.limits.max_checks))
+        return self._database.create_later(lambda transaction: _insert(transaction, values, key.limits.max_checks))
 
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
@@ -92,11 +91,11 @@ class Checks:
         """
         now = int(self._clock())
         if settings.webhook_url == check.webhook_url:
-            return self._database.write_later(lambda connection: _update(connection, check, settings, now))
+            return self._database.write_later(lambda transaction: _update(transaction, check, settings, now))
 
-        def move(connection: sqlite3.Connection) -> Check:
-            moved = _update(connection, check, settings, now)
-            self._alerts.move(connection, check.id, None if settings.webhook_url is None else now)
+        def move(transaction: Transaction) -> Check:
+            moved = _update(transaction, check, settings, now)
+            self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
             return moved
 
         return self._database.write_later(move).map(self._wake_delivery)
@@ -106,18 +105,18 @@ class Checks:
 
         The result raises `Refusal` 412 unless the check has `version`, if one is given.
         """
-        return self._database.write_later(lambda connection: _delete(connection, key_id, check_id, version))
+        return self._database.write_later(lambda transaction: _delete(transaction, key_id, check_id, version))
 
     def ping(self, check_id: str) -> Later[PingResult]:
         """Record a ping; settled when it is on disk. Only a ping ends an overdue spell, with a recovery alert.
 
         The result raises `NotFound` where there is no such check.
         """
-        return self._database.write_later(lambda connection: self._ping(connection, check_id)).map(
-            self._tell_if_recovered
-        )
+        return self._database.write_together(self._ping, check_id).map(self._tell_if_recovered)
 
-    def _tell_if_recovered(self, pinged: PingResult) -> PingResult:
+    def _tell_if_recovered(self, pinged: PingResult | None) -> PingResult:
+        if pinged is None:
+            raise _no_check()
         if pinged.recovered:
             self._delivery.wake()
             self._alerts.transitions.note(RECOVERED, [pinged.subject])
@@ -128,7 +127,7 @@ class Checks:
 
         The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
         """
-        return self._database.create_later(lambda connection: self._test(connection, key_id, check_id)).map(
+        return self._database.create_later(lambda transaction: self._test(transaction, key_id, check_id)).map(
             self._wake_delivery
         )
 
@@ -157,46 +156,41 @@ class Checks:
                 ).fetchall()
             )
 
-    def _ping(self, connection: sqlite3.Connection, check_id: str) -> PingResult:
-        # The clock is read here, one write after another, so that of two pings the later one's time stays.
+    def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[PingResult | None]:
+        """What came of pings, in their order; None where there is no such check."""
+        # The clock is read here, one group after another, so that of two pings the later one's time stays.
         now = int(self._clock())
-        row = connection.execute(
-            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1 "
-            "WHERE id = ?2 AND status = 'on_time' "
-            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) RETURNING deadline_at",
-            (now, check_id),
-        ).fetchone()
-        if row is not None:
-            return PingResult(row["deadline_at"], recovered=False)
-        row = connection.execute(
-            "UPDATE checks SET clock_from = ?1, last_ping_at = ?1, ping_count = ping_count + 1, status = 'on_time' "
-            "WHERE id = ?2 AND status = 'overdue' "
-            "AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL) "
-            f"RETURNING *, {KEY_PREFIX}",
-            (now, check_id),
-        ).fetchone()
-        if row is None:
-            raise _no_check()
-        check = Check.from_row(row)
-        self._alerts.record(connection, alert.RECOVERED, [check], now)
-        return PingResult(check.deadline_at, recovered=True, subject=subject_of(check.id, row["key_prefix"]))
+        found, overdue = {}, []
+        for check_id, status, deadline_at in note_pings(transaction, check_ids, now):
+            found[check_id] = PingResult(deadline_at, recovered=False)
+            if status == "overdue":
+                overdue.append(check_id)
+        recovered = self._recover(transaction, overdue, now) if overdue else {}
+        # Of several pings of one check the first ends the outage.
+        return [recovered.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
 
-    def _test(self, connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
-        check = _own(connection, key_id, check_id)
+    def _recover(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, PingResult]:
+        """Turn overdue checks back, each with its alert; what that is for the ping of each, by their ids."""
+        rows = turn_back(transaction, check_ids)
+        self._alerts.record(transaction, alert.RECOVERED, [Check.from_row(row) for row in rows], now)
+        subjects = {row["id"]: subject_of(row["id"], row["key_prefix"]) for row in rows}
+        return {row["id"]: PingResult(row["deadline_at"], True, subjects[row["id"]]) for row in rows}
+
+    def _test(self, transaction: Transaction, key_id: str, check_id: str) -> Check:
+        check = _own(transaction, key_id, check_id)
         if check.webhook_url is None:
             sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
             raise Invalid("no_webhook", sentence, field="webhook_url")
-        self._alerts.record_test(connection, check, int(self._clock()))
+        self._alerts.record_test(transaction, check, int(self._clock()))
         return check
 
 
-def _insert(connection: sqlite3.Connection, values: dict[str, object], max_checks: int | None) -> Check:
-    """Count and insert in one transaction, so that many creations at once don't get past the limit."""
-    key_id = str(values["key_id"])
-    if max_checks is not None and _count(connection, key_id) >= max_checks:
-        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
-        raise Refusal(403, "too_many_checks", sentence)
-    row = connection.execute(
+def _insert(transaction: Transaction, values: dict[str, object], max_checks: int | None) -> Check:
+    """Insert and count in one transaction, so that many creations at once don't get past the limit.
+
+    To insert comes first: the schema's trigger takes the key's row of totals for it, so that nobody counts meanwhile.
+    """
+    row = transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
         "clock_from, created_at, updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, "
         ":webhook_url, :now, :now, :now FROM keys WHERE id = :key_id AND revoked_at IS NULL RETURNING *",
@@ -204,14 +198,18 @@ def _insert(connection: sqlite3.Connection, values: dict[str, object], max_check
     ).fetchone()
     if row is None:
         raise key_unknown("This API key was revoked a moment ago.")
-    return Check.from_row(row)
+    check = Check.from_row(row)
+    if max_checks is not None and _count(transaction, check.api_key_id) > max_checks:
+        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
+        raise Refusal(403, "too_many_checks", sentence)
+    return check
 
 
-def _update(connection: sqlite3.Connection, check: Check, settings: Settings, now: int) -> Check:
-    row = connection.execute(
-        "UPDATE checks SET name = ?1, period_seconds = ?2, grace_seconds = ?3, webhook_url = ?4, "
-        "updated_at = ?5, version = version + 1 "
-        f"WHERE id = ?6 AND api_key_id = ?7 AND version = ?8 RETURNING {_COLUMNS}",
+def _update(transaction: Transaction, check: Check, settings: Settings, now: int) -> Check:
+    row = transaction.execute(
+        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
+        "updated_at = ?, version = version + 1 "
+        f"WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
@@ -220,33 +218,34 @@ def _update(connection: sqlite3.Connection, check: Check, settings: Settings, no
     return Check(*row)
 
 
-def _delete(connection: sqlite3.Connection, key_id: str, check_id: str, version: int | None) -> None:
+def _delete(transaction: Transaction, key_id: str, check_id: str, version: int | None) -> None:
     sql = "DELETE FROM checks WHERE id = ? AND api_key_id = ? AND version = coalesce(?, version)"
-    if not connection.execute(sql, (check_id, key_id, version)).rowcount:
-        raise other_version(_own(connection, key_id, check_id))
+    if not transaction.execute(sql, (check_id, key_id, version)).rowcount:
+        raise other_version(_own(transaction, key_id, check_id))
 
 
-def _count(connection: sqlite3.Connection, key_id: str) -> int:
-    row = connection.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
+def _count(transaction: Transaction, key_id: str) -> int:
+    row = transaction.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key_id,)).fetchone()
     return int(row["checks"]) if row else 0
 
 
-def _own(connection: sqlite3.Connection, key_id: str, check_id: str) -> Check:
+def _own(transaction: Transaction, key_id: str, check_id: str) -> Check:
     sql = f"SELECT {_COLUMNS} FROM checks WHERE id = ? AND api_key_id = ?"
-    row = connection.execute(sql, (check_id, key_id)).fetchone()
+    row = transaction.execute(sql, (check_id, key_id)).fetchone()
     if row is None:
         raise _no_check()
     return Check(*row)
 
 
-def _following(connection: sqlite3.Connection, key_id: str, seq: int, limit: int) -> list[Check]:
+def _following(transaction: Transaction, key_id: str, seq: int, limit: int) -> list[Check]:
     sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?"
-    return [Check(*row) for row in connection.execute(sql, (key_id, seq, limit)).fetchall()]
+    return [Check(*row) for row in transaction.execute(sql, (key_id, seq, limit)).fetchall()]
 
 
-def _seq_of(connection: sqlite3.Connection, key_id: str, check_id: str) -> int:
+def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
     try:
-        return _own(connection, key_id, check_id).seq
+        # Not every engine takes a NUL, and no id holds either of the two.
+        return _own(transaction, key_id, check_id.replace("\0", "\ufffd")).seq
     except NotFound:
         sentence = "The parameter after must be the id of one of your checks."
         raise Invalid("invalid_parameter", sentence, field="after") from None

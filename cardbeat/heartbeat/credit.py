@@ -7,14 +7,13 @@ that were on time move by as much. Work, however slow, is not silence.
 """
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from cardbeat import monitor
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class Credit:
         now = self.moment()
         return abs(now.wall - moment.wall - (now.monotonic - moment.monotonic)) > DRIFT_SECONDS
 
-    def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def write(self, work: Callable[[Transaction], T]) -> T:
         """As `Database.write`, for work that calls `note`, in the thread that sweeps.
 
         What passes while a write is under way is not silence, if the write succeeds and the process goes on meanwhile.
@@ -113,27 +112,27 @@ class Credit:
             # The wall clock was set meanwhile. That stays to be credited, and what passes until then is no silence.
             self._listened = Moment(listened.wall + passed, now.monotonic)
 
-    def note(self, connection: sqlite3.Connection, moment: Moment | None = None) -> bool:
+    def note(self, transaction: Transaction, moment: Moment | None = None) -> bool:
         """Note in this transaction the present moment, or another, and the credit due for what passed before it.
 
         False while a credit is to be given, be it this one or another: then nobody may be marked as overdue.
         """
         moment = moment or self.moment()
-        noted = monitor.values(connection)
+        noted = monitor.values(transaction)
         gap, listened = self._passed(noted, moment)
         seconds = lost_seconds(gap, listened, self._sweep_seconds)
         if seconds:
-            _note_credit(connection, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
-        monitor.note(connection, "last_sweep_at", moment.wall)
-        monitor.note(connection, "last_sweep_monotonic", moment.monotonic)
+            _note_credit(transaction, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
+        monitor.note(transaction, "last_sweep_at", moment.wall)
+        monitor.note(transaction, "last_sweep_monotonic", moment.monotonic)
         # From here on the commit is work. If it fails, `write` takes this back.
         self._noted = self._listened = moment
         return not seconds and "credit_seconds" not in noted
 
-    def note_stop(self, connection: sqlite3.Connection, moment: Moment) -> None:
+    def note_stop(self, transaction: Transaction, moment: Moment) -> None:
         """Note in this transaction that the monitor ran until then, if it has got as far as to note anything."""
         if self._listened is not None:
-            self.note(connection, moment)
+            self.note(transaction, moment)
 
     def give_due(self, stopping: threading.Event) -> Moment:
         """Give the credits due now, first of all one that a crash or a stop cut short; the moment after that.
@@ -160,23 +159,24 @@ class Credit:
             return moment.wall - listened.wall, None
         return _between(_newest(listened, self._listened), moment)
 
-    def _step(self, connection: sqlite3.Connection) -> bool:
+    def _step(self, transaction: Transaction) -> bool:
         """Give the credit to the next batch, and note that in the same transaction. False when none is due any more.
 
         Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now.
         """
-        self.note(connection)
-        noted = monitor.values(connection)
+        self.note(transaction)
+        noted = monitor.values(transaction)
         if "credit_seconds" not in noted:
             return False
-        (last_seq,) = connection.execute(
-            "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?)",
+        (last_seq,) = transaction.execute(
+            "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
             (noted["credit_after_seq"], CREDIT_BATCH),
         ).fetchone()
         if last_seq is None:
-            return _end_credit(connection)
-        connection.execute(
-            "UPDATE checks SET clock_from = min(clock_from + :seconds, :now) "
+            return _end_credit(transaction)
+        transaction.execute(
+            "UPDATE checks SET "
+            "clock_from = CASE WHEN clock_from + :seconds < :now THEN clock_from + :seconds ELSE :now END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
             "AND (clock_from < :before OR clock_from > :now)",
             {
@@ -187,7 +187,7 @@ class Credit:
                 "now": int(self._clock()),
             },
         )
-        monitor.note(connection, "credit_after_seq", last_seq)
+        monitor.note(transaction, "credit_after_seq", last_seq)
         return True
 
 
@@ -200,12 +200,12 @@ def _newest(noted: Moment, other: Moment | None) -> Moment:
     return noted if other is None or noted.monotonic >= other.monotonic else other
 
 
-def _note_credit(connection: sqlite3.Connection, noted: Mapping[str, int], seconds: int, before: int) -> None:
+def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
     """Begin a credit or, while one is being given, add to the one that comes next."""
     prefix = "next_" if "credit_seconds" in noted else ""
-    monitor.note(connection, f"{prefix}credit_seconds", seconds + noted.get(f"{prefix}credit_seconds", 0))
-    monitor.note(connection, f"{prefix}credit_before", before)
-    monitor.note(connection, f"{prefix}credit_after_seq", 0)
+    monitor.note(transaction, f"{prefix}credit_seconds", seconds + noted.get(f"{prefix}credit_seconds", 0))
+    monitor.note(transaction, f"{prefix}credit_before", before)
+    monitor.note(transaction, f"{prefix}credit_after_seq", 0)
     log.warning(*_sentence(seconds))
 
 
@@ -217,8 +217,8 @@ def _sentence(seconds: int) -> tuple[str, int]:
     return f"{cause}: the deadlines of checks that were on time move on by as much", seconds
 
 
-def _end_credit(connection: sqlite3.Connection) -> bool:
+def _end_credit(transaction: Transaction) -> bool:
     """All have been given it. Whether there is a next one, which now takes its place."""
-    connection.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
+    transaction.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
     sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE 'next_credit_%'"
-    return connection.execute(sql).rowcount > 0
+    return transaction.execute(sql).rowcount > 0

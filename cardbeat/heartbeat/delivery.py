@@ -1,21 +1,18 @@
 """Sending what is stored in `alerts`: a dispatcher thread that reads, plans and records, and couriers that post.
 
-Whoever holds the lock file delivers. The system frees the lock with its process, however that ends: the next start
-takes everything up at once, and two processes over one database never send the same alert at the same time.
+Whoever holds the lease delivers. It ends with its process, however that ends: the next start takes everything up at
+once, and two processes over one database never send the same alert at the same time.
 """
 
 import logging
 import math
-import os
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Collection
-from pathlib import Path
 
 from cardbeat import threads
 from cardbeat.clock import Clock
-from cardbeat.database_file import open_lock_file
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.courier import Courier, Result
 from cardbeat.heartbeat.couriers import TROUBLE_SECONDS, Couriers, log_trouble
@@ -26,12 +23,13 @@ from cardbeat.heartbeat.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.schedule import Schedule
 from cardbeat.heartbeat.target import host_of
 from cardbeat.heartbeat.unread import Unread
-from cardbeat.system import descriptor_limit, try_lock
+from cardbeat.system import descriptor_limit
 
 log = logging.getLogger(__name__)
 
+LEASE = "delivery"
 POLL_SECONDS = 1.0
-"""How soon another process's alerts and changes are seen, or that it has let go of the lock."""
+"""How soon another process's alerts and changes are seen, or that it has let go of the lease."""
 GROUP_COMMIT_SECONDS = 0.01
 """Results that come within it of each other share a commit."""
 GONE_SECONDS = 600.0
@@ -43,15 +41,12 @@ GROUP_COMMIT_RESULTS = 500
 
 
 class Delivery:
-    """Delivers until `stop`. `lock_path` is the lock file, `elapsed` a clock that only goes forward."""
+    """Delivers until `stop`. `elapsed` is a clock that only goes forward."""
 
-    def __init__(
-        self, alerts: Alerts, courier: Courier, clock: Clock, lock_path: Path, elapsed: Clock = time.monotonic
-    ) -> None:
+    def __init__(self, alerts: Alerts, courier: Courier, clock: Clock, elapsed: Clock = time.monotonic) -> None:
         self._alerts = alerts
         self._clock = clock
         self._elapsed = elapsed
-        self._lock_path = lock_path
         # The dispatcher's own: no other thread touches them.
         self._schedule = Schedule()
         self._pending = PendingAlerts(alerts.database)
@@ -73,8 +68,8 @@ class Delivery:
         self._liveness_log = LivenessLog(self.liveness, self.oldest_due_seconds)
 
     def start(self) -> None:
-        """Begin to deliver, first of all what an earlier process left. Raises `StartupError` without the lock file."""
-        self._lock_file = open_lock_file(self._lock_path)
+        """Begin to deliver, first of all what an earlier process left. Raises `StartupError` as `lease` does."""
+        self._lease = self._alerts.database.lease(LEASE)
         self.liveness.begin()
         self._liveness_log.start()
         threads.start(self._thread)
@@ -115,25 +110,22 @@ class Delivery:
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
 
     def _run(self) -> None:
-        self._take_lock()
+        self._take_lease()
         while self._go_round():
             pass
         if not self._couriers.posting():
-            # Else a post is still on its way: the lock is kept until the process ends.
-            os.close(self._lock_file)
+            # Else a post is still on its way: the lease is kept until the process ends.
+            self._lease.release()
 
-    def _take_lock(self) -> None:
-        """Return with the lock, or without it when this is the end."""
+    def _take_lease(self) -> None:
+        """Return with the lease, or without it when this is the end."""
         wait_seconds = 0.0
         while self._pause(wait_seconds):
             wait_seconds = POLL_SECONDS
             try:
-                if try_lock(self._lock_file):
+                if self._lease.take():
                     return
                 self.liveness.look_at_other()
-            except OSError as error:
-                wait_seconds = TROUBLE_SECONDS
-                log.error("can't lock %s (%s); no alert is sent until that works", self._lock_path, error.strerror)
             except Exception as error:
                 wait_seconds = TROUBLE_SECONDS
                 log_trouble(error)

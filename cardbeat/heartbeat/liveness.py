@@ -63,7 +63,7 @@ class Liveness:
             self._note_at = self._worked_at + NOTE_SECONDS
             # The database logs its own trouble.
             with contextlib.suppress(Refusal):
-                self._database.write_later(lambda connection: monitor.increment(connection, _NAME))
+                self._database.write_later(lambda transaction: monitor.increment(transaction, _NAME))
 
     def failed(self, reason: str) -> None:
         """This process should work and could not."""

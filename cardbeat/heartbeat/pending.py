@@ -1,10 +1,10 @@
 """The rows of `alerts` that delivery has still to send, and the moves of their checks, as it reads them."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from operator import attrgetter
 
-from cardbeat.database import Database
+from cardbeat.database import Database, Row
 
 PAGE = 1000
 """Rows read at once."""
@@ -49,22 +49,24 @@ class PendingAlerts:
         """The undelivered alerts created after the one with this `seq`, in that order, at most `PAGE` of them."""
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {_PENDING} FROM alerts JOIN checks ON checks.id = alerts.check_id"
-                " WHERE alerts.state = 'pending' AND alerts.seq > ? ORDER BY alerts.seq LIMIT ?",
+                f"SELECT {_PENDING} FROM ("
+                f"SELECT {_OF_ALERTS} FROM alerts WHERE state = 'pending' AND seq > ? ORDER BY seq LIMIT ?"
+                ") AS alerts JOIN checks ON checks.id = alerts.check_id",
                 (seq, PAGE),
             )
-            return [Pending(*row) for row in rows]
+            return _in_order(rows)
 
     def between(self, after: int, before: int, from_newest: bool) -> list[Pending]:
         """The undelivered alerts between two that have these `seq`, in order: the last `PAGE` of them, or the first."""
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {_PENDING} FROM alerts JOIN checks ON checks.id = alerts.check_id"
-                " WHERE alerts.state = 'pending' AND alerts.seq > ? AND alerts.seq < ?"
-                f" ORDER BY alerts.seq {'DESC' if from_newest else 'ASC'} LIMIT ?",
+                f"SELECT {_PENDING} FROM ("
+                f"SELECT {_OF_ALERTS} FROM alerts WHERE state = 'pending' AND seq > ? AND seq < ?"
+                f" ORDER BY seq {'DESC' if from_newest else 'ASC'} LIMIT ?"
+                ") AS alerts JOIN checks ON checks.id = alerts.check_id",
                 (after, before, PAGE),
             )
-            return sorted((Pending(*row) for row in rows), key=attrgetter("seq"))
+            return _in_order(rows)
 
     def of_checks(self, check_seqs: Collection[int], after: int, before: int) -> list[Pending]:
         """Of those between two, as `between` has them, all of some checks."""
@@ -73,8 +75,7 @@ class PendingAlerts:
             return []
         with self._database.read() as connection:
             rows = connection.execute(
-                f"SELECT {_PENDING} FROM checks CROSS JOIN alerts INDEXED BY alerts_waiting"
-                " ON alerts.check_id = checks.id"
+                f"SELECT {_PENDING} FROM checks JOIN alerts INDEXED BY alerts_waiting ON alerts.check_id = checks.id"
                 f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND alerts.state = 'pending'"
                 " AND alerts.seq > ? AND alerts.seq < ? ORDER BY alerts.seq",
                 (*check_seqs, after, before),
@@ -91,8 +92,9 @@ class PendingAlerts:
         """The moves after the one with this `seq`, of each check the last, at most `PAGE` of them."""
         with self._database.read() as connection:
             rows = connection.execute(
-                "SELECT moves.seq, check_seq, webhook_url FROM moves JOIN checks ON checks.seq = check_seq"
-                " WHERE moves.seq > ? ORDER BY moves.seq LIMIT ?",
+                "SELECT moves.seq, check_seq, webhook_url"
+                " FROM (SELECT seq, check_seq FROM moves WHERE seq > ? ORDER BY seq LIMIT ?) AS moves"
+                " JOIN checks ON checks.seq = check_seq ORDER BY moves.seq",
                 (seq, PAGE),
             )
             return [Move(*row) for row in rows]
@@ -105,8 +107,14 @@ class PendingAlerts:
         return None if due_at is None else int(due_at)
 
 
+def _in_order(rows: Iterable[Row]) -> list[Pending]:
+    return sorted((Pending(*row) for row in rows), key=attrgetter("seq"))
+
+
 _PENDING = (
     "alerts.seq, checks.seq, checks.api_key_id, checks.webhook_url, alerts.attempts, alerts.next_attempt_at,"
     " alerts.outage IS NULL"
 )
-"""The columns of `Pending`."""
+"""The columns of `Pending`. Of all that is pending a page is chosen first, and only that is joined with its checks."""
+_OF_ALERTS = "seq, check_id, attempts, next_attempt_at, outage"
+"""Those of `alerts` that they take."""

@@ -6,14 +6,13 @@ goes last.
 """
 
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
 
 from cardbeat import threads
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -94,25 +93,25 @@ def _pause_seconds(step_seconds: float) -> float:
     return min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS)
 
 
-def _step(connection: sqlite3.Connection) -> None:
+def _step(transaction: Transaction) -> None:
     """Remove some alerts of some checks of one key, these checks if they have no more, or the key if it has none."""
-    key_id = _oldest_revoked(connection)
-    rows = connection.execute(
+    key_id = _oldest_revoked(transaction)
+    rows = transaction.execute(
         "SELECT id FROM checks WHERE api_key_id = ? ORDER BY seq LIMIT ?", (key_id, STEP_CHECKS)
     ).fetchall()
     if not rows:
-        connection.execute("DELETE FROM keys WHERE id = ?", (key_id,))
+        transaction.execute("DELETE FROM keys WHERE id = ?", (key_id,))
         return
     ids = [row["id"] for row in rows]
     among = ", ".join("?" * len(ids))
-    removed = connection.execute(
+    removed = transaction.execute(
         f"DELETE FROM alerts WHERE seq IN (SELECT seq FROM alerts WHERE check_id IN ({among}) LIMIT ?)",
         (*ids, STEP_ALERTS),
     ).rowcount
     if removed < STEP_ALERTS:
-        connection.execute(f"DELETE FROM checks WHERE id IN ({among})", ids)
+        transaction.execute(f"DELETE FROM checks WHERE id IN ({among})", ids)
 
 
-def _oldest_revoked(connection: sqlite3.Connection) -> str | None:
-    row = connection.execute("SELECT id FROM keys WHERE revoked_at IS NOT NULL ORDER BY seq LIMIT 1").fetchone()
+def _oldest_revoked(transaction: Transaction) -> str | None:
+    row = transaction.execute("SELECT id FROM keys WHERE revoked_at IS NOT NULL ORDER BY seq LIMIT 1").fetchone()
     return row and str(row["id"])

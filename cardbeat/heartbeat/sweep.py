@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import NamedTuple
 
 from cardbeat import threads
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
@@ -74,7 +73,7 @@ class Sweep:
             # Without waiting: a database that can't be written must not hold up the stop of the service.
             moment = self.credit.moment()
             with contextlib.suppress(Unavailable):
-                self._database.write_later(lambda connection: self.credit.note_stop(connection, moment))
+                self._database.write_later(lambda transaction: self.credit.note_stop(transaction, moment))
         return threads.has_ended(self._thread, seconds)
 
     def age_seconds(self) -> float:
@@ -95,7 +94,7 @@ class Sweep:
         moment = moment or self.credit.moment()
         marked = 0
         while not self._stopping.is_set():
-            step = self.credit.write(lambda connection: self._mark_overdue(connection, moment))
+            step = self.credit.write(lambda transaction: self._mark_overdue(transaction, moment))
             if step is None:
                 break
             marked += len(step.overdue)
@@ -112,23 +111,25 @@ class Sweep:
         self._finished_monotonic = self._monotonic()
         self.last_duration_seconds = self._finished_monotonic - started
 
-    def _mark_overdue(self, connection: sqlite3.Connection, moment: Moment) -> Step | None:
+    def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
         """Mark one batch; the change of status and its alert are one transaction. None while a credit is to be given.
+
+        The condition stands twice: with several writers a ping may come between the choice of a check and its change.
 
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
         every ping that is stored by now. The credit may have been given already, by another process.
         """
-        if not self.credit.note(connection) or self.credit.jumped_since(moment):
+        if not self.credit.note(transaction) or self.credit.jumped_since(moment):
             return None
-        rows = connection.execute(
+        rows = transaction.execute(
             "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
             "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
             # Those of a revoked key wait for their removal.
             " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
-            f") RETURNING *, {KEY_PREFIX}",
-            (moment.wall, SWEEP_BATCH),
+            f") AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
+            (moment.wall, SWEEP_BATCH, moment.wall),
         ).fetchall()
-        given_up = self._alerts.record(connection, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
+        given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
 
     def _run(self) -> None:

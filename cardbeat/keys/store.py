@@ -3,7 +3,6 @@
 import base64
 import hashlib
 import secrets
-import sqlite3
 import sys
 import threading
 import time
@@ -16,7 +15,7 @@ from cardbeat import monitor
 from cardbeat.alarms import after
 from cardbeat.clock import Clock
 from cardbeat.config import Tier
-from cardbeat.database import Database
+from cardbeat.database import Database, Row, Transaction
 from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_missing, key_out_of_scope, key_unknown
 from cardbeat.keys.tiers import tier_of
 from cardbeat.later import Later
@@ -76,8 +75,8 @@ class Keys:
         }
         issued = IssuedKey(self._key(row), value, secret)
 
-        def insert(connection: sqlite3.Connection) -> IssuedKey:
-            connection.execute(
+        def insert(transaction: Transaction) -> IssuedKey:
+            transaction.execute(
                 "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at) "
                 "VALUES (:id, :scope, :tier, :email, :hash, :prefix, :webhook_secret, :created_at)",
                 row,
@@ -203,19 +202,19 @@ class Keys:
                 self._cache[digest] = key
         return key
 
-    def _change(self, key_id: str, sql: str, values: tuple[object, ...]) -> Later[sqlite3.Row | None]:
+    def _change(self, key_id: str, sql: str, values: tuple[object, ...]) -> Later[Row | None]:
         """Change one key and count it; the row so written. Once it is settled, no process uses what was before."""
 
-        def change(connection: sqlite3.Connection) -> _Changed:
-            before = connection.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
-            row: sqlite3.Row | None = connection.execute(sql, values).fetchone()
-            return _Changed(row, before["hash"] if before else b"", monitor.increment(connection, CHANGES))
+        def change(transaction: Transaction) -> _Changed:
+            before = transaction.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
+            row: Row | None = transaction.execute(sql, values).fetchone()
+            return _Changed(row, before["hash"] if before else b"", monitor.increment(transaction, CHANGES))
 
-        changed: Later[sqlite3.Row | None] = Later()
+        changed: Later[Row | None] = Later()
         self._database.write_later(change).then(partial(self._forget, changed))
         return changed
 
-    def _forget(self, changed: Later[sqlite3.Row | None], written: Later["_Changed"]) -> None:
+    def _forget(self, changed: Later[Row | None], written: Later["_Changed"]) -> None:
         """Let go of the key as it is cached here, and settle `changed` when every other process has done so too.
 
         The whole cache goes where another process changed a key too, and nobody has looked since.
@@ -236,7 +235,7 @@ class Keys:
                 self._checked_at = -inf
         after(CACHE_SECONDS).then(lambda _: changed.settle(lambda: written.result().row))
 
-    def _key(self, row: Mapping[str, Any] | sqlite3.Row) -> Key:
+    def _key(self, row: Mapping[str, Any] | Row) -> Key:
         return Key(
             id=row["id"],
             scope=row["scope"],
@@ -255,7 +254,7 @@ class _Changed(NamedTuple):
     been with it.
     """
 
-    row: sqlite3.Row | None
+    row: Row | None
     old_hash: bytes
     number: int
 
@@ -266,9 +265,9 @@ def _found(row: T | None) -> T:
     return row
 
 
-def count_by_tier(connection: sqlite3.Connection) -> dict[str, int]:
+def count_by_tier(transaction: Transaction) -> dict[str, int]:
     sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
-    return dict(map(tuple, connection.execute(sql)))
+    return dict(map(tuple, transaction.execute(sql)))
 
 
 def _new_value() -> str:

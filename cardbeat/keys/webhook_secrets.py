@@ -1,9 +1,7 @@
 """The secrets that sign the alerts of a key's checks: replaced without an alert that its receiver can't verify."""
 
-import sqlite3
-
 from cardbeat.clock import Clock
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.keys.store import new_webhook_secret
 from cardbeat.later import Later
@@ -32,8 +30,8 @@ class WebhookSecrets:
         )
         values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
 
-        def renew(connection: sqlite3.Connection) -> str:
-            if not connection.execute(sql, values).rowcount:
+        def renew(transaction: Transaction) -> str:
+            if not transaction.execute(sql, values).rowcount:
                 raise key_unknown("This API key was revoked a moment ago.")
             return secret
 
@@ -51,4 +49,4 @@ class WebhookSecrets:
             "UPDATE keys SET old_webhook_secret = NULL, old_webhook_secret_until = NULL"
             f" WHERE seq IN ({', '.join('?' * len(seqs))}) AND old_webhook_secret_until <= ?"
         )
-        self._database.write(lambda connection: connection.execute(forget, (*seqs, now)).rowcount)
+        self._database.write(lambda transaction: transaction.execute(forget, (*seqs, now)).rowcount)

@@ -280,12 +280,15 @@ def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
 
 
 def split_target(method: str, target: str) -> tuple[str, str]:
-    """Path, its percent-encoding undone, and query of a request target (RFC 9112, 3.2). Raises `Refusal` 400."""
+    """Path, its percent-encoding undone, and query of a request target (RFC 9112, 3.2). Raises `Refusal` 400.
+
+    In the path U+FFFD stands for what is no UTF-8 and for NUL, which databases don't take.
+    """
     if not target.startswith("/"):
         target = _origin_form(method, target)
     path, _, query = target.partition("?")
     if "%" in path or not path.isascii():
-        path = unquote_to_bytes(path.encode("latin-1")).decode("utf-8", "replace")
+        path = unquote_to_bytes(path.encode("latin-1")).decode("utf-8", "replace").replace("\0", "\ufffd")
     return path, query
 
 

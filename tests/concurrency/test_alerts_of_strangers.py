@@ -83,7 +83,7 @@ class Strangers:
         self.heart = Heart(database, clock)
         self.alerts = self.heart.alerts
         sender = Sender(True, Resolver(lookup))
-        self.delivery = new_delivery(database, self.alerts, clock, sender.post)
+        self.delivery = new_delivery(self.alerts, clock, sender.post)
 
     def arrive(self, port):
         """All of their checks have an alert that is due."""

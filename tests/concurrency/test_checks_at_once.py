@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from cardbeat.config import Tier
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check, Settings
 from cardbeat.heartbeat.checks import Checks, PingResult
@@ -26,7 +26,7 @@ def heart(database, clock):
 @pytest.fixture
 def other_process(heart, tmp_path):
     """A second server's view of the same data folder."""
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     yield Heart(database, heart.clock)
     database.close()
 

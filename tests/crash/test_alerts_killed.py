@@ -16,7 +16,7 @@ import itertools, os, signal, sys, time
 from pathlib import Path
 
 from cardbeat.config import Tier
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import Checks
@@ -49,10 +49,10 @@ def dies_in(owner, name, moment):
 
 if owner:
     dies_in(globals()[owner], name, moment)
-database = Database(Path(folder))
+database = open_database(Path(folder))
 alerts = Alerts(database, "http://localhost", TransitionLog())
 courier = Courier(alerts, Sender(allow_private=True).post, time.time)
-delivery = Delivery(alerts, courier, time.time, database.path.with_name("delivery.lock"))
+delivery = Delivery(alerts, courier, time.time)
 keys = Keys(database, time.time, {"free": Tier()})
 checks = Checks(database, time.time, alerts, delivery)
 with database.read() as connection:

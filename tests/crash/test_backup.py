@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.staging import PREFIX
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key
@@ -50,7 +50,7 @@ def test_a_backup_under_load_restores_to_a_working_service(start, python, pyz, t
 @pytest.fixture
 def slow_to_copy(tmp_path):
     """Of 300 MB."""
-    with contextlib.closing(Database(tmp_path / "cardbeat-data")) as database:
+    with contextlib.closing(open_database(tmp_path / "cardbeat-data")) as database:
         for number in range(60):
             row = (f"{number}" + "x" * 5_000_000,)
             database.write(lambda connection, row=row: connection.execute("INSERT INTO monitor VALUES (?, 1)", row))

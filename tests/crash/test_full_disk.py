@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from cardbeat.database import Database
-from cardbeat.database_file import integrity_problems
+from cardbeat.database import open_database
+from cardbeat.database.sqlite_file import integrity_problems
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.support import wait_until
@@ -93,7 +93,7 @@ def test_a_full_disk_costs_pings_and_stored_cards_and_nothing_afterwards(disk, s
 
 
 def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(disk, tmp_path, python, pyz):
-    Database(tmp_path / "cardbeat-data").close()
+    open_database(tmp_path / "cardbeat-data").close()
     disk.leave(50 * 1024)
     before = os.listdir(disk.folder)
     command = [python, pyz, "backup", disk.folder / "copy.db"]

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from cardbeat.config import FREE
-from cardbeat.database import Database
-from cardbeat.database_file import integrity_problems, open_read_only
+from cardbeat.database import open_database
+from cardbeat.database.sqlite_file import integrity_problems, open_read_only
 from cardbeat.keys.store import Keys
 from tests.artifact import clean_environment
 from tests.crash.client import ask
@@ -23,7 +23,8 @@ CHILD = """
 import itertools, os, signal, sys
 from pathlib import Path
 
-from cardbeat.database import Database
+from cardbeat.database import open_database
+from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.heartbeat import removal
 
 folder, name, moment, call = sys.argv[1:]
@@ -45,8 +46,8 @@ def dies_in(owner, name, moment):
     setattr(owner, name, part)
 
 
-dies_in(*{"step": (removal, "_step"), "write": (Database, "write")}[name], moment)
-database = Database(Path(folder))
+dies_in(*{"step": (removal, "_step"), "write": (SqliteDatabase, "write")}[name], moment)
+database = open_database(Path(folder))
 removal.Removal(database).finish()
 database.close()
 """
@@ -69,7 +70,7 @@ def counts(folder):
 
 def make(folder, checks, alerts_each):
     """A database with a revoked key of so many checks, and a good one with a check that has an alert."""
-    database = Database(folder)
+    database = open_database(folder)
     keys = Keys(database, lambda: 1, {"free": FREE})
     good, dead = (keys.issue("ops@example.com").wait().key for _ in range(2))
 
@@ -127,7 +128,7 @@ def test_a_server_removes_what_one_killed_before_it_left(tmp_path, start):
 
 def test_the_command_removes_all_itself_where_no_server_runs(tmp_path, python, pyz):
     make(tmp_path / "data", checks=1, alerts_each=1)
-    database = Database(tmp_path / "data")
+    database = open_database(tmp_path / "data")
     keys = Keys(database, lambda: 1, {"free": FREE})
     key_id = keys.all()[0].id
     database.close()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from cardbeat.config import FREE
-from cardbeat.database import Database
-from cardbeat.database_backup import back_up
-from cardbeat.database_file import integrity_problems
+from cardbeat.database import open_database
+from cardbeat.database.sqlite_backup import back_up
+from cardbeat.database.sqlite_file import integrity_problems
 from cardbeat.keys.store import Keys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def part(*args, **options):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-from cardbeat.database_restore import restore
+from cardbeat.database.sqlite_restore import restore
 
 setattr(os, name, part)
 restore(Path(folder), Path(source), 1_800_000_000)
@@ -46,10 +46,10 @@ import os, signal, sys
 from pathlib import Path
 
 from cardbeat.config import FREE
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.keys.store import Keys
 
-Keys(Database(Path(sys.argv[1])), lambda: 0, {"free": FREE}).issue("new@example.com").wait()
+Keys(open_database(Path(sys.argv[1])), lambda: 0, {"free": FREE}).issue("new@example.com").wait()
 os.kill(os.getpid(), signal.SIGKILL)
 """
 
@@ -57,7 +57,7 @@ OLD, NEW = ["backup@example.com", "new@example.com"], ["backup@example.com"]
 
 
 def emails(folder):
-    database = Database(folder)
+    database = open_database(folder)
     found = [key.email for key in Keys(database, lambda: 0, {"free": FREE}).all()]
     database.close()
     return found
@@ -66,7 +66,7 @@ def emails(folder):
 @pytest.fixture
 def folders(tmp_path):
     """The path of a backup, and a maker of data folders with a newer database, whose last change is in its -wal."""
-    database = Database(tmp_path / "first")
+    database = open_database(tmp_path / "first")
     Keys(database, lambda: 0, {"free": FREE}).issue("backup@example.com").wait()
     database.close()
     back_up(tmp_path / "first", tmp_path / "backup.db")

@@ -33,7 +33,7 @@ def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
     database = app.service.database
     database.write(lambda connection: None)
     database._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database._close_readers()
+    database._readers.close()
     with database.path.open("r+b") as file:
         file.seek(4096)
         file.write(b"\xff" * (database.path.stat().st_size - 4096))

@@ -87,8 +87,8 @@ def _read_text(name: str) -> str:
     if text is not None:
         return text
     current = scheduler.SCHEDULER.current
-    number = int(name.partition("/")[2].removesuffix(".sql"))
-    present = next(count for count in range(number) if _resource(f"schema/{count + 1:03}.sql") is None)
+    number = int(name.rpartition("/")[2].removesuffix(".sql"))
+    present = next(count for count in range(number) if _resource(f"schema/sqlite/{count + 1:03}.sql") is None)
     if current is None or number > present + current.process.own["server"].schema:
         raise FileNotFoundError(name)
     return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"

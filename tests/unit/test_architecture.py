@@ -1,6 +1,7 @@
 """The directions of dependencies, and the checks that every line must pass."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -19,9 +20,8 @@ LAYERS = [
     {"disk", "fair_queue", "ownership", "staging", "stopping"},
     {"later"},
     {"alarms"},
-    {"database_file", "web"},
-    {"database_backup", "database_errors", "database_files"},
-    {"database", "database_restore", "monitor"},
+    {"database", "web"},
+    {"monitor"},
     {"keys"},
     {"typeset"},
     {"cards", "heartbeat"},
@@ -36,7 +36,7 @@ LAYERS = [
 
 APART = (
     ({"cards"}, {"heartbeat"}),
-    ({"web"}, {"database", "database_file", "database_restore", "monitor"}),
+    ({"web"}, {"database", "monitor"}),
 )
 """Pairs of which neither side imports the other, whatever their layers."""
 
@@ -91,6 +91,22 @@ PURE = {
     "web/reader.py",
 }
 """Modules that decide and do nothing: neither they nor what they import has to do with networks or threads."""
+
+SQLITE_ALLOWED = {
+    "commands/doctor.py",
+    "database/sqlite.py",
+    "database/sqlite_backup.py",
+    "database/sqlite_errors.py",
+    "database/sqlite_file.py",
+    "database/sqlite_open_files.py",
+    "database/sqlite_restore.py",
+}
+"""The only modules that know the driver of SQLite."""
+ENGINES_ALLOWED = {"commands", "database"}
+"""The parts that know more of the database than its protocols; what else is in its folder is the engines' own."""
+
+OF_SQLITE_ALONE = re.compile(r"\?\d|:\d|\biif\(|IS NOT [?:]|INSERT OR|REPLACE INTO|CROSS JOIN|\b(max|min)\([^()]*,")
+"""What stands in no statement outside the engines: it is not in the SQL that they have in common."""
 
 SYSTEM_NAMES = {"sys.platform", "os.name", "os.uname", "platform.system", "platform.uname", "sys.getwindowsversion"}
 SYSTEM_MODULES = {"os", "select", "signal", "socket", "sys", "time"}
@@ -168,7 +184,7 @@ def test_a_wrong_arrow_would_be_found():
     imported = {"cardbeat.service.Service", "cardbeat.heartbeat.check.Check", "cardbeat.errors.Refusal", "os.path"}
     assert set(wrong_arrows("cards/store.py", own_modules(imported))) == {"service.py", "heartbeat/check.py"}
     assert set(wrong_arrows("keys/store.py", own_modules({"cardbeat.heartbeat"}))) == {"heartbeat/__init__.py"}
-    assert set(wrong_arrows("database.py", own_modules({"cardbeat.web.message.Request"}))) == {"web/message.py"}
+    assert set(wrong_arrows("database/queue.py", own_modules({"cardbeat.web.message.Request"}))) == {"web/message.py"}
     assert own_modules({"cardbeat.__version__", "cardbeat.errors", "cardbeat"}) == {"__init__.py", "errors.py"}
 
 
@@ -180,6 +196,24 @@ def test_every_module_has_a_layer_and_every_name_in_the_layers_a_module():
 
 def test_only_the_modules_of_the_list_use_the_network_and_each_of_them_does():
     assert {name for name, path in MODULES.items() if networks(imports(path))} == SOCKETS_ALLOWED
+
+
+def test_only_the_modules_of_the_list_know_sqlite_and_each_of_them_does():
+    assert {name for name, path in MODULES.items() if "sqlite3" in imports(path)} == SQLITE_ALLOWED
+
+
+def test_all_others_know_the_database_by_its_protocols():
+    engines = {name for name in MODULES if name.startswith("database/")} - {"database/__init__.py"}
+    for name, path in MODULES.items():
+        if part_of(name) not in ENGINES_ALLOWED:
+            assert not own_modules(imports(path)) & engines, name
+
+
+def test_statements_are_in_the_sql_that_all_engines_have_in_common():
+    for name, path in MODULES.items():
+        if "cardbeat.database" in {imported.rpartition(".")[0] for imported in imports(path)}:
+            texts = [node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)]
+            assert not [text for text in texts if isinstance(text, str) and OF_SQLITE_ALONE.search(text)], name
 
 
 def test_only_the_command_line_imports_what_no_import_statement_names():

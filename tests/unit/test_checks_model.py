@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from tests.heart import SWEEP_SECONDS, Heart
 from tests.support import FakeClock
 
@@ -38,7 +38,7 @@ class Beating(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.clock = FakeClock()
-        self.heart = Heart(Database(Path(self.folder.name)), self.clock)
+        self.heart = Heart(open_database(Path(self.folder.name)), self.clock)
         self.models = {}
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now

@@ -12,7 +12,8 @@ import time
 
 import pytest
 
-from cardbeat.database_file import DELIVERY_LOCK
+from cardbeat.database import lock_file
+from cardbeat.database.sqlite_file import DELIVERY_LOCK
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat import couriers, delivery, liveness
 from cardbeat.heartbeat.alert import Outcome, signed_headers
@@ -46,8 +47,8 @@ def check(mail):
 @pytest.fixture
 def lock_tries(monkeypatch):
     """What came of each try to take the lock, of whichever process."""
-    taken, tries = delivery.try_lock, []
-    monkeypatch.setattr(delivery, "try_lock", lambda lock_file: tries.append(taken(lock_file)) or tries[-1])
+    taken, tries = lock_file.try_lock, []
+    monkeypatch.setattr(lock_file, "try_lock", lambda descriptor: tries.append(taken(descriptor)) or tries[-1])
     return tries
 
 
@@ -498,14 +499,14 @@ def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, loc
 
 def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, monkeypatch, caplog):
     refusals = [OSError(errno.ENOLCK, "No locks available")] * 2
-    taken = delivery.try_lock
+    taken = lock_file.try_lock
 
-    def refuse_first(lock_file):
+    def refuse_first(descriptor):
         if refusals:
             raise refusals.pop()
-        return taken(lock_file)
+        return taken(descriptor)
 
-    monkeypatch.setattr(delivery, "try_lock", refuse_first)
+    monkeypatch.setattr(lock_file, "try_lock", refuse_first)
     monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.01)
     mail.record(check)
     mail.delivery.start()
@@ -519,11 +520,11 @@ def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, m
 def test_a_stop_does_not_wait_for_a_lock_that_can_not_be_asked_for(mail, monkeypatch):
     tried = threading.Event()
 
-    def refuse(_lock_file):
+    def refuse(_descriptor):
         tried.set()
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(delivery, "try_lock", refuse)
+    monkeypatch.setattr(lock_file, "try_lock", refuse)
     mail.delivery.start()
     assert tried.wait(10)
     began = time.monotonic()

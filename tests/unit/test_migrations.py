@@ -2,13 +2,12 @@
 
 import pytest
 
-from cardbeat import database_file
-from cardbeat.database import Database
+from cardbeat.database import open_database, sqlite_file
 from cardbeat.errors import StartupError
 from tests.heart import Heart
 
 TABLES = ("keys", "checks", "alerts", "monitor")
-NEWEST = database_file.schema_version()
+NEWEST = sqlite_file.schema_version()
 REBUILD = """
     ALTER TABLE checks ADD COLUMN note TEXT NOT NULL DEFAULT '';
     UPDATE checks SET note = name;
@@ -26,7 +25,7 @@ REBUILD = """
 @pytest.fixture
 def filled(tmp_path, clock):
     """The folder of a database of the newest schema that holds rows of every kind."""
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     heart = Heart(database, clock)
     checks = [heart.create(period_seconds=1 + number) for number in range(30)]
     heart.pass_time(20)
@@ -42,15 +41,15 @@ def next_schema(monkeypatch):
     """Gives the program one more schema file."""
 
     def give(script):
-        present = database_file._migrations()
-        monkeypatch.setattr(database_file, "_migrations", lambda: [*present, script])
+        present = sqlite_file._migrations()
+        monkeypatch.setattr(sqlite_file, "_migrations", lambda: [*present, script])
 
     return give
 
 
 def rows(folder):
     """All rows, each without what the next schema added."""
-    database = Database(folder)
+    database = open_database(folder)
     with database.read() as connection:
         found = {}
         for table in TABLES:
@@ -61,7 +60,7 @@ def rows(folder):
 
 
 def version(folder):
-    connection = database_file.connect(folder / database_file.FILE_NAME, query_only=True)
+    connection = sqlite_file.connect(folder / sqlite_file.FILE_NAME, query_only=True)
     (found,) = connection.execute("PRAGMA user_version").fetchone()
     connection.close()
     return found
@@ -73,12 +72,12 @@ def test_every_row_survives_even_the_rebuilding_of_a_table_that_others_refer_to(
     next_schema(REBUILD)
     assert rows(filled) == before
     assert version(filled) == NEWEST + 1
-    assert database_file.integrity_problems(filled) == []
+    assert sqlite_file.integrity_problems(filled) == []
 
 
 def test_foreign_keys_count_again_after_it(filled, next_schema):
     next_schema(REBUILD)
-    database = Database(filled)
+    database = open_database(filled)
     database.write(lambda connection: connection.execute("DELETE FROM keys"))
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] == 0
@@ -89,7 +88,7 @@ def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(filled
     before = rows(filled)
     next_schema(REBUILD + "INSERT INTO nowhere VALUES (1);")
     with pytest.raises(StartupError, match="nowhere"):
-        Database(filled)
+        open_database(filled)
     monkeypatch.undo()
     assert version(filled) == NEWEST
     assert rows(filled) == before
@@ -98,19 +97,19 @@ def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(filled
 def test_it_runs_once(filled, next_schema):
     next_schema("INSERT INTO monitor VALUES ('times_migrated', 1);")
     for _ in range(2):
-        Database(filled).close()
+        open_database(filled).close()
     assert version(filled) == NEWEST + 1
 
 
 def test_a_new_database_has_the_newest_schema_at_once(tmp_path, next_schema):
     next_schema(REBUILD)
-    Database(tmp_path).close()
+    open_database(tmp_path).close()
     assert version(tmp_path) == NEWEST + 1
 
 
 def test_an_earlier_program_refuses_the_later_schema(filled, next_schema, monkeypatch):
     next_schema(REBUILD)
-    Database(filled).close()
+    open_database(filled).close()
     monkeypatch.undo()
     with pytest.raises(StartupError, match="newer"):
-        Database(filled)
+        open_database(filled)

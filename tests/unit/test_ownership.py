@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from cardbeat import cli, ownership, system
-from cardbeat.database import Database
-from cardbeat.database_file import check_writable
+from cardbeat.database import open_database
+from cardbeat.database.sqlite_file import check_writable
 from cardbeat.errors import StartupError
 
 SOMEBODY = 54321
@@ -17,7 +17,7 @@ SOMEBODY = 54321
 
 @pytest.fixture
 def folder(tmp_path):
-    Database(tmp_path / "data").close()
+    open_database(tmp_path / "data").close()
     return tmp_path / "data"
 
 
@@ -79,11 +79,11 @@ def test_on_a_read_only_disk_no_mode_and_no_owner_helps(folder):
 @pytest.mark.parametrize(("before", "after"), [(0o777, 0o755), (0o770, 0o750), (0o2775, 0o2755)])
 def test_an_own_folder_that_others_may_write_to_is_mended_with_one_line(folder, before, after, caplog):
     folder.chmod(before)
-    Database(folder).close()
+    open_database(folder).close()
     assert mode(folder) == after
     (line,) = caplog.messages
     assert f"{folder}; they can't any more: its mode is now {after:o}" in line
-    Database(folder).close()
+    open_database(folder).close()
     assert len(caplog.messages) == 1
 
 
@@ -91,7 +91,7 @@ def test_an_own_folder_that_others_may_write_to_is_mended_with_one_line(folder, 
 def test_one_that_is_not_ours_is_refused(folder):
     folder.chmod(0o777)
     with pytest.raises(StartupError, match="others may write to the data folder") as caught:
-        Database(folder)
+        open_database(folder)
     assert str(caught.value).endswith(f"such as {folder}/cardbeat, or run as root: chown {SOMEBODY} {folder}")
     assert mode(folder) == 0o777
 
@@ -99,7 +99,7 @@ def test_one_that_is_not_ours_is_refused(folder):
 def test_a_folder_of_all_users_is_refused_even_when_it_is_ours(folder):
     folder.chmod(0o1777)
     with pytest.raises(StartupError, match=f"choose a folder of its own, such as {folder}/cardbeat"):
-        Database(folder)
+        open_database(folder)
     assert mode(folder) == 0o1777
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
@@ -113,7 +113,7 @@ def test_deleting_the_checks_gives_no_more(heart):
 
 def test_a_restart_and_a_second_process_give_no_more(heart, clock, tmp_path):
     take_all(heart)
-    second = Database(tmp_path)
+    second = open_database(tmp_path)
     other = Heart(second, clock)
     other.key = heart.key
     refused(other, other.create())

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from cardbeat.database import Database
+from cardbeat.database import open_database
 from cardbeat.errors import NotFound, Refusal
 from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.checks import Checks
@@ -125,7 +125,7 @@ def test_two_processes_remove_the_same_without_harm(heart, tmp_path):
     add_checks(heart, dead, 10 * STEP_CHECKS, alerts_each=2)
     mine = heart.create()
     heart.keys.revoke(dead.id)
-    second = Database(tmp_path)
+    second = open_database(tmp_path)
     results = at_once(
         Removal(heart.database).finish, Removal(second).finish, *[lambda: heart.ping(mine)] * 8, Removal(second).finish
     )

@@ -4,8 +4,7 @@ import contextlib
 
 import pytest
 
-from cardbeat import database_file
-from cardbeat.database import Database
+from cardbeat.database import open_database, sqlite_file
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.transitions import TransitionLog
 
@@ -18,7 +17,7 @@ class Old:
 
     def __init__(self, folder):
         self.folder = folder
-        self._connection = database_file.connect(folder / database_file.FILE_NAME)
+        self._connection = sqlite_file.connect(folder / sqlite_file.FILE_NAME)
         self._connection.execute(
             "INSERT INTO keys VALUES (1, 'key_1', 'checks', 'free', 'a@b', x'00', 'sk_12345', 'whsec_YQ==', 0)"
         )
@@ -40,15 +39,15 @@ class Old:
     def migrated(self):
         """The database as this program has it open."""
         self._connection.close()
-        return contextlib.closing(Database(self.folder))
+        return contextlib.closing(open_database(self.folder))
 
 
 @pytest.fixture
 def old(tmp_path, monkeypatch):
-    first = database_file._migrations()[:1]
+    first = sqlite_file._migrations()[:1]
     with monkeypatch.context() as patch:
-        patch.setattr(database_file, "_migrations", lambda: first)
-        database_file.create_if_missing(tmp_path / database_file.FILE_NAME)
+        patch.setattr(sqlite_file, "_migrations", lambda: first)
+        sqlite_file.create_if_missing(tmp_path / sqlite_file.FILE_NAME)
     return Old(tmp_path)
 
 
@@ -65,7 +64,7 @@ def test_the_bodies_of_finished_alerts_are_dropped_and_all_else_stays(old):
         assert column(database, "SELECT body FROM alerts ORDER BY seq") == ["{}", "", ""]
         states = [alert["state"] for alert in Alerts(database, "", TransitionLog()).newest("a")]
         assert states == ["failed", "delivered", "pending"]
-    assert database_file.integrity_problems(old.folder) == []
+    assert sqlite_file.integrity_problems(old.folder) == []
 
 
 @pytest.mark.parametrize(

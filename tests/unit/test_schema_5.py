@@ -4,19 +4,18 @@ import contextlib
 
 import pytest
 
-from cardbeat import database_file
-from cardbeat.database import Database
+from cardbeat.database import open_database, sqlite_file
 from cardbeat.heartbeat.pending import PendingAlerts
 
 
 @pytest.fixture
 def old(tmp_path, monkeypatch):
     """A connection to a database of schema 4 with a check."""
-    earlier = database_file._migrations()[:4]
+    earlier = sqlite_file._migrations()[:4]
     with monkeypatch.context() as patch:
-        patch.setattr(database_file, "_migrations", lambda: earlier)
-        database_file.create_if_missing(tmp_path / database_file.FILE_NAME)
-    with contextlib.closing(database_file.connect(tmp_path / database_file.FILE_NAME)) as connection:
+        patch.setattr(sqlite_file, "_migrations", lambda: earlier)
+        sqlite_file.create_if_missing(tmp_path / sqlite_file.FILE_NAME)
+    with contextlib.closing(sqlite_file.connect(tmp_path / sqlite_file.FILE_NAME)) as connection:
         connection.execute(
             "INSERT INTO keys (id, scope, tier, hash, prefix, created_at)"
             " VALUES ('key_1', 'checks', 'free', x'00', 'sk_12345', 0)"
@@ -49,7 +48,7 @@ def test_what_waits_behind_another_alert_of_its_kind_is_due_with_it(old, tmp_pat
             ("test", None, "pending", 70),
         ],
     )
-    with contextlib.closing(Database(tmp_path)) as database, database.read() as connection:
+    with contextlib.closing(open_database(tmp_path)) as database, database.read() as connection:
         times = [row[0] for row in connection.execute("SELECT next_attempt_at FROM alerts ORDER BY seq")]
         assert times == [None, 5000, 5000, 600, 5000, 600]
         assert PendingAlerts(database).first_due_at() == 600
@@ -58,6 +57,6 @@ def test_what_waits_behind_another_alert_of_its_kind_is_due_with_it(old, tmp_pat
 def test_what_waits_for_a_check_without_a_url_is_not_due(old, tmp_path):
     insert(old, [("overdue", 1, "pending", 40), ("recovered", 1, "pending", 40)])
     old.execute("UPDATE checks SET webhook_url = NULL")
-    with contextlib.closing(Database(tmp_path)) as database, database.read() as connection:
+    with contextlib.closing(open_database(tmp_path)) as database, database.read() as connection:
         assert [row[0] for row in connection.execute("SELECT next_attempt_at FROM alerts")] == [None, None]
         assert PendingAlerts(database).first_due_at() is None

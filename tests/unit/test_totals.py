@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from cardbeat import database_file
-from cardbeat.database import Database
+from cardbeat.database import open_database, sqlite_file
 from cardbeat.heartbeat.checks import count_by_key
+from cardbeat.heartbeat.pings import note_pings
 from cardbeat.heartbeat.removal import Removal
 from tests.heart import Heart
 
@@ -102,7 +102,7 @@ def test_a_ping_of_a_check_on_time_writes_no_total(heart):
 
     def ping(connection):
         before = connection.total_changes
-        heart.checks._ping(connection, check.id)
+        note_pings(connection, [check.id], 0)
         return connection.total_changes - before
 
     assert heart.database.write(ping) == 1
@@ -110,11 +110,11 @@ def test_a_ping_of_a_check_on_time_writes_no_total(heart):
 
 @pytest.mark.parametrize("schema", [1, 3])
 def test_the_checks_of_an_earlier_schema_are_counted_once(tmp_path, monkeypatch, schema):
-    earlier = database_file._migrations()[:schema]
+    earlier = sqlite_file._migrations()[:schema]
     with monkeypatch.context() as patch:
-        patch.setattr(database_file, "_migrations", lambda: earlier)
-        database_file.create_if_missing(tmp_path / database_file.FILE_NAME)
-    with contextlib.closing(database_file.connect(tmp_path / database_file.FILE_NAME)) as connection:
+        patch.setattr(sqlite_file, "_migrations", lambda: earlier)
+        sqlite_file.create_if_missing(tmp_path / sqlite_file.FILE_NAME)
+    with contextlib.closing(sqlite_file.connect(tmp_path / sqlite_file.FILE_NAME)) as connection:
         for number in range(2):
             connection.execute(
                 "INSERT INTO keys (id, scope, tier, hash, prefix, created_at)"
@@ -123,7 +123,7 @@ def test_the_checks_of_an_earlier_schema_are_counted_once(tmp_path, monkeypatch,
             )
         add_checks(connection, "key_1", map(str, range(MANY)))
         connection.execute("UPDATE checks SET status = 'overdue' WHERE seq % 3 = 0")
-    with contextlib.closing(Database(tmp_path)) as database:
+    with contextlib.closing(open_database(tmp_path)) as database:
         with database.read() as connection:
             kept = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
         assert kept == counted(database) == {"on_time": MANY * 2 // 3, "overdue": MANY // 3}

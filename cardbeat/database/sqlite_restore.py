@@ -15,7 +15,8 @@ from pathlib import Path
 
 from cardbeat import ownership
 from cardbeat.clock import utc_text
-from cardbeat.database_file import (
+from cardbeat.database.lock_file import open_lock_file, take_lock
+from cardbeat.database.sqlite_file import (
     BUSY_SECONDS,
     DELIVERY_LOCK,
     FILE_NAME,
@@ -24,10 +25,8 @@ from cardbeat.database_file import (
     check_writable,
     connect,
     copy_into,
-    open_lock_file,
     open_read_only,
     start_up_errors,
-    take_lock,
 )
 from cardbeat.errors import StartupError
 from cardbeat.staging import staging_folder

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from cardbeat.database_errors import as_sqlite
-from cardbeat.database_file import WAL_BYTES
+from cardbeat.database.sqlite_errors import as_sqlite
+from cardbeat.database.sqlite_file import WAL_BYTES
 
 log = logging.getLogger(__name__)
 

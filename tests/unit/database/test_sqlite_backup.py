@@ -6,16 +6,15 @@ import threading
 
 import pytest
 
-from cardbeat import database_backup
-from cardbeat.database import Database
-from cardbeat.database_backup import back_up
-from cardbeat.database_file import FILE_NAME, integrity_problems
+from cardbeat.database import open_database, sqlite_backup
+from cardbeat.database.sqlite_backup import back_up
+from cardbeat.database.sqlite_file import FILE_NAME, integrity_problems
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
-    database = Database(tmp_path / "live")
+    database = open_database(tmp_path / "live")
     stop = threading.Event()
 
     def write_on():
@@ -37,7 +36,7 @@ def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
     (tmp_path / "restored").mkdir()
     (tmp_path / "2.db").rename(tmp_path / "restored" / FILE_NAME)
     assert integrity_problems(tmp_path / "restored") == []
-    restored = Database(tmp_path / "restored")
+    restored = open_database(tmp_path / "restored")
     assert before <= counted(restored) <= after
     restored.close()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.db", "1.db", "live", "restored"]
@@ -46,7 +45,7 @@ def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
 def test_a_backup_of_nothing_or_to_nowhere_is_refused(tmp_path):
     with pytest.raises(StartupError, match="no database"):
         back_up(tmp_path, tmp_path / "copy.db")
-    Database(tmp_path).close()
+    open_database(tmp_path).close()
     with pytest.raises(StartupError, match="can't"):
         back_up(tmp_path, tmp_path / "missing" / "copy.db")
 
@@ -54,7 +53,7 @@ def test_a_backup_of_nothing_or_to_nowhere_is_refused(tmp_path):
 @pytest.fixture
 def live(tmp_path):
     """The folder of a database in use, so that everything stands in it that ever does."""
-    database = Database(tmp_path / "live")
+    database = open_database(tmp_path / "live")
     database.write(count_up)
     (tmp_path / "live" / "delivery.lock").touch()
     yield tmp_path / "live"
@@ -93,7 +92,7 @@ def test_a_backup_never_replaces_the_database_by_another_name(live, tmp_path, li
 
 
 def test_a_backup_never_replaces_a_database_that_the_folder_has_a_link_to(tmp_path):
-    Database(tmp_path / "real").close()
+    open_database(tmp_path / "real").close()
     (tmp_path / "live").mkdir()
     (tmp_path / "live" / FILE_NAME).symlink_to(tmp_path / "real" / FILE_NAME)
     for name in (FILE_NAME, f"{FILE_NAME}-wal"):
@@ -133,7 +132,7 @@ def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
 
 def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
     seen = []
-    monkeypatch.setattr(database_backup, "sync_file", lambda path: seen.append(path.stat().st_mode & 0o777))
+    monkeypatch.setattr(sqlite_backup, "sync_file", lambda path: seen.append(path.stat().st_mode & 0o777))
     back_up(live, tmp_path / "copy.db")
     assert seen[0] == (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
 
@@ -153,7 +152,7 @@ def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live,
 
 @pytest.mark.parametrize("call", range(1, 8))
 def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside_it(live, tmp_path, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 3)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 3)
     (tmp_path / "copy.db").write_text("yesterday's")
     calls = iter(range(1, 100))
 
@@ -168,9 +167,9 @@ def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside
 
 
 def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(live, tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 1)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 1)
     steps = []
-    database = Database(live)
+    database = open_database(live)
     before = counted(database)
 
     def write_between():
@@ -182,6 +181,6 @@ def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(liv
     assert len(steps) > 10
     (tmp_path / "copy").mkdir()
     (tmp_path / "copy.db").rename(tmp_path / "copy" / FILE_NAME)
-    copy = Database(tmp_path / "copy")
+    copy = open_database(tmp_path / "copy")
     assert counted(copy) == before
     copy.close()

@@ -1,11 +1,13 @@
 """SQLite's errors, and what callers are told of them."""
 
+import contextlib
+import logging
 import sqlite3
-from typing import Final
+from collections.abc import Iterator
 
-from cardbeat.errors import Unavailable
+from cardbeat.database.queue import database_unavailable
 
-RETRY_AFTER_SECONDS: Final = 5
+log = logging.getLogger(__name__)
 
 _DISK_TROUBLE = {
     sqlite3.SQLITE_FULL,
@@ -29,6 +31,15 @@ def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
 def translated(error: Exception) -> Exception:
     """SQLite's trouble with its disk as a refusal; any other error as it is."""
     if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
-        sentence = "The database can't be used now; try again soon."
-        return Unavailable("database_unavailable", sentence, RETRY_AFTER_SECONDS)
+        return database_unavailable()
     return error
+
+
+@contextlib.contextmanager
+def unavailable(deed: str) -> Iterator[None]:
+    """Translate SQLite's errors, and log them: `deed` is what the database can't do."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        log.error("the database can't %s: %s", deed, error)
+        raise translated(error) from error

@@ -1,11 +1,9 @@
 """The database file on disk: created, checked, brought up to date and connected to."""
 
 import contextlib
-import errno
 import os
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +12,7 @@ from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
 from cardbeat.resources import read_text
 from cardbeat.stopping import RequireGoing, always_going
-from cardbeat.system import LOCK_FLAGS, replace, sync_file, sync_folder, try_lock
+from cardbeat.system import replace, sync_file, sync_folder
 
 FILE_NAME = "cardbeat.db"
 WRITER_LOCK = "writer.lock"
@@ -25,8 +23,6 @@ FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """How long to wait for another program that holds the file, such as a backup tool."""
-LOCK_POLL_SECONDS = 0.0005
-"""Short enough to find the lock free between two commits of another process that writes all the time."""
 WAL_BYTES = 64 * 1024 * 1024
 """How large the -wal may grow before the writer has it emptied, and how large it stays: several times what a large
 sweep writes before SQLite itself begins it anew, since a file that must grow again makes commits slow."""
@@ -190,7 +186,7 @@ def _migrations() -> list[str]:
     scripts: list[str] = []
     with contextlib.suppress(OSError):
         while True:
-            scripts.append(read_text(f"schema/{len(scripts) + 1:03}.sql"))
+            scripts.append(read_text(f"schema/sqlite/{len(scripts) + 1:03}.sql"))
     return scripts
 
 
@@ -220,51 +216,6 @@ def status_of(path: Path) -> os.stat_result | None:
         return path.stat()
     except FileNotFoundError:
         return None
-
-
-def open_lock_file(path: Path) -> int:
-    """A descriptor of a data folder's lock file; it and the folder are made if missing.
-
-    Raises `StartupError`, also for a link: who can write to the folder but not to what it leads to must not have that
-    opened and locked.
-    """
-    folder = path.parent
-    try:
-        # Owner only, as is all in it: the folder holds webhook secrets and check ids.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            return ownership.create_private(path)
-        except FileExistsError:
-            return _open_only(path)
-    except OSError as error:
-        if os.path.lexists(path):
-            reason = "it is a link" if path.is_symlink() else error.strerror
-            raise StartupError(f"can't use {path}: {reason}") from None
-        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
-
-
-def _open_only(path: Path) -> int:
-    """Open a file that is there, but neither what a link leads to nor anything else that has no locks of a file's."""
-    if path.is_symlink():
-        # Where the system can, it refuses to follow one, also one that is made only now.
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    descriptor = os.open(path, LOCK_FLAGS)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is not a file")
-    return descriptor
-
-
-def take_lock(descriptor: int, give_up_at: float) -> bool:
-    """Whether the file's lock could be taken before this monotonic time; it is tried once at least.
-
-    Raises `OSError` where files have no locks.
-    """
-    while not try_lock(descriptor):
-        if time.monotonic() >= give_up_at:
-            return False
-        time.sleep(LOCK_POLL_SECONDS)
-    return True
 
 
 @contextlib.contextmanager

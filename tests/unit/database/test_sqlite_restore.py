@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat import cli, database_restore
+from cardbeat import cli
 from cardbeat.config import FREE
-from cardbeat.database import Database
-from cardbeat.database_backup import back_up
-from cardbeat.database_file import connect, integrity_problems
-from cardbeat.database_restore import restore
+from cardbeat.database import open_database, sqlite_restore
+from cardbeat.database.sqlite_backup import back_up
+from cardbeat.database.sqlite_file import connect, integrity_problems
+from cardbeat.database.sqlite_restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
 
@@ -22,7 +22,7 @@ KEPT = "cardbeat.db.before-restore-20270115-120000"
 
 
 def issue(folder: Path, email: str) -> None:
-    database = Database(folder)
+    database = open_database(folder)
     Keys(database, lambda: NOON, {"free": FREE}).issue(email).wait()
     database.close()
 
@@ -59,7 +59,7 @@ def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
     assert emails(kept) == ["a@old", "b@new"]
     assert emails(backup) == ["a@old"]
     assert {path.name for path in data.iterdir()} == {"cardbeat.db", KEPT, "writer.lock", "delivery.lock"}
-    Database(data).close()
+    open_database(data).close()
     assert integrity_problems(data) == []
 
 
@@ -176,7 +176,7 @@ def test_a_file_that_is_no_sound_backup_is_refused_and_changes_nothing(data, bac
 
 
 def test_damage_that_only_the_full_check_finds_is_refused(data, backup, monkeypatch):
-    monkeypatch.setattr("cardbeat.database_file.QUICK_CHECK_BYTES", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.QUICK_CHECK_BYTES", 0)
     damaged(backup)
     with pytest.raises(StartupError, match="damaged"):
         restore(data, backup, NOON)
@@ -191,9 +191,9 @@ def test_the_database_itself_is_no_backup(data):
 
 @pytest.mark.parametrize("lock", ["writer.lock", "delivery.lock"])
 def test_a_folder_in_use_is_refused(data, backup, lock, monkeypatch):
-    monkeypatch.setattr(database_restore, "BUSY_SECONDS", 0)
+    monkeypatch.setattr(sqlite_restore, "BUSY_SECONDS", 0)
     with (
-        database_restore._lock(data / lock, 0),
+        sqlite_restore._lock(data / lock, 0),
         pytest.raises(StartupError, match="in use; stop the server, then restore"),
     ):
         restore(data, backup, NOON)
@@ -204,14 +204,14 @@ def test_a_file_system_without_locks_is_refused(data, backup, monkeypatch):
     def refuse(_descriptor):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("cardbeat.database_file.try_lock", refuse)
+    monkeypatch.setattr("cardbeat.database.lock_file.try_lock", refuse)
     with pytest.raises(StartupError, match=r"can't use .*delivery\.lock: No locks available"):
         restore(data, backup, NOON)
     assert unchanged(data)
 
 
 def test_a_reader_in_the_middle_is_refused(data, backup, monkeypatch):
-    monkeypatch.setattr("cardbeat.database_file.BUSY_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.BUSY_SECONDS", 0)
     reader = connect(data / "cardbeat.db", query_only=True)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM keys").fetchall()
@@ -262,8 +262,8 @@ def test_the_command_says_what_it_did_and_what_to_do_next(data, backup, capsys):
 
 @pytest.mark.parametrize("call", range(1, 6))
 def test_a_restore_that_is_stopped_changes_nothing(data, backup, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database_file.COPY_PAGES", 20)
-    monkeypatch.setattr(database_restore, "STEPS_BETWEEN_LOOKS", 10)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 20)
+    monkeypatch.setattr(sqlite_restore, "STEPS_BETWEEN_LOOKS", 10)
     before = {path.name for path in data.iterdir()}
     calls = iter(range(1, 1000))
 

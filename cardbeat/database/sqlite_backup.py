@@ -6,7 +6,7 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from cardbeat.database_file import (
+from cardbeat.database.sqlite_file import (
     FILE_NAME,
     LOCKS,
     check,

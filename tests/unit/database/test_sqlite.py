@@ -1,4 +1,4 @@
-"""Who writes, who reads and who waits at the database, and what is on disk when."""
+"""The file of SQLite under an open database: who may write to it, what is on disk when, how far its -wal grows."""
 
 import contextlib
 import errno
@@ -10,106 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections import deque
 
 import pytest
 
-from cardbeat.database import READ_CONNECTIONS, Database
-from cardbeat.database_file import FILE_NAME, connect, open_read_only
-from cardbeat.errors import Refusal, StartupError, Unavailable
+from cardbeat.database import open_database
+from cardbeat.database.sqlite_file import FILE_NAME, connect, open_read_only
+from cardbeat.errors import StartupError, Unavailable
 from tests.artifact import ROOT
-from tests.support import count_up, counted, wait_until
-
-
-def test_what_write_returned_from_is_seen_by_readers(database):
-    database.write(count_up)
-    assert counted(database) == 1
-
-
-def test_writes_from_many_threads_are_all_kept(database):
-    barrier = threading.Barrier(16)
-
-    def write_some():
-        barrier.wait()
-        for _ in range(50):
-            database.write(count_up)
-
-    threads = [threading.Thread(target=write_some) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert counted(database) == 800
-
-
-def test_a_job_that_fails_undoes_only_itself_within_a_group(database):
-    entered, release = threading.Event(), threading.Event()
-    results = []
-
-    def hold(connection):
-        entered.set()
-        release.wait(10)
-
-    def fail(connection):
-        count_up(connection)
-        raise Refusal(409, "conflict", "no")
-
-    def attempt(work):
-        try:
-            results.append(database.write(work))
-        except Refusal as refusal:
-            results.append(refusal.status)
-
-    threads = [threading.Thread(target=attempt, args=(hold,))]
-    threads[0].start()
-    assert entered.wait(10)
-    threads += [threading.Thread(target=attempt, args=(work,)) for work in (count_up, fail, count_up)]
-    for thread in threads[1:]:
-        thread.start()
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert sorted(results, key=str) == [409, None, None, None]
-    assert counted(database) == 2
-
-
-def test_readers_cannot_write(database):
-    with pytest.raises(Unavailable), database.read() as connection:
-        count_up(connection)
-
-
-def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
-    with pytest.raises(sqlite3.IntegrityError):
-        database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES ('n', NULL)"))
-    with pytest.raises(ZeroDivisionError):
-        database.write(lambda connection: 1 / 0)
-
-
-def test_a_write_for_later_is_settled_when_it_is_on_disk(database):
-    counts, settled = [], threading.Event()
-
-    def count(_written):
-        counts.append(counted(database))
-        settled.set()
-
-    database.write_later(count_up).then(count)
-    assert settled.wait(10)
-    assert counts == [1]
-
-
-def test_a_write_for_later_raises_to_who_takes_its_result(database):
-    failed = database.write_later(lambda connection: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        failed.wait()
-
-
-def test_whoever_fails_when_told_of_a_write_keeps_nobody_from_writing(database, caplog):
-    def fail(_settled):
-        raise RuntimeError("a defect")
-
-    database.write_later(lambda connection: time.sleep(0.05)).then(fail)
-    assert database.write(lambda connection: 1) == 1
-    assert "could not be told" in caplog.text
+from tests.support import count_up, counted
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -130,26 +38,6 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     database.write(fill)
 
 
-def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
-    database = Database(tmp_path)
-    database.write(count_up)
-    database.close()
-    with pytest.raises(Unavailable):
-        database.write(count_up)
-    with pytest.raises(Unavailable):
-        database.write_later(count_up)
-    assert not (tmp_path / f"{FILE_NAME}-wal").exists()
-
-
-def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
-    database = Database(tmp_path)
-    with database.read() as connection:
-        database.close()
-        assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        connection.execute("SELECT 1")
-
-
 def test_durability_settings_hold(database):
     with database.read() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
@@ -164,7 +52,7 @@ def test_every_table_is_strict(database):
 
 
 def test_two_processes_may_hold_it_and_both_write(tmp_path):
-    first, second = Database(tmp_path), Database(tmp_path)
+    first, second = open_database(tmp_path), open_database(tmp_path)
     for database in (first, second, first):
         database.write(count_up)
     assert counted(second) == 3
@@ -173,7 +61,7 @@ def test_two_processes_may_hold_it_and_both_write(tmp_path):
 
 
 def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_more(database, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.BUSY_SECONDS", 0.3)
+    monkeypatch.setattr("cardbeat.database.sqlite.BUSY_SECONDS", 0.3)
     outcomes = []
 
     def attempt():
@@ -195,7 +83,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     assert time.monotonic() - began < 1.5
     assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
     with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
-        Database(database.path.parent)
+        open_database(database.path.parent)
     fcntl.flock(holder, fcntl.LOCK_UN)
     database.write(count_up)
     os.close(holder)
@@ -206,11 +94,11 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
         raise OSError(errno.ENOLCK, "No locks available")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cardbeat.database.try_lock", refuse)
+        patch.setattr("cardbeat.database.sqlite.try_lock", refuse)
         with pytest.raises(Unavailable):
             database.write(count_up)
         with pytest.raises(StartupError, match=r"can't lock writer\.lock: No locks available"):
-            Database(database.path.parent)
+            open_database(database.path.parent)
     database.write(count_up)
     assert counted(database) == 1
 
@@ -231,7 +119,7 @@ def remove(path):
 
 def replace(path):
     remove(path)
-    Database(path.parent).close()
+    open_database(path.parent).close()
 
 
 @pytest.mark.parametrize("lose", [remove, replace, lambda path: path.rename(path.with_name("away"))])
@@ -253,7 +141,7 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
 
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
-    monkeypatch.setattr("cardbeat.database.LOOK_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite.LOOK_SECONDS", 0)
     database.write(count_up)
     beside(database.path, end).unlink()
     for _ in range(2):
@@ -273,10 +161,12 @@ def test_once_a_file_was_found_removed_every_write_is_refused(database, monkeypa
 
 
 def test_what_another_process_wrote_after_the_shm_was_removed_outlives_the_close(tmp_path):
-    ours = Database(tmp_path)
+    ours = open_database(tmp_path)
     ours.write(count_up)
     beside(ours.path, "-shm").unlink()
-    begin = f"from pathlib import Path; from cardbeat.database import Database; d = Database(Path({str(tmp_path)!r}));"
+    begin = (
+        f"from pathlib import Path; from cardbeat.database import open_database as o; d = o(Path({str(tmp_path)!r}));"
+    )
     write = "d.write(lambda c: c.execute(\"INSERT INTO monitor VALUES ('theirs', 1)\")); import os; os._exit(0)"
     # A process of its own again: within one SQLite shares what it knows of a file.
     read = "print(d.write(lambda c: c.execute(\"SELECT value FROM monitor WHERE name = 'theirs'\").fetchone()[0]))"
@@ -307,7 +197,7 @@ def test_what_a_removed_wal_held_is_in_the_database_before_anything_is_refused(d
     assert counted(database) in (3, 4)
     (tmp_path / "crashed").mkdir()
     shutil.copy(database.path, tmp_path / "crashed")
-    with contextlib.closing(Database(tmp_path / "crashed")) as after_a_crash:
+    with contextlib.closing(open_database(tmp_path / "crashed")) as after_a_crash:
         assert counted(after_a_crash) in (3, 4)
 
 
@@ -328,7 +218,7 @@ def test_a_write_is_not_acknowledged_where_the_wal_was_removed_before_its_commit
 
 
 def test_sqlite_leaves_its_files_in_place_while_another_process_has_the_database(tmp_path):
-    first, second = Database(tmp_path), Database(tmp_path)
+    first, second = open_database(tmp_path), open_database(tmp_path)
     first.write(count_up)
     first.close()
     second.write(count_up)
@@ -349,9 +239,9 @@ def wal_bytes(database):
 @pytest.fixture
 def small_wal(tmp_path, monkeypatch):
     """A database whose -wal counts as large from 5 MB on."""
-    for module in ("database", "database_file", "database_files"):
-        monkeypatch.setattr(f"cardbeat.{module}.WAL_BYTES", 5_000_000)
-    database = Database(tmp_path)
+    for module in ("sqlite", "sqlite_file", "sqlite_open_files"):
+        monkeypatch.setattr(f"cardbeat.database.{module}.WAL_BYTES", 5_000_000)
+    database = open_database(tmp_path)
     yield database
     database.close()
 
@@ -430,11 +320,6 @@ def test_every_connection_keeps_temporary_tables_in_memory(database, options):
         assert connection.execute("PRAGMA temp_store").fetchone()[0] == 2
 
 
-def read(database):
-    with database.read() as connection:
-        connection.execute("SELECT 1")
-
-
 def test_a_write_keeps_other_processes_from_writing(database):
     def is_held(_connection):
         with (database.path.parent / "writer.lock").open() as lock, contextlib.suppress(BlockingIOError):
@@ -446,8 +331,8 @@ def test_a_write_keeps_other_processes_from_writing(database):
 
 
 def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database_file.BUSY_SECONDS", 0)
-    database = Database(tmp_path)
+    monkeypatch.setattr("cardbeat.database.sqlite_file.BUSY_SECONDS", 0)
+    database = open_database(tmp_path)
     with contextlib.closing(sqlite3.connect(database.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(Unavailable) as caught:
@@ -455,42 +340,3 @@ def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypat
     assert caught.value.status == 503
     database.write(count_up)
     database.close()
-
-
-class TakenMeanwhile(deque):
-    """Looks as if it held a connection, which another thread takes before the pop."""
-
-    def __bool__(self):
-        return True
-
-    def __len__(self):
-        return 1
-
-
-def test_a_connection_that_another_reader_takes_first_is_not_missed(database):
-    database._idle_readers = TakenMeanwhile()
-    assert counted(database) is None
-
-
-def test_only_so_many_read_at_once(database):
-    with contextlib.ExitStack() as held:
-        for _ in range(READ_CONNECTIONS):
-            held.enter_context(database.read())
-        reader = threading.Thread(target=read, args=(database,))
-        reader.start()
-        reader.join(0.1)
-        assert reader.is_alive()
-    reader.join(10)
-    assert not reader.is_alive()
-
-
-def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_told(database):
-    wait_until(lambda: not database.precedence.has_work)
-    entered, release = threading.Event(), threading.Event()
-    database.write_later(lambda _: entered.set())
-    assert entered.wait(10)
-    written = database.write_later(lambda _: release.wait(10))
-    assert database.precedence.has_work
-    release.set()
-    written.wait()
-    wait_until(lambda: not database.precedence.has_work)

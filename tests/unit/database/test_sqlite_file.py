@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.database import Database
-from cardbeat.database_backup import back_up
-from cardbeat.database_file import (
+from cardbeat.database import open_database
+from cardbeat.database.lock_file import open_lock_file
+from cardbeat.database.sqlite_backup import back_up
+from cardbeat.database.sqlite_file import (
     FILE_NAME,
     LOCKS,
     integrity_problems,
     last_moment_stored,
-    open_lock_file,
     schema_version,
 )
 from cardbeat.errors import StartupError
@@ -38,7 +38,7 @@ def damage(path):
     ],
 )
 def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, spoil, sentence):
-    database = Database(tmp_path)
+    database = open_database(tmp_path)
     for number in range(200):
         database.write(lambda c, n=number: c.execute("INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)))
     database.close()
@@ -46,12 +46,12 @@ def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path, spoil, sentence):
     spoil(path)
     before = path.read_bytes()
     with pytest.raises(StartupError, match=sentence):
-        Database(tmp_path)
+        open_database(tmp_path)
     assert path.read_bytes() == before
 
 
 def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
-    database = Database(tmp_path / "live")
+    database = open_database(tmp_path / "live")
     for number in range(200):
         database.write(lambda c, n=number: c.execute("INSERT INTO monitor VALUES (?, 1)", (f"{n}" * 50,)))
     database._writer.execute("PRAGMA wal_checkpoint")
@@ -61,7 +61,7 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
     damage(tmp_path / "crashed" / FILE_NAME)
     files = [tmp_path / "crashed" / f"{FILE_NAME}{end}" for end in ("", "-wal")]
     before = [file.read_bytes() for file in files]
-    for use in (Database, integrity_problems, lambda folder: back_up(folder, tmp_path / "copy.db")):
+    for use in (open_database, integrity_problems, lambda folder: back_up(folder, tmp_path / "copy.db")):
         with pytest.raises(StartupError, match="damaged"):
             use(tmp_path / "crashed")
         assert [file.read_bytes() for file in files] == before
@@ -71,21 +71,21 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
 
 
 def test_a_damaged_file_can_be_moved_away_as_its_refusal_says(tmp_path):
-    Database(tmp_path).close()
+    open_database(tmp_path).close()
     damage(tmp_path / FILE_NAME)
     with pytest.raises(StartupError, match="move it away"):
-        Database(tmp_path)
+        open_database(tmp_path)
     (tmp_path / FILE_NAME).rename(tmp_path / "away.db")
-    Database(tmp_path).close()
+    open_database(tmp_path).close()
 
 
 def test_a_newer_file_is_refused(tmp_path):
-    Database(tmp_path).close()
+    open_database(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
         connection.execute(f"PRAGMA user_version = {schema_version() + 1}")
     connection.close()
     with pytest.raises(StartupError, match="newer"):
-        Database(tmp_path)
+        open_database(tmp_path)
 
 
 def test_another_programs_database_is_refused(tmp_path):
@@ -93,13 +93,13 @@ def test_another_programs_database_is_refused(tmp_path):
         connection.execute("CREATE TABLE theirs (a)")
     connection.close()
     with pytest.raises(StartupError, match="not a cardbeat database"):
-        Database(tmp_path)
+        open_database(tmp_path)
 
 
 def test_a_wal_without_its_database_is_not_thrown_away(tmp_path):
     (tmp_path / f"{FILE_NAME}-wal").write_bytes(b"precious")
     with pytest.raises(StartupError, match="missing"):
-        Database(tmp_path)
+        open_database(tmp_path)
     assert (tmp_path / f"{FILE_NAME}-wal").read_bytes() == b"precious"
 
 
@@ -107,7 +107,7 @@ def test_a_wal_without_its_database_is_not_thrown_away(tmp_path):
 def test_a_link_to_nothing_is_never_replaced_by_a_new_database(tmp_path, target):
     link = tmp_path / FILE_NAME
     link.symlink_to(target)
-    for use in (Database, integrity_problems):
+    for use in (open_database, integrity_problems):
         with pytest.raises(StartupError, match="is a link to nothing"):
             use(tmp_path)
     assert os.readlink(link) == target
@@ -116,11 +116,11 @@ def test_a_link_to_nothing_is_never_replaced_by_a_new_database(tmp_path, target)
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StartupError, match="data folder"):
-        Database(tmp_path / "file" / "data")
+        open_database(tmp_path / "file" / "data")
 
 
 def test_all_that_a_new_database_makes_is_for_the_owner_alone(tmp_path, usual_umask):
-    database = Database(tmp_path / "data")
+    database = open_database(tmp_path / "data")
     database.write(count_up)
     made = [tmp_path / "data", *(tmp_path / "data").iterdir()]
     assert {path.name for path in made} == {"data", FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", "writer.lock"}
@@ -139,7 +139,7 @@ def test_all_that_a_new_database_makes_is_for_the_owner_alone(tmp_path, usual_um
 def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
     spoil(tmp_path / "data")
     with pytest.raises(StartupError, match=words):
-        Database(tmp_path / "data")
+        open_database(tmp_path / "data")
 
 
 @pytest.mark.parametrize("name", LOCKS)

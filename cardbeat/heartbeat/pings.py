@@ -1,0 +1,50 @@
+"""Pings, as the rows of `checks` know them: all that wait for the same commit are noted by one statement."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import cache
+
+from cardbeat.database import Row, Transaction
+from cardbeat.heartbeat.transitions import KEY_PREFIX
+
+
+def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+    """Note pings at this Unix second; the `id`, `status` and `deadline_at` of the checks that there are.
+
+    The status stays as it is: it tells in which one the pings found the check, of which the transaction now has the
+    row. `turn_back` is to be called for those that are overdue.
+    """
+    unique = list(dict.fromkeys(check_ids))
+    if len(unique) == len(check_ids):
+        return _note(transaction, unique, 1, now)
+    by_number = defaultdict(list)
+    for check_id, number in Counter(check_ids).items():
+        by_number[number].append(check_id)
+    return [row for number, ids in by_number.items() for row in _note(transaction, ids, number, now)]
+
+
+def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
+    """Turn overdue checks back; their rows, each with the column `KEY_PREFIX`."""
+    among = ", ".join("?" * len(check_ids))
+    return transaction.execute(
+        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({among}) RETURNING *, {KEY_PREFIX}",
+        check_ids,
+    ).fetchall()
+
+
+def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
+    """Note so many pings of each of these checks."""
+    # One statement serves all numbers up to a power of two: one for each number would often have to be prepared anew.
+    size = 1 << (len(check_ids) - 1).bit_length()
+    again = check_ids[-1:] * (size - len(check_ids))
+    return transaction.execute(_statement(size), (now, now, pings, *check_ids, *again)).fetchall()
+
+
+@cache
+def _statement(size: int) -> str:
+    return (
+        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
+        f" WHERE id IN ({', '.join('?' * size)})"
+        " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
+        " RETURNING id, status, deadline_at"
+    )

@@ -1,0 +1,221 @@
+"""Who writes, who reads and who waits at the database."""
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections import deque
+
+import pytest
+
+from cardbeat.database import open_database
+from cardbeat.database.queue import READ_CONNECTIONS
+from cardbeat.database.sqlite_file import FILE_NAME
+from cardbeat.errors import Refusal, Unavailable
+from tests.support import count_up, counted, wait_until, writer_held
+
+
+def test_what_write_returned_from_is_seen_by_readers(database):
+    database.write(count_up)
+    assert counted(database) == 1
+
+
+def test_writes_from_many_threads_are_all_kept(database):
+    barrier = threading.Barrier(16)
+
+    def write_some():
+        barrier.wait()
+        for _ in range(50):
+            database.write(count_up)
+
+    threads = [threading.Thread(target=write_some) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counted(database) == 800
+
+
+def test_a_job_that_fails_undoes_only_itself_within_a_group(database):
+    entered, release = threading.Event(), threading.Event()
+    results = []
+
+    def hold(connection):
+        entered.set()
+        release.wait(10)
+
+    def fail(connection):
+        count_up(connection)
+        raise Refusal(409, "conflict", "no")
+
+    def attempt(work):
+        try:
+            results.append(database.write(work))
+        except Refusal as refusal:
+            results.append(refusal.status)
+
+    threads = [threading.Thread(target=attempt, args=(hold,))]
+    threads[0].start()
+    assert entered.wait(10)
+    threads += [threading.Thread(target=attempt, args=(work,)) for work in (count_up, fail, count_up)]
+    for thread in threads[1:]:
+        thread.start()
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert sorted(results, key=str) == [409, None, None, None]
+    assert counted(database) == 2
+
+
+def test_readers_cannot_write(database):
+    with pytest.raises(Unavailable), database.read() as connection:
+        count_up(connection)
+
+
+def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
+    with pytest.raises(sqlite3.IntegrityError):
+        database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES ('n', NULL)"))
+    with pytest.raises(ZeroDivisionError):
+        database.write(lambda connection: 1 / 0)
+
+
+def test_a_write_for_later_is_settled_when_it_is_on_disk(database):
+    counts, settled = [], threading.Event()
+
+    def count(_written):
+        counts.append(counted(database))
+        settled.set()
+
+    database.write_later(count_up).then(count)
+    assert settled.wait(10)
+    assert counts == [1]
+
+
+def test_a_write_for_later_raises_to_who_takes_its_result(database):
+    failed = database.write_later(lambda connection: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        failed.wait()
+
+
+def test_whoever_fails_when_told_of_a_write_keeps_nobody_from_writing(database, caplog):
+    def fail(_settled):
+        raise RuntimeError("a defect")
+
+    database.write_later(lambda connection: time.sleep(0.05)).then(fail)
+    assert database.write(lambda connection: 1) == 1
+    assert "could not be told" in caplog.text
+
+
+def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
+    database = open_database(tmp_path)
+    database.write(count_up)
+    database.close()
+    with pytest.raises(Unavailable):
+        database.write(count_up)
+    with pytest.raises(Unavailable):
+        database.write_later(count_up)
+    assert not (tmp_path / f"{FILE_NAME}-wal").exists()
+
+
+def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
+    database = open_database(tmp_path)
+    with database.read() as connection:
+        database.close()
+        assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        connection.execute("SELECT 1")
+
+
+def read(database):
+    with database.read() as connection:
+        connection.execute("SELECT 1")
+
+
+class TakenMeanwhile(deque):
+    """Looks as if it held a connection, which another thread takes before the pop."""
+
+    def __bool__(self):
+        return True
+
+    def __len__(self):
+        return 1
+
+
+def test_a_connection_that_another_reader_takes_first_is_not_missed(database):
+    database._readers._idle = TakenMeanwhile()
+    assert counted(database) is None
+
+
+def test_only_so_many_read_at_once(database):
+    with contextlib.ExitStack() as held:
+        for _ in range(READ_CONNECTIONS):
+            held.enter_context(database.read())
+        reader = threading.Thread(target=read, args=(database,))
+        reader.start()
+        reader.join(0.1)
+        assert reader.is_alive()
+    reader.join(10)
+    assert not reader.is_alive()
+
+
+def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_told(database):
+    wait_until(lambda: not database.precedence.has_work)
+    entered, release = threading.Event(), threading.Event()
+    database.write_later(lambda _: entered.set())
+    assert entered.wait(10)
+    written = database.write_later(lambda _: release.wait(10))
+    assert database.precedence.has_work
+    release.set()
+    written.wait()
+    wait_until(lambda: not database.precedence.has_work)
+
+
+class Together:
+    """A work of many items, which keeps those of each call."""
+
+    def __init__(self, fails_for=None):
+        self.calls = []
+        self.fails_for = fails_for
+
+    def __call__(self, transaction, items):
+        self.calls.append(items)
+        for item in items:
+            count_up(transaction)
+            if item == self.fails_for:
+                raise Refusal(409, "conflict", "no")
+        return [10 * item for item in items]
+
+
+def test_neighbours_of_one_work_are_written_in_one_go_each_with_its_own_result(database):
+    work = Together()
+    with writer_held(database):
+        written = [database.write_together(work, item) for item in (1, 2, 3)]
+    assert [later.wait() for later in written] == [10, 20, 30]
+    assert work.calls == [[1, 2, 3]]
+
+
+def test_what_stands_between_two_of_one_work_is_written_between_them(database):
+    work, between = Together(), []
+    with writer_held(database):
+        first = database.write_together(work, 1)
+        database.write_later(lambda transaction: between.append(list(work.calls)))
+        second = database.write_together(work, 2)
+    assert (first.wait(), second.wait()) == (10, 20)
+    assert (between, work.calls) == ([[[1]]], [[1], [2]])
+
+
+def test_of_those_written_in_one_go_only_the_one_that_fails_is_undone(database):
+    work = Together(fails_for=2)
+    with writer_held(database):
+        written = [database.write_together(work, item) for item in (1, 2, 3)]
+    assert (written[0].wait(), written[2].wait()) == (10, 30)
+    with pytest.raises(Refusal):
+        written[1].wait()
+    assert work.calls == [[1, 2, 3], [1], [2], [3]]
+    assert counted(database) == 2
+
+
+def test_a_work_that_does_not_give_each_its_result_has_failed(database):
+    with pytest.raises(ValueError, match="zip"):
+        database.write_together(lambda transaction, items: (count_up(transaction), 1), 1).wait()
+    assert counted(database) is None
