@@ -143,7 +143,7 @@ class World:
 
     def new_period(self) -> dict[str, int]:
         """So long that all pings of the run together stay affordable."""
-        sweeps = self.luck.uniform(6, 60) * max(1.0, self.options["checks"] / 50)
+        sweeps = self.luck.uniform(4, 40) * max(1.0, self.options["checks"] / 50)
         period = max(2, int(self.sweep_seconds * sweeps))
         return {"period_seconds": min(period, 31_536_000), "grace_seconds": int(period * self.luck.uniform(0, 0.3))}
 
