@@ -35,7 +35,7 @@ Fault = Callable[[], bool]
 
 
 class Faults:
-    """`gap_seconds` passes on average between two faults of the machine, between two of receivers and two of people.
+    """`gap_seconds` passes on average between two faults of the machine, and between two of receivers.
 
     A fault tells whether it struck: what cannot happen at the moment, such as the crash of a server that is down, is
     not counted and comes later.
@@ -74,7 +74,7 @@ class Faults:
     def begin(self) -> None:
         gap_seconds = self._gap_seconds
         self._every(gap_seconds, self._of_machine)
-        self._every(gap_seconds, self._of_people)
+        self._every(gap_seconds / 2, self._of_people)
         self._every(gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()})
         revocations = max(600.0, self._world.sweep_seconds * self._world.options["sweeps_between_revocations"])
         self._every(revocations, self._of_keys)

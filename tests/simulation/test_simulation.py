@@ -34,7 +34,7 @@ def test_a_seed_replays_exactly():
     assert first["counts"] == again["counts"]
 
 
-@pytest.mark.parametrize("bug", ["guard", "transaction", "wake-up"])
+@pytest.mark.parametrize("bug", ["guard", "transaction", "wake-up", "order"])
 def test_a_bug_that_is_put_back_is_found(bug):
     run = simulate("--plants", bug)
     print(run.stdout)
