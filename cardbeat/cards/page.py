@@ -57,14 +57,11 @@ class Page:
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
-        self._title = self._headline(card.title)
-        self._undrawn = 0
-        if self._title.blank and card.domain:
-            self._undrawn = self._title.missing
-            self.card = replace(card, title=card.domain, domain="")
-            self._title = self._headline(card.domain)
-        self._work = CARD_WORK - self._title.work
+        self._work = CARD_WORK
         """What is left for the texts that are not yet set."""
+        self._undrawn = 0
+        if card.domain and not fonts.begins_drawn(card.title):
+            self._replace_blank_title()
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
@@ -83,7 +80,9 @@ class Page:
 
     def initial(self, name: str, width: int, size: int) -> Block:
         """The first letter of a name, for an avatar."""
-        return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        block = initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        self._work -= block.work
+        return block
 
     def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
         """The title in an area, a kicker (a small line) over it and the description under it.
@@ -125,18 +124,28 @@ class Page:
         """A block of text in an area, `y` from the card's top."""
         self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
+    def _replace_blank_title(self) -> None:
+        """Puts the domain in the place of a title of which no font has anything."""
+        title = self._headline()
+        if title.blank:
+            self._undrawn = title.missing
+            self.card = replace(self.card, title=self.card.domain, domain="")
+
     def _title_and_description(self, width: int, height: int) -> tuple[Block, Block | None]:
+        title = self._headline()
         if not self.card.description:
-            return self._title.alone(width, height), None
-        return self._title.above(self._description, width, height)
+            return title.alone(width, height), None
+        self._work -= title.work
+        return title.above(self._description, width, height)
 
     def _description(self) -> Paragraph:
         most = min(TEXT_WORK, self._work)
         return paragraph_of(self._fonts, self.card.description, DESCRIPTION, self._language, most)
 
-    def _headline(self, text: str) -> Headline:
-        serif = self.card.template == "article" and self._serif.all_serif(text)
-        return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
+    def _headline(self) -> Headline:
+        title, most = self.card.title, min(TEXT_WORK, self._work)
+        serif = self.card.template == "article" and self._serif.all_serif(title)
+        return Headline(self._serif if serif else self._fonts, title, self._language, most, serif=serif)
 
 
 @lru_cache(32)

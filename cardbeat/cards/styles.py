@@ -25,7 +25,7 @@ LABEL_WORK = 1_300_000
 LABELS_WORK = 1_600_000
 """What all labels of a card may take together."""
 CARD_WORK = 3_900_000
-"""What all texts of a card may take together. The title and the labels come first."""
+"""What all texts of a card may take together: the labels come first, then the title."""
 
 LABEL_PX = 32
 LABEL_LEADING = 1.3

@@ -30,10 +30,12 @@ def test_a_face_that_a_text_holds_is_not_opened_again(faces: Faces) -> None:
     assert len(set(map(id, held))) == len(files())
 
 
-def test_a_file_that_is_open_is_not_read_again_for_another_size(monkeypatch: pytest.MonkeyPatch, faces: Faces) -> None:
+def test_a_file_that_is_open_is_not_read_again_for_another_size_or_engine(
+    monkeypatch: pytest.MonkeyPatch, faces: Faces
+) -> None:
     read: list[str] = []
     monkeypatch.setattr("cardbeat.typeset.faces.read_bytes", lambda file: read.append(file) or read_bytes(file))
-    held = [faces.font(file, size, raqm=False) for size in (20, 40, 60) for file in files()]
+    held = [faces.font(file, size, raqm=size == 60) for size in (20, 40, 60) for file in files()]
     assert [font.size for font in held] == [20] * 5 + [40] * 5 + [60] * 5
     assert len(read) == len(files())
 
