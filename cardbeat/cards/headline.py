@@ -27,9 +27,9 @@ GAP = 24
 class Headline:
     """One title, in one thread."""
 
-    def __init__(self, fonts: Fonts, text: str, language: str, most: int = TEXT_WORK, *, serif: bool = False) -> None:
-        """It takes no more work than `most`. `serif` says whether the fonts draw it with serifs."""
-        self._paragraph = paragraph_of(fonts, text, TITLE, language, most)
+    def __init__(self, fonts: Fonts, text: str, language: str, *, serif: bool = False) -> None:
+        """`serif` says whether the fonts draw it with serifs."""
+        self._paragraph = paragraph_of(fonts, text, TITLE, language, TEXT_WORK)
         self._styles = tuple(_styles_for(text, SERIF_SCALE if serif else 1))
 
     @property

@@ -15,6 +15,7 @@ from cardbeat.cards.styles import (
     LABEL_PX,
     LABEL_WORK,
     LABELS_WORK,
+    LEAST_LABELS_WORK,
     TEXT_WORK,
     Style,
 )
@@ -52,16 +53,19 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = self.blank = False
-        self._labels_work = LABELS_WORK
-        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
-        self._work = CARD_WORK
-        """What is left for the texts that are not yet set."""
+        self._title = self._headline(card.title)
         self._undrawn = 0
-        if card.domain and not fonts.begins_drawn(card.title):
-            self._replace_blank_title()
+        if self._title.blank and card.domain:
+            self._undrawn = self._title.missing
+            self.card = replace(card, title=card.domain, domain="")
+            self._title = self._headline(card.domain)
+        self._work = CARD_WORK - self._title.work
+        """What is left for the texts that are not yet set."""
+        self._labels_work = LABELS_WORK if self._work >= LABELS_WORK else LEAST_LABELS_WORK
+        """What the labels that are not yet set may take: one of two, so that `_label` finds them again."""
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
@@ -124,28 +128,18 @@ class Page:
         """A block of text in an area, `y` from the card's top."""
         self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
-    def _replace_blank_title(self) -> None:
-        """Puts the domain in the place of a title of which no font has anything."""
-        title = self._headline()
-        if title.blank:
-            self._undrawn = title.missing
-            self.card = replace(self.card, title=self.card.domain, domain="")
-
     def _title_and_description(self, width: int, height: int) -> tuple[Block, Block | None]:
-        title = self._headline()
         if not self.card.description:
-            return title.alone(width, height), None
-        self._work -= title.work
-        return title.above(self._description, width, height)
+            return self._title.alone(width, height), None
+        return self._title.above(self._description, width, height)
 
     def _description(self) -> Paragraph:
         most = min(TEXT_WORK, self._work)
         return paragraph_of(self._fonts, self.card.description, DESCRIPTION, self._language, most)
 
-    def _headline(self) -> Headline:
-        title, most = self.card.title, min(TEXT_WORK, self._work)
-        serif = self.card.template == "article" and self._serif.all_serif(title)
-        return Headline(self._serif if serif else self._fonts, title, self._language, most, serif=serif)
+    def _headline(self, text: str) -> Headline:
+        serif = self.card.template == "article" and self._serif.all_serif(text)
+        return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
 @lru_cache(32)

@@ -5,7 +5,7 @@ from copy import copy
 
 from cardbeat.typeset.advances import Advances
 from cardbeat.typeset.catalogue import SubsetTable, read_catalogue
-from cardbeat.typeset.clusters import EMOJI_STYLE, TEXT_STYLE, clean, clusters
+from cardbeat.typeset.clusters import EMOJI_STYLE, TEXT_STYLE, clean
 from cardbeat.typeset.emoji import EmojiSequences
 from cardbeat.typeset.faces import Faces
 from cardbeat.typeset.fallback import Fallback, HanSubsets
@@ -36,11 +36,6 @@ class Fonts:
         first = sorted(self._catalogue, key=lambda s: not s.serif)
         fonts.fallback = Fallback(first, self._han, self.emoji, self.faces.anchors)
         return fonts
-
-    def begins_drawn(self, text: str) -> bool:
-        """Whether some font draws the first letter of a text. Quick: nothing more of it is looked at."""
-        first = clusters(clean(text), most=1)
-        return any(choice.pieces for choice in self.fallback.choose(first, "ja"))
 
     def all_serif(self, text: str) -> bool:
         """Whether there are serifs for every letter, mark and digit of a text."""

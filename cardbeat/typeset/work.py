@@ -24,7 +24,7 @@ _EMBOLDENED = 3_000
 """For a character besides that is made bolder."""
 _SHAPED = 12_000
 """For a run that Raqm shapes besides: it reads the font's rules anew for each."""
-_SHAPED_SLOWLY = {"sans-devanagari": 260_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
+_SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
 """Likewise where they are many."""
 
 
@@ -55,7 +55,8 @@ class Work:
         new = [run for run in runs if run != self._run]
         taken = sum(map(self._taken, new)) + sum(self._drawing(subset) for subset, _ in runs)
         ends = new or any(subset.emoji for subset, _ in runs)
-        if ends and self._run and self.spent + taken > self._most:
+        if ends and self._fonts and self.spent + taken > self._most:
+            self._run = None
             return False
         self.spent += taken
         self._fonts.update(subset for subset, _ in new)

@@ -272,7 +272,7 @@ def test_a_domain_keeps_its_end_and_other_texts_their_beginning(template: str) -
 
 def test_a_title_has_serifs_on_all_letters_or_on_none() -> None:
     def fonts_of(title: str) -> set[bool]:
-        paragraph = Page(FONTS, SERIF, card_from({"title": title, "template": "article"}))._headline()._paragraph
+        paragraph = Page(FONTS, SERIF, card_from({"title": title, "template": "article"}))._title._paragraph
         return {piece.subset.serif for choice in paragraph._choices for piece in choice.pieces if piece.text.isalpha()}
 
     assert fonts_of("Ship it") == {True}
