@@ -27,16 +27,19 @@ class Widths:
         self._advances, self._weight, self._tracking = advances, weight, tracking
         self._choices, self._levels = choices, levels
         self._alone: dict[tuple[tuple[Piece, ...], int], float] = {}
+        self._at: dict[int, float] = {}
         self._factors: dict[FontSubset, float] = {}
         self._samples = self._shaped_samples()
         self._has_rtl = any(level % 2 for level in levels)
 
     def alone_em(self, place: int) -> float:
-        """The width of one grapheme. A text has far fewer letters than places, so it is kept by letter."""
-        key = self._choices[place].pieces, self._levels[place] % 2
-        width = self._alone.get(key)
+        """The width of one grapheme, measured once for each letter: a text has far fewer than places."""
+        width = self._at.get(place)
         if width is None:
-            width = self._alone[key] = self._runs_em(place, place + 1)
+            key = self._choices[place].pieces, self._levels[place] % 2
+            if key not in self._alone:
+                self._alone[key] = self._runs_em(place, place + 1)
+            width = self._at[place] = self._alone[key]
         return width
 
     def between_em(self, start: int, end: int) -> float:

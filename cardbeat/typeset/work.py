@@ -52,6 +52,9 @@ class Work:
 
     def _affords(self, runs: Sequence[tuple[FontSubset, int]]) -> bool:
         """Whether there is enough left for the pieces of a grapheme, given by their run; then they are paid for."""
+        if len(runs) == 1 and runs[0] == self._run and not runs[0][0].emoji:
+            self.spent += self._drawing(runs[0][0])
+            return True
         new = [run for run in runs if run != self._run]
         taken = sum(map(self._taken, new)) + sum(self._drawing(subset) for subset, _ in runs)
         ends = new or any(subset.emoji for subset, _ in runs)
