@@ -19,8 +19,8 @@ FaceKey = tuple[str, int, bool]
 """File, size in pixels, and whether Raqm shapes its text."""
 
 
-_GZIP = 31
-"""What `zlib` calls a gzip file of any window."""
+_HEADER, _TRAILER = 10, 8
+"""Bytes of a gzip file without a name, before and after its DEFLATE stream (RFC 1952)."""
 _BOLDER_EM = 0.036, 0.018
 """About what the strokes of Noto Sans Bold are wider and higher than those of Regular, where they stand close."""
 
@@ -126,8 +126,9 @@ def _bolder_px(size_px: int) -> tuple[int, int]:
 
 
 def _inflated(file: str) -> bytes:
-    """A compressed file of the package. Raises `OSError` if there is none."""
-    return zlib.decompress(read_bytes(f"fonts/{file}"), wbits=_GZIP)
+    """A compressed file of the package, whose check sum is not looked at. Raises `OSError` if there is none."""
+    data = read_bytes(f"fonts/{file}")
+    return zlib.decompress(data[_HEADER:-_TRAILER], wbits=-15, bufsize=int.from_bytes(data[-4:], "little"))
 
 
 def _opened(data: bytes, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
