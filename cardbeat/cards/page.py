@@ -15,6 +15,7 @@ from cardbeat.cards.styles import (
     LABEL_PX,
     LABEL_WORK,
     LABELS_WORK,
+    LEAST_LABELS_WORK,
     TEXT_WORK,
     Style,
 )
@@ -52,8 +53,6 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = self.blank = False
-        self._labels_work = LABELS_WORK
-        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -65,6 +64,8 @@ class Page:
             self._title = self._headline(card.domain)
         self._work = CARD_WORK - self._title.work
         """What is left for the texts that are not yet set."""
+        self._labels_work = LABELS_WORK if self._work >= LABELS_WORK else LEAST_LABELS_WORK
+        """What the labels that are not yet set may take: one of two, so that `_label` finds them again."""
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
@@ -83,7 +84,9 @@ class Page:
 
     def initial(self, name: str, width: int, size: int) -> Block:
         """The first letter of a name, for an avatar."""
-        return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        block = initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        self._work -= block.work
+        return block
 
     def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
         """The title in an area, a kicker (a small line) over it and the description under it.

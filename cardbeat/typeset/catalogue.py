@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import accumulate, chain
 
 from cardbeat.resources import read_bytes, read_text
@@ -99,7 +100,13 @@ class FontSubset:
         return self.lengths[self.weights.index(self.nearest(weight))]
 
     def nearest(self, weight: int) -> int:
-        return min(self.weights, key=lambda w: abs(w - weight))
+        return _nearest(self.weights, weight)
+
+
+@cache
+def _nearest(weights: tuple[int, ...], weight: int) -> int:
+    """Asked for each character of a text; there are few weights."""
+    return min(weights, key=lambda w: abs(w - weight))
 
 
 class SubsetTable:

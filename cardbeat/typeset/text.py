@@ -206,12 +206,12 @@ class _Setting:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
+            self._stretch *= max(1.0, block.width_px / self._box.width_px)
             if block.height_px > self._box.height_px:
                 self._heights_em[len(lines)] = block.height_px / size
                 return None
             if block.width_px <= self._box.width_px:
                 return block
-            self._stretch *= block.width_px / self._box.width_px
         return None
 
     def _planned(self, words: Sequence[Word], size: int) -> list[Span]:
