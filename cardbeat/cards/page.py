@@ -1,5 +1,6 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -53,7 +54,7 @@ class Page:
         self.texts: list[Text] = []
         self.rtl = self.blank = False
         self._labels_work = LABELS_WORK
-        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
+        """What the labels that are not yet set may take. It depends on no other text: see `_line`."""
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -71,12 +72,11 @@ class Page:
         layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
         return layout.mirror_image() if self.rtl else layout
 
-    def label(self, label: Label, width: int, size: int = LABEL_PX, smallest: int = 0) -> Block:
+    def label(self, label: Label, width: int, size: int = LABEL_PX) -> Block:
         """One line, cut where it does not fit."""
-        style = Style(label.weight, size, smallest or size, LABEL_LEADING)
+        style = Style(label.weight, size, size, LABEL_LEADING)
         most = min(LABEL_WORK, self._labels_work)
-        set_label = _domain if label.domain else _label
-        block = set_label(self._fonts, label.text, style, width, language=self._language, most=most)
+        block = _line(self._fonts, label.text, style, width, keeps_end=label.domain, language=self._language, most=most)
         self._labels_work -= block.work
         self._work -= block.work
         return block
@@ -139,29 +139,14 @@ class Page:
         return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
-@lru_cache(32)
-def _label(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
+@lru_cache(64)
+def _line(fonts: Fonts, text: str, style: Style, width: int, *, keeps_end: bool, language: str, most: int) -> Block:
     """The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
 
     `lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
     """
-    return fit(
-        fonts,
-        text,
-        width_px=width,
-        size_px=style.largest_px,
-        min_size_px=style.smallest_px,
-        weight=style.weight,
-        leading=style.leading,
-        language=language,
-        max_work=most,
-    )
-
-
-@lru_cache(32)
-def _domain(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
-    """Likewise a domain."""
-    return fit_end(
+    fitting: Callable[..., Block] = fit_end if keeps_end else fit
+    return fitting(
         fonts,
         text,
         width_px=width,

@@ -84,7 +84,7 @@ def fit(
     max_lines: int = 1,
     height_px: int | None = None,
     size_px: int,
-    min_size_px: int,
+    min_size_px: int | None = None,
     weight: int = 400,
     leading: float = 1.15,
     language: str | None = None,
@@ -92,14 +92,16 @@ def fit(
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
-    The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
-    "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
+    Without `min_size_px` it stays as large. The box is `width_px` by `max_lines`, and by `height_px` where that is
+    given. `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone can't:
+    `han.language_of` tells it from more text.
     Of a text in so many fonts or runs that it takes more than `max_work`, the last ones draw nothing.
     """
-    room = room_of(width_px, max_lines, min_size_px)
+    smallest_px = min_size_px or size_px
+    room = room_of(width_px, max_lines, smallest_px)
     paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_work=max_work)
     box = Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading)
-    return fitted(paragraph, box, size_px=size_px, min_size_px=min_size_px)
+    return fitted(paragraph, box, size_px=size_px, min_size_px=smallest_px)
 
 
 def fit_end(
