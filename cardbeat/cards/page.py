@@ -20,11 +20,13 @@ from cardbeat.cards.styles import (
     Style,
 )
 from cardbeat.cards.themes import THEME_OF, Colour
+from cardbeat.typeset.clusters import clean_for_lines
+from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
-from cardbeat.typeset.text import Block, fit, fit_end
+from cardbeat.typeset.text import Block, fit
 
 KICKER_GAP = 8
 CAPITAL = 0.72
@@ -104,6 +106,9 @@ class Page:
         if under:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
+        else:
+            # As of the end of a text that is cut.
+            self._undrawn += self._fonts.repertoire.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:
