@@ -70,7 +70,7 @@ class FontSubset:
 
     def is_emboldened(self, weight: int) -> bool:
         """Whether its letters, which it has in a lighter weight only, are drawn bolder."""
-        return self.nearest(weight) + _EMBOLDENED_FROM <= weight and self.name.startswith(_EMBOLDENED)
+        return self.name.startswith(_EMBOLDENED) and self.nearest(weight) + _EMBOLDENED_FROM <= weight
 
     @property
     def emoji(self) -> bool:
