@@ -56,7 +56,7 @@ class Page:
         self.texts: list[Text] = []
         self.rtl = self.blank = False
         self._labels_work = LABELS_WORK
-        """What the labels that are not yet set may take. It depends on no other text: see `_line`."""
+        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -78,7 +78,9 @@ class Page:
         """One line, cut where it does not fit."""
         style = Style(label.weight, size, size, LABEL_LEADING)
         most = min(LABEL_WORK, self._labels_work)
-        block = _line(self._fonts, label.text, style, width, keeps_end=label.domain, language=self._language, most=most)
+        block = _label(
+            self._fonts, label.text, style, width, keeps_end=label.domain, language=self._language, most=most
+        )
         self._labels_work -= block.work
         self._work -= block.work
         return block
@@ -145,7 +147,7 @@ class Page:
 
 
 @lru_cache(64)
-def _line(fonts: Fonts, text: str, style: Style, width: int, *, keeps_end: bool, language: str, most: int) -> Block:
+def _label(fonts: Fonts, text: str, style: Style, width: int, *, keeps_end: bool, language: str, most: int) -> Block:
     """The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
 
     `lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
