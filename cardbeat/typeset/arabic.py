@@ -8,6 +8,9 @@ ZWJ = "\u200d"
 _TATWEEL = "\u0640"
 _LAM = "\u0644"
 _FIRST, _LAST = 0xFB50, 0xFEFC
+_AE = "\u06d5"
+"""Of Kurdish and Uyghur: has no presentation forms, but those of heh look the same where it does not join the next."""
+_AE_FORMS = {(_AE, False, False): "\ufee9", (_AE, True, False): "\ufeea"}
 
 
 def joined(text: str) -> str:
@@ -64,7 +67,7 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
         kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [""]
         if kind in names and len(parts) == 1:
             forms[chr(int(parts[0], 16)), *names[kind]] = chr(codepoint)
-    return forms
+    return forms | _AE_FORMS
 
 
 @cache

@@ -33,3 +33,8 @@ def test_a_non_joiner_parts_letters_and_a_joiner_joins() -> None:
 def test_persian_and_urdu_letters_join() -> None:
     assert forms("گپچ") == ["INITIAL", "MEDIAL", "FINAL"]
     assert forms("ٹیکے") == ["INITIAL", "MEDIAL", "MEDIAL", "FINAL"]
+
+
+def test_kurdish_and_uyghur_letters_join() -> None:
+    assert forms("مرۆڤەکان") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "FINAL", "INITIAL", "FINAL", "ISOLATED"]
+    assert forms("ئەركىن") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "MEDIAL", "FINAL"]
