@@ -38,3 +38,9 @@ def test_persian_and_urdu_letters_join() -> None:
 def test_kurdish_and_uyghur_letters_join() -> None:
     assert forms("مرۆڤەکان") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "FINAL", "INITIAL", "FINAL", "ISOLATED"]
     assert forms("ئەركىن") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "MEDIAL", "FINAL"]
+
+
+def test_letters_without_forms_join_the_one_before() -> None:
+    assert forms("سړی") == ["INITIAL", "-", "ISOLATED"]
+    assert forms("پښتو") == ["INITIAL", "-", "INITIAL", "FINAL"]
+    assert forms("راځي") == ["ISOLATED", "ISOLATED", "-", "ISOLATED"]
