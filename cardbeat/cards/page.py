@@ -1,5 +1,6 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -20,11 +21,13 @@ from cardbeat.cards.styles import (
     Style,
 )
 from cardbeat.cards.themes import THEME_OF, Colour
+from cardbeat.typeset.clusters import clean_for_lines
+from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
-from cardbeat.typeset.text import Block, fit, fit_end
+from cardbeat.typeset.text import Block, fit
 
 KICKER_GAP = 8
 CAPITAL = 0.72
@@ -72,12 +75,13 @@ class Page:
         layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
         return layout.mirror_image() if self.rtl else layout
 
-    def label(self, label: Label, width: int, size: int = LABEL_PX, smallest: int = 0) -> Block:
+    def label(self, label: Label, width: int, size: int = LABEL_PX) -> Block:
         """One line, cut where it does not fit."""
-        style = Style(label.weight, size, smallest or size, LABEL_LEADING)
+        style = Style(label.weight, size, size, LABEL_LEADING)
         most = min(LABEL_WORK, self._labels_work)
-        set_label = _domain if label.domain else _label
-        block = set_label(self._fonts, label.text, style, width, language=self._language, most=most)
+        block = _label(
+            self._fonts, label.text, style, width, keeps_end=label.domain, language=self._language, most=most
+        )
         self._labels_work -= block.work
         self._work -= block.work
         return block
@@ -107,6 +111,9 @@ class Page:
         if under:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
+        else:
+            # As of the end of a text that is cut.
+            self._undrawn += self._fonts.repertoire.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:
@@ -142,29 +149,14 @@ class Page:
         return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
-@lru_cache(32)
-def _label(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
+@lru_cache(64)
+def _label(fonts: Fonts, text: str, style: Style, width: int, *, keeps_end: bool, language: str, most: int) -> Block:
     """The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
 
     `lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
     """
-    return fit(
-        fonts,
-        text,
-        width_px=width,
-        size_px=style.largest_px,
-        min_size_px=style.smallest_px,
-        weight=style.weight,
-        leading=style.leading,
-        language=language,
-        max_work=most,
-    )
-
-
-@lru_cache(32)
-def _domain(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
-    """Likewise a domain."""
-    return fit_end(
+    fitting: Callable[..., Block] = fit_end if keeps_end else fit
+    return fitting(
         fonts,
         text,
         width_px=width,

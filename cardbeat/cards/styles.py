@@ -49,8 +49,9 @@ SHORT_TITLES = {
 SERIF_SCALE = 1.12
 """Of the largest of them: the small letters of Source Serif are lower than those of Inter."""
 TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5, tracking_em=TRACKING_EM)
-LARGE_TITLE_PX = 64
-"""The description gives up lines until the title is as large as this."""
+LARGE_TITLE_PX, ALMOST_LARGE_PX = 64, 60
+"""The description gives up lines until the title is as large as the first of these, or as the second where its lines
+would end inside words or phrases else."""
 DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
 SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
 """Tried before it under a short title, beside which it would look lost."""

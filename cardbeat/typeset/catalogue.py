@@ -16,8 +16,8 @@ ADVANCE_UNITS = 1000
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 _EUROPEAN = ("inter", _SERIF)
-_EMBOLDENED = frozenset(("sans-latin-ext", "marks"))
-"""Subsets in one weight that stand in words of others in two, as rare Han do."""
+_EMBOLDENED = ("han", "sans", "serif", "marks")
+"""Fonts of letters, some of which are there in one weight. Signs are as heavy in every text."""
 _EMBOLDENED_FROM = 200
 """A difference of weights that is seen."""
 
@@ -70,8 +70,8 @@ class FontSubset:
         return bisect_right(self.boundaries, ord(character)) % 2 == 1
 
     def is_emboldened(self, weight: int) -> bool:
-        """Whether its letters, which it has in a lighter weight only, are drawn bolder to stand among bold ones."""
-        return self.nearest(weight) + _EMBOLDENED_FROM <= weight and (bool(self.regions) or self.name in _EMBOLDENED)
+        """Whether its letters, which it has in a lighter weight only, are drawn bolder."""
+        return self.name.startswith(_EMBOLDENED) and self.nearest(weight) + _EMBOLDENED_FROM <= weight
 
     @property
     def emoji(self) -> bool:

@@ -22,7 +22,7 @@ from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 HYPHEN = "-"
-_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
+_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
 _LEAST_KEPT = 0.6
 """The part of a cut line's graphemes that stays where it is cut after a word."""

@@ -251,6 +251,14 @@ def test_the_description_gives_up_its_lines_until_the_title_is_large(template: s
     assert {3, 0} < set(seen)
 
 
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_no_font_has_is_counted_also_in_a_description_that_gave_up_its_place(template: str) -> None:
+    texts = {"title": LONG["title"], "description": "So many \ue000\ue001 of them"}
+    layout = layout_of(template, **texts)
+    assert not any("many" in shown(text) for text in layout.texts)
+    assert layout.missing_glyphs == 2
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(TEMPLATES), st.text(st.characters(max_codepoint=0x24F), min_size=40, max_size=600))
 def test_a_title_is_never_cut_while_a_description_shows(template: str, title: str) -> None:
