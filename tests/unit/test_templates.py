@@ -192,7 +192,7 @@ def test_an_author_keeps_their_colour() -> None:
 
 def test_a_blog_card_shows_a_person_also_where_it_names_none() -> None:
     assert not any(shape.person for shape in layout_of("blog", title="x", author="Ada").shapes)
-    for others in ({}, {"domain": "example.com"}):
+    for others in ({}, {"domain": "example.com"}, {"author": "…"}):
         layout = layout_of("blog", title="x", **others)
         assert [shape.person for shape in layout.shapes] == [False, True]
 
