@@ -19,6 +19,7 @@ _LOOKED_AT = 4
 """Graphemes of a run, the longest, that are drawn one by one to see which reach too far."""
 _LOOKED_AT_IN_ALL = 8
 """Likewise of a text."""
+_EVERY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,10 @@ class Drawn:
         self.runs: dict[tuple[FontSubset, int, str, bool, float], list[_Mask]] = {}
         """By font, size in pixels, string, whether right-to-left, and the part of a pixel right of which it begins."""
         self.too_tall: set[tuple[FontSubset, str]] = set()
-        """Graphemes whose marks reach too far, or stand beside so many of those that all are left out."""
+        """Graphemes whose marks reach too far, or stand beside so many of those that all are left out.
+
+        `_EVERY` stands for all of a font, where too many were looked at.
+        """
         self._judged = 0
 
     def judge(self, most: int) -> int:
@@ -141,7 +145,10 @@ class LineBuilder:
     def _lowered(self, subset: FontSubset, texts: Sequence[str]) -> list[str]:
         """Graphemes without the marks that are known to reach too far."""
         tall = self._kept.too_tall
-        return [without_marks(text) if tall and (subset, text) in tall else text for text in texts]
+        if not tall:
+            return list(texts)
+        every = (subset, _EVERY) in tall
+        return [without_marks(text) if every or (subset, text) in tall else text for text in texts]
 
     def _drawn_lower(
         self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool
@@ -150,7 +157,7 @@ class LineBuilder:
         marked = [text for text in dict.fromkeys(texts) if without_marks(text) != text]
         looked_at = sorted(marked, key=len, reverse=True)[: self._kept.judge(_LOOKED_AT)]
         far = [t for t in looked_at if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))]
-        for tall in (far, marked):
+        for tall in (far, marked if len(looked_at) == min(len(marked), _LOOKED_AT) else [*marked, _EVERY]):
             self._kept.too_tall.update((subset, text) for text in tall)
             lower = self._lowered(subset, texts)
             masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)

@@ -44,7 +44,7 @@ def test_a_file_that_is_open_is_not_read_again_for_another_size_or_engine(
 
 def test_every_file_has_the_shortest_header_of_gzip() -> None:
     fonts = resources.files("cardbeat") / "fonts"
-    headers = {file.open("rb").read(10) for file in fonts.iterdir() if file.name.endswith(".gz")}
+    headers = {file.read_bytes()[:10] for file in fonts.iterdir() if file.name.endswith(".gz")}
     assert headers == {bytes.fromhex("1f8b08000000000002ff")}
 
 
