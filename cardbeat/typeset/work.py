@@ -24,7 +24,7 @@ _EMOJI = 12_000
 """For an emoji besides, which is drawn in layers and needs colours of its own."""
 _EMBOLDENED = 3_000
 """For a character besides that is made bolder."""
-_SHAPED = 12_000
+_SHAPED = 17_000
 """For a run that Raqm shapes besides: it reads the font's rules anew for each."""
 _SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
 """Likewise where they are many."""
