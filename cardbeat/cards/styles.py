@@ -17,14 +17,14 @@ class Style:
     """What is added between letters of Latin, Greek and Cyrillic."""
 
 
-TEXT_WORK = 3_000_000
+TEXT_WORK = 2_900_000
 """What a title or a description may take, in the unit of `typeset.work`: a full one in which no Han character comes
-twice takes up to 2.9 million, one of Hindi with ten English words in it 2.5, other prose 1.4."""
+twice takes up to 2.9 million, one of Hindi with ten English words in it 2.7, other prose 1.4."""
 LABEL_WORK = 1_300_000
 """Likewise a line of 38 different Han characters."""
 LABELS_WORK = 1_600_000
 """What all labels of a card may take together."""
-LEAST_LABELS_WORK = 800_000
+LEAST_LABELS_WORK = 720_000
 """Likewise beside a title that leaves less than that: an author, a tag and a domain in one script take up to 0.7
 million."""
 CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK

@@ -14,7 +14,7 @@ from cardbeat.typeset.faces import Face
 from cardbeat.typeset.fallback import FontChoice, runs_of
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
-from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
+from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.tracking import Tracking
 from cardbeat.typeset.widths import Widths
 from cardbeat.typeset.work import Work
@@ -64,7 +64,7 @@ class Paragraph:
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
-        self._drawn: DrawnRuns = {}
+        self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)

@@ -188,11 +188,20 @@ def test_a_run_that_stands_in_several_lines_is_drawn_once(counted: Counted) -> N
     assert counted.drawings == 2
 
 
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm stacks them")
+def test_a_text_of_stacks_that_are_too_tall_is_drawn_a_bounded_number_of_times(counted: Counted) -> None:
+    stacks = [chr(0xF40 + n % 8) + "".join(chr(0xF90 + (n * k) % 40) for k in (1, 3, 5, 7)) for n in range(80)]
+    block = fit(Fonts(), "".join(stacks), **BOX | {"height_px": 310}, leading=1.18, weight=700)
+    assert block.missing > 0
+    assert counted.drawings <= 20
+
+
 def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: set[int] = set()
     line = Paragraph.line
     monkeypatch.setattr(Paragraph, "line", lambda *place: sizes.add(place[3]) or line(*place))
-    block = fit(Fonts(), "بaعcدe" * 20, **BOX | {"height_px": 310}, leading=1.18, weight=700)
+    alternating = "".join(chr(0x671 + n % 90) + "abc1($.["[n % 8] for n in range(66))
+    block = fit(Fonts(), alternating, **BOX | {"height_px": 330}, leading=1.18, weight=700)
     assert not block.cut
     assert len(sizes) <= 3
 
