@@ -19,7 +19,7 @@ from cardbeat.heartbeat.transitions import GIVEN_UP, KEY_PREFIX, OVERDUE, subjec
 
 log = logging.getLogger(__name__)
 
-SWEEP_BATCH = 100
+SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
 
 
