@@ -67,6 +67,9 @@ class Paragraph:
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
+        self.heights_em: dict[tuple[int, float], float] = {}
+        """Of blocks of so many lines with such a leading that were too high for a box: one in a smaller size will be
+        as high in em."""
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
         self.truncated = len(graphemes) > most
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])

@@ -14,7 +14,7 @@ from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph, Room
 from cardbeat.typeset.work import UNBOUNDED
-from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
+from cardbeat.typeset.wrap import Length, Span, Word, balanced, wrapped
 
 _SIZE_STEP_PX = 2
 UNBOUNDED_PX = 1e9
@@ -157,12 +157,13 @@ class _Setting:
         self._paragraph, self._box = paragraph, box
         self._stretch = 1.0
         """How many times its planned width the widest line had."""
-        self._heights_em: dict[int, float] = {}
-        """Of blocks of so many lines that were too high: one in a smaller size will be as high in em."""
 
     def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
         """The block at the first of the sizes at which it stands in the box."""
-        return next((block for size in sizes if (block := self.whole(words, size))), None)
+        if self._paragraph.truncated:
+            return None
+        length = Length.of(words)
+        return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
     def between_words(self, sizes: Sequence[int]) -> Block | None:
         """The block at one of the sizes, as `ending_well` chooses it."""
@@ -172,29 +173,30 @@ class _Setting:
         """The largest block above that size whose lines end at least so well."""
         return self.largest(self._paragraph.words(least), (size for size in sizes if size > above_px))
 
-    def whole(self, words: Sequence[Word], size: int) -> Block | None:
+    def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
         for _ in range(_TRIES):
-            spans = self._planned(words, size)
+            spans = self._planned(words, length, size)
             if not spans:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
             self._stretch *= max(1.0, block.width_px / self._box.width_px)
             if block.height_px > self._box.height_px:
-                self._heights_em[len(lines)] = block.height_px / size
+                self._paragraph.heights_em[len(lines), self._box.leading] = block.height_px / size
                 return None
             if block.width_px <= self._box.width_px:
                 return block
         return None
 
-    def _planned(self, words: Sequence[Word], size: int) -> list[Span]:
+    def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
         """The lines at this size, or none where it is too large."""
-        width_em = self._box.width_px / size / self._stretch
-        if self._paragraph.truncated or any(word.ink_em > width_em for word in words):
+        width_em, most = self._box.width_px / size / self._stretch, self._box.lines_at(size)
+        if not length.may_stand(width_em, most):
             return []
         spans = wrapped(words, width_em)
-        if len(spans) > self._box.lines_at(size) or self._heights_em.get(len(spans), 0) * size > self._box.height_px:
+        height_em = self._paragraph.heights_em.get((len(spans), self._box.leading), 0)
+        if len(spans) > most or height_em * size > self._box.height_px:
             return []
         return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
 
