@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
+from typing import NamedTuple
 
 from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.fonts import Fonts
@@ -27,6 +28,8 @@ _MUCH_SMALLER = {Break.GOOD: 1.0, Break.FAIR: 0.8, Break.POOR: 0.5}
 """Lines end only so well where the size would otherwise be less than this part of what it is then."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
+_MUCH_WORK = 1_500_000
+"""More than most prose takes, in the unit of `work`."""
 _LEAST_GAP_EM = 0.05
 """Between the ink of a line and that of the next."""
 _CENTRE_EM = 0.375
@@ -150,6 +153,19 @@ def _sizes(size_px: int, min_size_px: int) -> range:
     return range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
 
 
+class _TooLarge(NamedTuple):
+    """Lines that were drawn in a size in which they did not stand in the box."""
+
+    spans: list[Span]
+    width_em: float
+    height_em: float
+
+    def spans_at(self, size: int, box: Box) -> list[Span]:
+        """The same lines, or none where they will be too large at that size too."""
+        stands = self.width_em * size <= box.width_px and self.height_em * size <= box.height_px
+        return self.spans if stands else []
+
+
 class _Setting:
     """One paragraph set into one box, at one size after another, with what was learnt from each."""
 
@@ -157,12 +173,13 @@ class _Setting:
         self._paragraph, self._box = paragraph, box
         self._stretch = 1.0
         """How many times its planned width the widest line had."""
+        self._too_large: _TooLarge | None = None
 
     def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
         """The block at the first of the sizes at which it stands in the box."""
         if self._paragraph.truncated:
             return None
-        length = Length.of(words)
+        length, self._too_large = Length.of(words), None
         return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
     def between_words(self, sizes: Sequence[int]) -> Block | None:
@@ -182,6 +199,7 @@ class _Setting:
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
             self._stretch *= max(1.0, block.width_px / self._box.width_px)
+            self._too_large = _TooLarge(spans, block.width_px / size, block.height_px / size)
             if block.height_px > self._box.height_px:
                 self._paragraph.heights_em[len(lines), self._box.leading] = block.height_px / size
                 return None
@@ -190,7 +208,12 @@ class _Setting:
         return None
 
     def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
-        """The lines at this size, or none where it is too large."""
+        """The lines at this size, or none where it is too large.
+
+        Of a text that takes much work they are those that were drawn first: each size takes as much again.
+        """
+        if self._too_large and self._paragraph.work > _MUCH_WORK:
+            return self._too_large.spans_at(size, self._box)
         width_em, most = self._box.width_px / size / self._stretch, self._box.lines_at(size)
         if not length.may_stand(width_em, most):
             return []
