@@ -162,8 +162,9 @@ class _TooLarge(NamedTuple):
 
     def spans_at(self, size: int, box: Box) -> list[Span]:
         """The same lines, or none where they will be too large at that size too."""
-        stands = self.width_em * size <= box.width_px and self.height_em * size <= box.height_px
-        return self.spans if stands else []
+        # The height of each line is rounded up.
+        height_px = self.height_em * size + len(self.spans)
+        return self.spans if self.width_em * size <= box.width_px and height_px <= box.height_px else []
 
 
 class _Setting:
