@@ -17,7 +17,7 @@ from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.tracking import Tracking
 from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import Work
+from cardbeat.typeset.work import Work, graphemes_within
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
@@ -71,6 +71,7 @@ class Paragraph:
         """Of blocks of so many lines with such a leading that were too high for a box: one in a smaller size will be
         as high in em."""
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
+        most = min(most, graphemes_within(max_work))
         self.truncated = len(graphemes) > most
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
         self._graphemes = graphemes

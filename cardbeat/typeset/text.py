@@ -219,10 +219,16 @@ class _Setting:
         if not length.may_stand(width_em, most):
             return []
         spans = wrapped(words, width_em)
-        height_em = self._paragraph.heights_em.get((len(spans), self._box.leading), 0)
-        if len(spans) > most or height_em * size > self._box.height_px:
+        if len(spans) > most or self._known_height_em(len(spans)) * size > self._box.height_px:
             return []
         return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
+
+    def _known_height_em(self, lines: int) -> float:
+        """How high a block of so many lines was, or 0; of a text that takes much work, as any other lets expect."""
+        known = self._paragraph.heights_em
+        if self._paragraph.work <= _MUCH_WORK:
+            return known.get((lines, self._box.leading), 0)
+        return lines * max((h / count for (count, leading), h in known.items() if leading == self._box.leading), default=0)
 
     def cut(self, words: Sequence[Word], size: int) -> Block:
         """The block at this size with as many graphemes as stand in the box, and an ellipsis."""
