@@ -26,6 +26,8 @@ _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY
 """How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
 _LEAST_KEPT = 0.6
 """The part of a cut line's graphemes that stays where it is cut after a word."""
+_MANY_RUNS = 30
+"""Hindi with ten English words in it has 21."""
 _WIDE = 3.8
 """The least width of a Han character or an emoji, in narrowest letters."""
 
@@ -84,6 +86,7 @@ class Paragraph:
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent
         """Of all that is looked at, whether it will stand in the box or not."""
+        self.has_many_runs = work.runs > _MANY_RUNS
         self._left_out = [
             0 if g.isspace() else len(g) * (a is not b)
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)

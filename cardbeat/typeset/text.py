@@ -28,8 +28,6 @@ _MUCH_SMALLER = {Break.GOOD: 1.0, Break.FAIR: 0.8, Break.POOR: 0.5}
 """Lines end only so well where the size would otherwise be less than this part of what it is then."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
-_MUCH_WORK = 1_500_000
-"""More than most prose takes, in the unit of `work`."""
 _LEAST_GAP_EM = 0.05
 """Between the ink of a line and that of the next."""
 _CENTRE_EM = 0.375
@@ -211,9 +209,10 @@ class _Setting:
     def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
         """The lines at this size, or none where it is too large.
 
-        Of a text that takes much work they are those that were drawn first: each size takes as much again.
+        Of a text in many runs they are those that were drawn first: to draw all of them at one size after another is
+        what takes most.
         """
-        if self._too_large and self._paragraph.work > _MUCH_WORK:
+        if self._too_large and self._paragraph.has_many_runs:
             return self._too_large.spans_at(size, self._box)
         width_em, most = self._box.width_px / size / self._stretch, self._box.lines_at(size)
         if not length.may_stand(width_em, most):
@@ -224,11 +223,12 @@ class _Setting:
         return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
 
     def _known_height_em(self, lines: int) -> float:
-        """How high a block of so many lines was, or 0; of a text that takes much work, as any other lets expect."""
+        """How high a block of so many lines was, or 0; of a text in many runs, as any other lets expect."""
         known = self._paragraph.heights_em
-        if self._paragraph.work <= _MUCH_WORK:
+        if not self._paragraph.has_many_runs:
             return known.get((lines, self._box.leading), 0)
-        return lines * max((h / count for (count, leading), h in known.items() if leading == self._box.leading), default=0)
+        each = (high / count for (count, leading), high in known.items() if leading == self._box.leading)
+        return lines * max(each, default=0)
 
     def cut(self, words: Sequence[Word], size: int) -> Block:
         """The block at this size with as many graphemes as stand in the box, and an ellipsis."""

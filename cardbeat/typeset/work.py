@@ -44,7 +44,7 @@ class Work:
     """
 
     def __init__(self, weight: int, most: int) -> None:
-        self.spent = 0
+        self.spent = self.runs = 0
         self._weight, self._most = weight, most
         self._run: tuple[FontSubset, int] | None = None
         self._fonts: set[FontSubset] = set()
@@ -72,6 +72,7 @@ class Work:
             self._run = None
             return False
         self.spent += taken
+        self.runs += len(new)
         self._fonts.update(subset for subset, _ in new)
         self._run = (pieces[-1].subset, level) if pieces else self._run
         return True
