@@ -154,7 +154,7 @@ def _show_slowest(bench: Bench, slowest: list[tuple[Took, Fields]], limit: float
 
 
 def _cut(fields: Fields) -> str:
-    return ascii(fields)
+    return ", ".join(f"{name} ({len(text)}) {text[:12]!a}" for name, text in fields.items())
 
 
 def _shown(took: Took) -> str:
