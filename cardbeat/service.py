@@ -56,7 +56,7 @@ class Service:
         with contextlib.ExitStack() as undo:
             self.server = server
             undo.callback(server.server_close)
-            self.database = open_database(config.data)
+            self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
             server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
