@@ -36,14 +36,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-TRIES: Final = 4
-"""Of a transaction that the server undoes for the sake of others, or with the connection."""
-PAUSE_SECONDS: Final = 1.0
+PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
+"""Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
+UNREACHABLE_SECONDS: Final = 1.0
 """How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
 
 
 class Server:
-    """Where connections come from. While there are none to be had, only one attempt each `PAUSE_SECONDS` is made."""
+    """Where connections come from. While there are none to be had, only one attempt each `UNREACHABLE_SECONDS` is made."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -57,7 +57,7 @@ class Server:
         try:
             return connect(self._url, only_reads=only_reads)
         except psycopg.Error:
-            self._try_at = time.monotonic() + PAUSE_SECONDS
+            self._try_at = time.monotonic() + UNREACHABLE_SECONDS
             raise
 
 
@@ -75,7 +75,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         )
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
-        self._tries_left = 0
+        self._may_repeat = False
         super().__init__()
 
     def read(self) -> contextlib.AbstractContextManager[Connection]:
@@ -99,14 +99,17 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _commit(self, group: Sequence[Write[Any]]) -> None:
         with unavailable("write"):
-            for self._tries_left in reversed(range(TRIES)):
+            for pause_seconds in PAUSES_SECONDS:
                 try:
-                    return self._try(group)
+                    return self._try(group, may_repeat=True)
                 except psycopg.Error as error:
-                    if not self._tries_left or not may_be_repeated(error):
+                    if not may_be_repeated(error):
                         raise
+                time.sleep(pause_seconds)
+            self._try(group, may_repeat=False)
 
-    def _try(self, group: Sequence[Write[Any]]) -> None:
+    def _try(self, group: Sequence[Write[Any]], *, may_repeat: bool) -> None:
+        self._may_repeat = may_repeat
         connection = self._connected()
         for write in group:
             write.error = None
@@ -137,7 +140,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _translated(self, error: Exception) -> Exception:
         # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
-        if is_trouble(error) or (self._tries_left and may_be_repeated(error)):
+        if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
             raise error
         return translated(error)
 

@@ -220,6 +220,6 @@ def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
     )
     one.result(20)
     other.result(20)
-    assert len(tries) == 3
+    assert len(tries) > 2
     with nodes[0].database.read() as connection:
         assert connection.execute("SELECT sum(value) FROM monitor WHERE name IN ('a', 'b')").fetchone()[0] == 4
