@@ -27,7 +27,6 @@ from cardbeat.system import descriptor_limit
 
 log = logging.getLogger(__name__)
 
-LEASE = "delivery"
 POLL_SECONDS = 1.0
 """How soon another process's alerts and changes are seen, or that it has let go of the lease."""
 GROUP_COMMIT_SECONDS = 0.01
@@ -69,7 +68,7 @@ class Delivery:
 
     def start(self) -> None:
         """Begin to deliver, first of all what an earlier process left. Raises `StartupError` as `lease` does."""
-        self._lease = self._alerts.database.lease(LEASE)
+        self._lease = self._alerts.database.lease()
         self.liveness.begin()
         self._liveness_log.start()
         threads.start(self._thread)
