@@ -76,6 +76,10 @@ class Fence(Protocol):
     """Keeps apart those who would sweep over one database on several machines, by the lease that one of them holds."""
 
     @property
+    def gap_seconds(self) -> float:
+        """How long it takes at most until another process has the lease after its holder was killed."""
+
+    @property
     def epoch(self) -> int:
         """Another number whenever another process has held the lease: of one process, so of one monotonic clock."""
 

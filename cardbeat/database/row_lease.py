@@ -22,6 +22,9 @@ HELD_SECONDS: Final = 0.8 * TERM_SECONDS
 RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
 """From one renewal to the next."""
 
+ASKED_SECONDS: Final = 1.0
+"""How often the others ask for it."""
+
 NAME: Final = "monitor"
 
 
@@ -37,6 +40,8 @@ NONE: Final = Term(0, -inf)
 
 class RowLease:
     """A `Lease` that is its own `Fence`. One thread takes and releases it."""
+
+    gap_seconds = TERM_SECONDS + ASKED_SECONDS
 
     def __init__(self, database: "Database", monotonic: Clock = time.monotonic) -> None:
         self._database = database
