@@ -57,7 +57,7 @@ class Service:
         with contextlib.ExitStack() as undo:
             self.server = server
             undo.callback(server.server_close)
-            self.database = open_database(config.data)
+            self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
             clock = clock or self.database.clock
             server.workers.give_way_to(self.database.precedence)

@@ -18,7 +18,7 @@ from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import DATA, TIERS, Subcommand, SubcommandParser, add_json
+from cardbeat.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json
 from cardbeat.output import printable, say, table
 from cardbeat.progress import tell_if_slow
 
@@ -41,7 +41,7 @@ def parser() -> SubcommandParser:
     made.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
     made.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
     add_json(made)
-    for option in (DATA, TIERS):
+    for option in (DATA, DATABASE, TIERS):
         option.add_to(made)
     return made
 
@@ -55,10 +55,10 @@ def run(argv: Sequence[str]) -> int:
     for name in (given.tier, given.name):
         if name is not None and name not in tiers:
             raise StartupError(f"there is no tier {name!r}; the tiers are {', '.join(sorted(tiers))}")
-    data = DATA.value(given)
-    if given.action != "create":
+    data, url = DATA.value(given), DATABASE.value(given)
+    if given.action != "create" and url is None:
         require_database(data)
-    with refusals_as_startup_errors(), closing(open_database(data)) as database:
+    with refusals_as_startup_errors(), closing(open_database(data, url)) as database:
         keys = Keys(database, wall_clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)

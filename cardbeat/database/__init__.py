@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
+from cardbeat.errors import StartupError
 from cardbeat.later import Later, Precedence
 
 Item = TypeVar("Item")
@@ -147,10 +148,20 @@ class Database(Protocol):
         """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
 
 
-def open_database(folder: Path) -> Database:
-    """The database of a data folder, made if it is missing.
+def open_database(folder: Path, url: str | None = None) -> Database:
+    """The database of a data folder, made if it is missing; or with a URL the PostgreSQL database that it names.
 
     Raises `StartupError` for a folder or file that can't be used: unwritable, damaged, someone else's, or made by a
-    newer version. A file that exists is never replaced.
+    newer version. A file that exists is never replaced. Likewise for a server that can't be reached or used.
     """
-    return SqliteDatabase(folder)
+    return SqliteDatabase(folder) if url is None else _postgresql(folder, url)
+
+
+def _postgresql(folder: Path, url: str) -> Database:
+    try:
+        import psycopg  # noqa: F401, PLC0415 - only for those who ask for it
+    except ImportError:
+        raise StartupError("PostgreSQL needs psycopg 3; run: pip install 'psycopg[binary]>=3.2'") from None
+    from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
+
+    return PostgresqlDatabase(folder, url)

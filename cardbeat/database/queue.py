@@ -166,12 +166,19 @@ _work_of = attrgetter("work")
 class Readers(Generic[C]):
     """Up to `READ_CONNECTIONS` connections to read with, each with one thread at a time.
 
-    `connect` opens one, and within `errors` the engine's errors are translated.
+    `connect` opens one, and within `errors` the engine's errors are translated. One that is no longer usable makes way
+    for another.
     """
 
-    def __init__(self, connect: Callable[[], C], errors: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        errors: Callable[[], AbstractContextManager[None]],
+        is_usable: Callable[[C], bool] = lambda _: True,
+    ) -> None:
         self._connect = connect
         self._errors = errors
+        self._is_usable = is_usable
         # For any thread that holds one of the slots. These are taken behind the gate, so that nobody begins to read
         # while it is shut.
         self._gate = threading.Lock()
@@ -185,10 +192,7 @@ class Readers(Generic[C]):
             self._slots.acquire()
         try:
             with self._errors():
-                try:
-                    connection = self._idle.pop()
-                except IndexError:
-                    connection = self._connect()
+                connection = self._take()
                 try:
                     yield connection
                 finally:
@@ -197,6 +201,15 @@ class Readers(Generic[C]):
                         self.close()
         finally:
             self._slots.release()
+
+    def _take(self) -> C:
+        with suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                if self._is_usable(connection):
+                    return connection
+                connection.close()
+        return self._connect()
 
     @contextmanager
     def kept_out(self, seconds: float) -> Iterator[None]:

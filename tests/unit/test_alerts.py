@@ -10,6 +10,10 @@ from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
 from tests.heart import HOOK
 from tests.mail import Mail
 from tests.support import wait_until
+from tests.postgresql import BOTH_ENGINES, SQLITE
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

@@ -5,8 +5,12 @@ import pytest
 from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat.credit import lost_seconds
 from tests.heart import SWEEP_SECONDS, Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 HOUR = 3600
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

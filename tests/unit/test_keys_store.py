@@ -17,8 +17,12 @@ from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from tests.support import FakeClock
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture(autouse=True)

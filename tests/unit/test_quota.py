@@ -7,6 +7,10 @@ from cardbeat.errors import TooMany
 from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
 from tests.heart import HOOK, Heart, at_once
+from tests.postgresql import BOTH_ENGINES, SQLITE
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

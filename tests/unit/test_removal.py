@@ -13,11 +13,15 @@ from cardbeat.heartbeat.removal import STEP_ALERTS, STEP_CHECKS, Removal
 from tests.heart import HOOK, Heart, at_once
 from tests.mail import Mail
 from tests.support import wait_until
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 TABLES = ("keys", "checks", "alerts")
 ROWS_OF_A_CHECK = 3
 """Its own, and two totals."""
 MOST_ROWS = ROWS_OF_A_CHECK * STEP_CHECKS + STEP_ALERTS + 1
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

@@ -9,8 +9,12 @@ from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.pings import note_pings
 from cardbeat.heartbeat.removal import Removal
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 MANY = 3000
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

@@ -10,8 +10,12 @@ from cardbeat.heartbeat import unread as module
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 PAGE = 5
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture(autouse=True)

@@ -13,6 +13,7 @@ from cardbeat.database.queue import READ_CONNECTIONS
 from cardbeat.database.sqlite_file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
 from tests.support import count_up, counted, wait_until, writer_held
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 
 def test_what_write_returned_from_is_seen_by_readers(database):

@@ -1,0 +1,173 @@
+"""PostgreSQL, for several processes on several hosts: one connection that writes, others that read.
+
+What is told of a write is what the server has said of its COMMIT. Where it said nothing, the caller is told that the
+database can't be used, and whether it was written is unknown.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import psycopg
+
+from cardbeat.database.lock_file import FileLease
+from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_errors import (
+    Unconfirmed,
+    Unreachable,
+    in_one_line,
+    is_trouble,
+    may_be_repeated,
+    translated,
+    unavailable,
+)
+from cardbeat.database.postgresql_schema import bring_up_to_date, check_server
+from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.disk import Reserve
+from cardbeat.errors import StartupError
+from cardbeat.later import Later
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+TRIES: Final = 4
+"""Of a transaction that the server undoes for the sake of others, or with the connection."""
+PAUSE_SECONDS: Final = 1.0
+"""How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
+
+
+class Server:
+    """Where connections come from. While there are none to be had, only one attempt each `PAUSE_SECONDS` is made."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        # Written and read by any thread, without a lock: at worst two of them try at the same moment.
+        self._try_at = -inf
+
+    def connect(self, *, only_reads: bool = False) -> Connection:
+        """Raises `Unreachable`, or psycopg's error where it was tried."""
+        if time.monotonic() < self._try_at:
+            raise Unreachable("the server could not be reached a moment ago")
+        try:
+            return connect(self._url, only_reads=only_reads)
+        except psycopg.Error:
+            self._try_at = time.monotonic() + PAUSE_SECONDS
+            raise
+
+
+class PostgresqlDatabase(WriteQueue[Connection]):
+    """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.reserve = Reserve(folder)
+        self._folder = folder
+        self._server = Server(url)
+        with start_up_errors():
+            self._writer = prepared(url)
+        self._readers = Readers(
+            partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
+        )
+        # Once the writer's thread runs, `self._writer` and these are used by it alone.
+        self._unconfirmed: Connection | None = None
+        self._tries_left = 0
+        super().__init__()
+
+    def read(self) -> contextlib.AbstractContextManager[Connection]:
+        return self._readers.read()
+
+    def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
+        # It takes no room on the disk of the folder.
+        return self.write_later(work)
+
+    def lease(self, name: str) -> FileLease:
+        return FileLease(self._folder / f"{name}.lock")
+
+    def close(self, seconds: float | None = None) -> bool:
+        if not self._finish(seconds):
+            return False
+        self._readers.close()
+        self._writer.close()
+        if self._unconfirmed:
+            self._unconfirmed.close()
+        return True
+
+    def _commit(self, group: Sequence[Write[Any]]) -> None:
+        with unavailable("write"):
+            for self._tries_left in reversed(range(TRIES)):
+                try:
+                    return self._try(group)
+                except psycopg.Error as error:
+                    if not self._tries_left or not may_be_repeated(error):
+                        raise
+
+    def _try(self, group: Sequence[Write[Any]]) -> None:
+        connection = self._connected()
+        for write in group:
+            write.error = None
+        try:
+            connection.begin()
+            self._make(connection, group)
+            connection.commit_in_time()
+        except Unconfirmed:
+            if connection.is_waiting():
+                self._unconfirmed = connection
+            raise
+        except BaseException:
+            roll_back(connection)
+            raise
+
+    def _connected(self) -> Connection:
+        """The connection to write by. Raises psycopg's errors where there is none."""
+        if self._unconfirmed:
+            # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
+            if self._unconfirmed.is_waiting():
+                raise Unreachable("a commit waits for a standby")
+            log.info("the commit that was not confirmed in time has ended")
+            self._unconfirmed = None
+        if not self._writer.is_idle():
+            self._writer.close()
+            self._writer = self._server.connect()
+        return self._writer
+
+    def _translated(self, error: Exception) -> Exception:
+        # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
+        if is_trouble(error) or (self._tries_left and may_be_repeated(error)):
+            raise error
+        return translated(error)
+
+    def _after_commit(self) -> None:
+        """Nothing waits until then."""
+
+
+def prepared(url: str) -> Connection:
+    """A connection to a server that is fit, to a database of the newest schema. Raises `StartupError`."""
+    connection = connect(url)
+    try:
+        check_server(connection)
+        bring_up_to_date(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def roll_back(connection: Connection) -> None:
+    """Undo what `begin` began, as far as the server hears of it; else it undoes it by itself."""
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+@contextlib.contextmanager
+def start_up_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StartupError(f"can't use the PostgreSQL database: {in_one_line(error)}") from None
