@@ -10,7 +10,7 @@ from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.check_metrics import CheckMetricsRoutes
-from cardbeat.clock import Clock, wall_clock
+from cardbeat.clock import Clock
 from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.health import HealthRoutes
@@ -47,10 +47,11 @@ LEAST_SECONDS = 0.1
 class Service:
     """All parts of the service, put behind a server that serves nothing yet.
 
-    Raises `StartupError` if it can't run as configured; the server is closed then.
+    `clock` is the database's unless another is given. Raises `StartupError` if the service can't run as configured; the
+    server is closed then.
     """
 
-    def __init__(self, config: Config, server: Server, clock: Clock = wall_clock) -> None:
+    def __init__(self, config: Config, server: Server, clock: Clock | None = None) -> None:
         self._stop_seconds = config.http.stop_seconds
         self._stop_by = inf
         with contextlib.ExitStack() as undo:
@@ -58,6 +59,7 @@ class Service:
             undo.callback(server.server_close)
             self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
+            clock = clock or self.database.clock
             server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
             renders = RateLimit()
@@ -68,7 +70,15 @@ class Service:
             self.delivery = Delivery(alerts, courier, clock)
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
-            self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
+            self.sweep = Sweep(
+                self.database,
+                clock,
+                alerts,
+                self.delivery.wake,
+                config.sweep_seconds,
+                after=report,
+                fence=self.database.fence,
+            )
             webhook_secrets = WebhookSecrets(self.database, clock)
             self.removal = Removal(self.database, also=webhook_secrets.forget_old)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)

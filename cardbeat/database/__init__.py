@@ -57,13 +57,38 @@ class Transaction(Protocol):
 
 
 class Lease(Protocol):
-    """What one process at a time holds, of all that have the database open; it ends with its process."""
+    """What one process at a time holds, of all that have the database open, so as to be the one that sends alerts."""
 
     def take(self) -> bool:
-        """Whether this process holds it now. Raises `Unavailable` where that can't be found out."""
+        """Whether this process holds it now: taken where it is free, renewed where it is its own.
+
+        To be called every second. False also once where another process has held it meanwhile, so that nothing that was
+        known before holds any more. Raises `Unavailable` where that can't be found out.
+        """
+
+    def held(self) -> bool:
+        """Whether this process may act as its holder at this moment, as far as that is known without asking."""
 
     def release(self) -> None:
-        """Let another process take it. This one can't any more."""
+        """Let another process take it at once. This one can't any more."""
+
+
+class Fence(Protocol):
+    """Keeps apart those who would sweep over one database on several machines, by the lease that one of them holds."""
+
+    @property
+    def gap_seconds(self) -> float:
+        """How long it takes at most until another process has the lease after its holder was killed."""
+
+    @property
+    def epoch(self) -> int:
+        """Another number whenever another process has held the lease: of one process, so of one monotonic clock."""
+
+    def held(self) -> bool:
+        """As `Lease.held`."""
+
+    def confirm(self, transaction: Transaction) -> None:
+        """Keep others from taking the lease until the end of a transaction. Raises `LeaseLost` where one has it."""
 
 
 class Database(Protocol):
@@ -99,8 +124,25 @@ class Database(Protocol):
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write_later`, for what stores something new. Raises `Unavailable` also while the disk is low."""
 
-    def lease(self, name: str) -> Lease:
-        """What processes ask for by this name, not taken yet. Raises `StartupError` where none can be."""
+    def clock(self) -> float:
+        """Unix time as all know it who have the database open. Never waits."""
+
+    @property
+    def fence(self) -> Fence | None:
+        """What lets one process at a time sweep.
+
+        None where all who have the database open run on one machine: they share its clocks and write one after another,
+        so each of them may.
+        """
+
+    def lease(self) -> Lease:
+        """Not taken yet. Raises `StartupError` where none can be."""
+
+    def hold(self, transaction: Transaction, name: str, /) -> None:
+        """Keep all other transactions that ask for the same name waiting from here until this one's end.
+
+        Rows of a table that are inserted behind it have numbers in the order of their commits.
+        """
 
     def close(self, seconds: float | None = None) -> bool:
         """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""

@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.lock_file import FileLease
 from cardbeat.database.postgresql_connection import Connection, connect
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
@@ -28,9 +27,14 @@ from cardbeat.database.postgresql_errors import (
 )
 from cardbeat.database.postgresql_schema import bring_up_to_date, check_server
 from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.database.row_lease import RowLease
+from cardbeat.database.sampled_clock import SampledClock
 from cardbeat.disk import Reserve
 from cardbeat.errors import StartupError
 from cardbeat.later import Later
+
+if TYPE_CHECKING:
+    from cardbeat.database import Transaction
 
 log = logging.getLogger(__name__)
 
@@ -66,13 +70,14 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def __init__(self, folder: Path, url: str) -> None:
         self.reserve = Reserve(folder)
-        self._folder = folder
         self._server = Server(url)
         with start_up_errors():
             self._writer = prepared(url)
         self._readers = Readers(
             partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
         )
+        self.clock = SampledClock(self._ask_time)
+        self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
         self._may_repeat = False
@@ -85,8 +90,15 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         # It takes no room on the disk of the folder.
         return self.write_later(work)
 
-    def lease(self, name: str) -> FileLease:
-        return FileLease(self._folder / f"{name}.lock")
+    @property
+    def fence(self) -> RowLease:
+        return self._lease
+
+    def lease(self) -> RowLease:
+        return self._lease
+
+    def hold(self, transaction: "Transaction", name: str, /) -> None:
+        transaction.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (name,))
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
@@ -136,7 +148,15 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         if not self._writer.is_idle():
             self._writer.close()
             self._writer = self._server.connect()
+            # It may be another server by now.
+            self.clock.sample()
+        elif self.clock.is_old():
+            self.clock.sample()
         return self._writer
+
+    def _ask_time(self) -> float:
+        (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]
+        return float(now)
 
     def _translated(self, error: Exception) -> Exception:
         # Of these, the other writes of the group would fail as well, or the whole of it may be made again.

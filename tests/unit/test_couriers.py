@@ -38,7 +38,7 @@ def changed():
 
 @pytest.fixture
 def couriers(courier, changed):
-    couriers = Couriers(courier, changed, limit=2)
+    couriers = Couriers(courier, changed, limit=2, may_post=lambda: True)
     yield couriers
     couriers.stop()
     courier.let_go.release(10)
@@ -198,7 +198,7 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
             wait_until(lambda: len(attempts) > 1)
             return Result(queue)
 
-    couriers = Couriers(Courier(), changed, limit=3)
+    couriers = Couriers(Courier(), changed, limit=3, may_post=lambda: True)
     couriers.add(map(queue, (1, 2)))
     couriers.send_out()
     assert sorted(brought_back(couriers, 2)) == [1, 2]
@@ -227,7 +227,7 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
 
 def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed, monkeypatch):
     monkeypatch.setattr(module, "STARTING_SECONDS", 0)
-    couriers = Couriers(courier, changed, limit=512)
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True)
     couriers.add(queue(number) for number in range(300))
     couriers.send_out()
     assert couriers.has_news()
@@ -244,7 +244,7 @@ def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(c
 
 def test_once_all_threads_are_started_there_is_no_more_news(courier, changed, monkeypatch):
     monkeypatch.setattr(module, "STARTING_SECONDS", 60)
-    couriers = Couriers(courier, changed, limit=512)
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True)
     couriers.add(map(queue, range(100)))
     couriers.send_out()
     assert not couriers.has_news()

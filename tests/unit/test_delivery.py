@@ -19,7 +19,7 @@ from cardbeat.heartbeat import couriers, delivery, liveness
 from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.delivery import GONE_SECONDS
+from cardbeat.heartbeat.dispatcher import GONE_SECONDS
 from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.heartbeat.pending import PendingAlerts
@@ -344,7 +344,7 @@ def test_without_a_url_what_is_pending_waits_until_there_is_one_again(mail, chec
     give_url(mail, check, None)
     for _ in range(3):
         mail.pass_time(24 * 3600)
-        wait_until(lambda: mail.elapsed() < mail.delivery._schedule.next_due_at() < math.inf)
+        wait_until(lambda: mail.elapsed() < mail.delivery._dispatcher._schedule.next_due_at() < math.inf)
         assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("pending", 1)
     give_url(mail, check, "https://new.example/x")
     mail.settled(2)
@@ -376,7 +376,7 @@ def test_a_url_that_comes_back_while_a_courier_finds_none_is_gone_to_at_once(mai
         found = message(seq)
         mail.alerts.message = message
         give_url(mail, check, "https://new.example/x")
-        wait_until(lambda: mail.delivery._schedule._queues[check.seq, True].is_moved)
+        wait_until(lambda: mail.delivery._dispatcher._schedule._queues[check.seq, True].is_moved)
         return found
 
     mail.alerts.message = message_and_then_a_url
@@ -392,8 +392,8 @@ def test_what_stands_in_line_for_a_silent_host_goes_to_another_at_once(mail):
     for check in checks:
         mail.record(check)
     wait_until(lambda: mail.posted)
-    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._schedule._queues.values()))
-    moved = next(check for check in checks if not mail.delivery._schedule._queues[check.seq, True].is_taken)
+    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._dispatcher._schedule._queues.values()))
+    moved = next(check for check in checks if not mail.delivery._dispatcher._schedule._queues[check.seq, True].is_taken)
     give_url(mail, moved, "https://new.example/x")
     wait_until(lambda: [url for url, _, _ in mail.posted] == ["https://silent.example/x", "https://new.example/x"])
     mail.held.clear()
@@ -408,9 +408,9 @@ def test_what_waits_long_for_a_check_that_is_gone_is_forgotten(mail, check):
     mail.record(check)
     mail.settled(1)
     mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
-    assert mail.delivery._schedule.waiting() == [check.seq]
+    assert mail.delivery._dispatcher._schedule.waiting() == [check.seq]
     mail.pass_time(GONE_SECONDS)
-    wait_until(lambda: mail.delivery._schedule.waiting() == [])
+    wait_until(lambda: mail.delivery._dispatcher._schedule.waiting() == [])
 
 
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
@@ -780,7 +780,7 @@ def end_while_stopping(mail):
     """Let the posts that are held end once a stop has begun; it waits for them."""
     stop = threading.Thread(target=mail.delivery.stop, args=(10,))
     stop.start()
-    wait_until(lambda: mail.delivery._couriers._stopping)
+    wait_until(lambda: mail.delivery._dispatcher.couriers._stopping)
     mail.held.clear()
     stop.join()
 

@@ -1,0 +1,102 @@
+"""A lease on a row of the table `leases`: of one process at a time, of all on any machine that share a database."""
+
+import logging
+import secrets
+import time
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cardbeat.clock import Clock
+from cardbeat.errors import LeaseLost, Unavailable
+
+if TYPE_CHECKING:
+    from cardbeat.database import Database, Transaction
+
+log = logging.getLogger(__name__)
+
+TERM_SECONDS: Final = 10.0
+"""A lease that was not renewed for so long is free."""
+HELD_SECONDS: Final = 0.8 * TERM_SECONDS
+"""For so long its holder relies on it: the samples of the database's clock differ, and what it begins takes time."""
+RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
+"""From one renewal to the next."""
+
+ASKED_SECONDS: Final = 1.0
+"""How often the others ask for it."""
+
+NAME: Final = "monitor"
+
+
+class Term(NamedTuple):
+    """From the last renewal on, by the monotonic clock."""
+
+    epoch: int
+    renewed_at: float
+
+
+NONE: Final = Term(0, -inf)
+
+
+class RowLease:
+    """A `Lease` that is its own `Fence`. One thread takes and releases it."""
+
+    gap_seconds = TERM_SECONDS + ASKED_SECONDS
+
+    def __init__(self, database: "Database", monotonic: Clock = time.monotonic) -> None:
+        self._database = database
+        self._monotonic = monotonic
+        self._holder = secrets.token_hex(16)
+        # Written by the thread that takes it, read by any: a single value, whole at any time.
+        self._term = NONE
+
+    @property
+    def epoch(self) -> int:
+        return self._term.epoch
+
+    def take(self) -> bool:
+        """As `Lease.take`; the row is written once in `RENEWAL_SECONDS`, and only read while another process has it."""
+        began, before = self._monotonic(), self._term
+        if began < before.renewed_at + RENEWAL_SECONDS:
+            return True
+        epoch = self._database.write(self._take) if before.epoch or self._is_free() else 0
+        is_lost = before.epoch not in (0, epoch)
+        self._term = Term(epoch, began) if epoch and not is_lost else NONE
+        if is_lost:
+            log.warning("another server sends alerts now: this one could not say in time that it goes on")
+        return self._term.epoch != 0
+
+    def held(self) -> bool:
+        term = self._term
+        return term.epoch != 0 and self._monotonic() < term.renewed_at + HELD_SECONDS
+
+    def confirm(self, transaction: "Transaction") -> None:
+        sql = "UPDATE leases SET until = until WHERE name = ? AND holder = ? AND epoch = ?"
+        if not transaction.execute(sql, (NAME, self._holder, self.epoch)).rowcount:
+            raise LeaseLost
+
+    def release(self) -> None:
+        term, self._term = self._term, NONE
+        sql = "UPDATE leases SET until = 0 WHERE name = ? AND holder = ? AND epoch = ?"
+        # Without waiting: where the database can't be written, the lease ends by itself.
+        with suppress(Unavailable):
+            self._database.write_later(
+                lambda transaction: transaction.execute(sql, (NAME, self._holder, term.epoch)).rowcount
+            )
+
+    def _is_free(self) -> bool:
+        with self._database.read() as connection:
+            row = connection.execute("SELECT holder, until FROM leases WHERE name = ?", (NAME,)).fetchone()
+        return row is None or row["holder"] == self._holder or row["until"] <= self._database.clock()
+
+    def _take(self, transaction: "Transaction") -> int:
+        """The epoch in which this process has it now; 0 where another one has."""
+        now = self._database.clock()
+        row = transaction.execute(
+            "INSERT INTO leases (name, holder, epoch, until) VALUES (:name, :holder, 1, :until)"
+            " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,"
+            " epoch = CASE WHEN leases.holder = excluded.holder THEN leases.epoch ELSE leases.epoch + 1 END"
+            " WHERE leases.holder = excluded.holder OR leases.until <= :now RETURNING epoch",
+            {"name": NAME, "holder": self._holder, "until": now + TERM_SECONDS, "now": now},
+        ).fetchone()
+        return int(row["epoch"]) if row else 0
