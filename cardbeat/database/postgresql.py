@@ -25,7 +25,7 @@ from cardbeat.database.postgresql_errors import (
     translated,
     unavailable,
 )
-from cardbeat.database.postgresql_schema import bring_up_to_date, check_server
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -98,7 +98,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
-        transaction.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (name,))
+        # The first half of the number is cardbeat's own.
+        transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
