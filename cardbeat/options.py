@@ -207,7 +207,9 @@ def database_url(text: str) -> str:
         try:
             text = file_path(text).read_text(encoding="utf-8").strip()
         except (OSError, UnicodeError):
-            raise argparse.ArgumentTypeError("must be a URL that starts with postgresql://, or a file to read") from None
+            raise argparse.ArgumentTypeError(
+                "must be a URL that starts with postgresql://, or a file to read"
+            ) from None
     if not re.fullmatch("postgres(ql)?://[!-~]*", text):
         raise argparse.ArgumentTypeError("must be a URL that starts with postgresql:// and holds no space")
     return text

@@ -21,6 +21,13 @@ POSTGRESQL = pytest.mark.engines("postgresql")
 
 SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "deadlock_timeout=50ms")
 
+EMPTY = """
+    SET search_path TO test_1;
+    DELETE FROM keys; DELETE FROM monitor; DELETE FROM leases;
+    ALTER SEQUENCE keys_seq_seq RESTART; ALTER SEQUENCE checks_seq_seq RESTART;
+    ALTER SEQUENCE alerts_seq_seq RESTART; ALTER SEQUENCE moves_seq_seq RESTART
+"""
+
 
 class Cluster:
     """A server with its data in a folder of its own. PostgreSQL does not run as root, so then it runs as nobody."""
@@ -30,6 +37,7 @@ class Cluster:
         self._programs = programs
         self.port = free_port()
         self._schemas = itertools.count(1)
+        self._used = ""
         if os.getuid() == 0:
             shutil.chown(folder, "nobody")
         self._run("initdb", "--no-sync", "--auth=trust", "--username=cardbeat", "--encoding=UTF8", "--locale=C.UTF-8")
@@ -47,13 +55,25 @@ class Cluster:
         return f"postgresql://cardbeat@:{self.port}/postgres?{query}"
 
     def new_schema(self) -> str:
-        """The URL of an empty database, as far as who uses it can tell."""
+        """The URL of a database without any table, as far as who uses it can tell."""
+        name = f"test_{next(self._schemas)}"
+        self.execute(f"CREATE SCHEMA {name}")
+        return self.url(options=f"-csearch_path%3D{name}")
+
+    def execute(self, sql: str) -> None:
         import psycopg
 
-        name = f"test_{next(self._schemas)}"
         with contextlib.closing(psycopg.connect(self.url(), autocommit=True)) as connection:
-            connection.execute(f"CREATE SCHEMA {name}")
-        return self.url(options=f"-csearch_path%3D{name}")
+            connection.execute(sql)
+
+    def emptied(self, folder: Path) -> str:
+        """The URL of a database of the newest schema, without rows. To make one for each test would take long."""
+        if not self._used:
+            self._used = self.new_schema()
+            open_database(folder, self._used).close()
+        else:
+            self.execute(EMPTY)
+        return self._used
 
     def _run(self, program: str, *arguments: str) -> None:
         as_nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
@@ -87,12 +107,15 @@ def postgresql() -> Iterator[Cluster]:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engines(*names): of the database that the test runs on, by default sqlite")
+    config.addinivalue_line("markers", "sqlite: a test that can run on several engines, on SQLite")
+    config.addinivalue_line("markers", "postgresql: a test that can run on several engines, on PostgreSQL")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     mark = metafunc.definition.get_closest_marker("engines")
     if mark and "engine" in metafunc.fixturenames:
-        metafunc.parametrize("engine", mark.args, indirect=True)
+        on_each = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in mark.args]
+        metafunc.parametrize("engine", on_each, indirect=True)
 
 
 @pytest.fixture
@@ -101,9 +124,9 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(engine: str, request: pytest.FixtureRequest) -> str | None:
+def database_url(engine: str, request: pytest.FixtureRequest, tmp_path: Path) -> str | None:
     """None for a file."""
-    return None if engine == "sqlite" else request.getfixturevalue("postgresql").new_schema()
+    return None if engine == "sqlite" else request.getfixturevalue("postgresql").emptied(tmp_path)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from cardbeat.database.postgresql_errors import (
     translated,
     unavailable,
 )
-from cardbeat.database.postgresql_schema import bring_up_to_date, check_server
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -40,14 +40,14 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-TRIES: Final = 4
-"""Of a transaction that the server undoes for the sake of others, or with the connection."""
-PAUSE_SECONDS: Final = 1.0
+PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
+"""Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
+UNREACHABLE_SECONDS: Final = 1.0
 """How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
 
 
 class Server:
-    """Where connections come from. While there are none to be had, only one attempt each `PAUSE_SECONDS` is made."""
+    """Where connections come from. While there are none to be had, only one attempt each `UNREACHABLE_SECONDS` is made."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -61,7 +61,7 @@ class Server:
         try:
             return connect(self._url, only_reads=only_reads)
         except psycopg.Error:
-            self._try_at = time.monotonic() + PAUSE_SECONDS
+            self._try_at = time.monotonic() + UNREACHABLE_SECONDS
             raise
 
 
@@ -80,7 +80,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
-        self._tries_left = 0
+        self._may_repeat = False
         super().__init__()
 
     def read(self) -> contextlib.AbstractContextManager[Connection]:
@@ -101,7 +101,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
-        transaction.execute("SELECT pg_advisory_xact_lock(hashtext(?))", (name,))
+        # The first half of the number is cardbeat's own.
+        transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
@@ -114,14 +115,17 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _commit(self, group: Sequence[Write[Any]]) -> None:
         with unavailable("write"):
-            for self._tries_left in reversed(range(TRIES)):
+            for pause_seconds in PAUSES_SECONDS:
                 try:
-                    return self._try(group)
+                    return self._try(group, may_repeat=True)
                 except psycopg.Error as error:
-                    if not self._tries_left or not may_be_repeated(error):
+                    if not may_be_repeated(error):
                         raise
+                time.sleep(pause_seconds)
+            self._try(group, may_repeat=False)
 
-    def _try(self, group: Sequence[Write[Any]]) -> None:
+    def _try(self, group: Sequence[Write[Any]], *, may_repeat: bool) -> None:
+        self._may_repeat = may_repeat
         connection = self._connected()
         for write in group:
             write.error = None
@@ -160,7 +164,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _translated(self, error: Exception) -> Exception:
         # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
-        if is_trouble(error) or (self._tries_left and may_be_repeated(error)):
+        if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
             raise error
         return translated(error)
 

@@ -7,7 +7,7 @@ from cardbeat.progress import tell_if_slow
 
 MIGRATION_LOCK = 0x43424541
 OLDEST_SERVER = 14
-"""Its newest version is the first that takes a row's generated column and a trigger's changed rows, and is maintained."""
+"""The oldest that is still maintained."""
 
 
 def bring_up_to_date(connection: Connection) -> None:

@@ -2,16 +2,14 @@
 
 import dataclasses
 import json
-import sqlite3
 
 import pytest
 
 from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
 from tests.heart import HOOK
 from tests.mail import Mail
-from tests.support import wait_until
 from tests.postgresql import BOTH_ENGINES, SQLITE
-
+from tests.support import wait_until
 
 pytestmark = BOTH_ENGINES
 
@@ -65,9 +63,9 @@ def test_an_alert_is_undone_with_its_transaction(mail):
 
     def fail(connection):
         mail.alerts.record(connection, "check.overdue", [check], 1)
-        raise sqlite3.IntegrityError
+        raise ZeroDivisionError
 
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(ZeroDivisionError):
         mail.database.write(fail)
     assert mail.alerts.newest(check.id) == []
 
@@ -237,6 +235,7 @@ def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
     assert [bool(body) for body in bodies(mail)[:5]] == [True, True, False, False, True]
 
 
+@SQLITE
 def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
     check = mail.heart.create()
     flap(mail, check, 2 * KEPT)
@@ -245,6 +244,7 @@ def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
         assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] <= KEPT + 3
 
 
+@SQLITE
 def test_giving_up_reads_only_what_waits(mail):
     statements = []
     check = mail.heart.create()

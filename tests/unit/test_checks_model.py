@@ -12,7 +12,6 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from cardbeat.database import open_database
 from tests.heart import SWEEP_SECONDS, Heart
 from tests.support import FakeClock
-from tests.postgresql import BOTH_ENGINES, SQLITE
 
 
 @dataclass

@@ -5,7 +5,7 @@ import pytest
 from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat.credit import lost_seconds
 from tests.heart import SWEEP_SECONDS, Heart
-from tests.postgresql import BOTH_ENGINES, SQLITE
+from tests.postgresql import BOTH_ENGINES
 
 HOUR = 3600
 

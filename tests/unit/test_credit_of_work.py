@@ -9,7 +9,6 @@ from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat import sweep as sweep_module
 from cardbeat.heartbeat.credit import LOOK_SECONDS
 from tests.heart import Heart
-from tests.postgresql import BOTH_ENGINES, SQLITE
 
 HOUR = 3600
 SWEEP_SECONDS = 5
@@ -54,9 +53,6 @@ class Process:
             return self.sweep.sweep_once(self.sweep.credit.give_due(threading.Event()))
         finally:
             self.heart.pass_time(max(0, started + self.sweep_seconds - self.heart.monotonic()))
-
-
-pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

@@ -29,10 +29,6 @@ from cardbeat.system import try_lock
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.support import wait_until
-from tests.postgresql import BOTH_ENGINES, SQLITE
-
-
-pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

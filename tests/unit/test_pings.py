@@ -8,7 +8,6 @@ from tests.heart import Heart
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import writer_held
 
-
 pytestmark = BOTH_ENGINES
 
 

@@ -2,13 +2,11 @@
 
 import pytest
 
-from cardbeat.database import open_database
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
 from tests.heart import HOOK, Heart, at_once
-from tests.postgresql import BOTH_ENGINES, SQLITE
-
+from tests.postgresql import BOTH_ENGINES
 
 pytestmark = BOTH_ENGINES
 
@@ -115,13 +113,11 @@ def test_deleting_the_checks_gives_no_more(heart):
     refused(heart, heart.create())
 
 
-def test_a_restart_and_a_second_process_give_no_more(heart, clock, tmp_path):
+def test_a_restart_and_a_second_process_give_no_more(heart, clock, open_again):
     take_all(heart)
-    second = open_database(tmp_path)
-    other = Heart(second, clock)
+    other = Heart(open_again(), clock)
     other.key = heart.key
     refused(other, other.create())
-    second.close()
 
 
 def test_at_once_no_more_are_taken(heart):

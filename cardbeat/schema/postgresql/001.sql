@@ -56,20 +56,6 @@ CREATE TABLE alerts (
 CREATE INDEX alerts_by_check ON alerts (check_id, seq);
 CREATE INDEX alerts_pending ON alerts (seq) WHERE state = 'pending';
 
--- Whoever reads alerts or moves asks for those behind the last number that he has seen. Numbers are given out before
--- the commit, so without a lock one that is committed later could have a smaller number, and would never be read. From
--- the first number that a transaction takes, all others wait for its commit. The function is for both tables.
-CREATE FUNCTION number_in_order_of_commits() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    -- The first half of the key is cardbeat's own, the second tells the table.
-    PERFORM pg_advisory_xact_lock((1128416577::bigint << 32) | tg_relid::bigint);
-    RETURN NULL;
-END
-$$;
-
-CREATE TRIGGER alerts_numbered BEFORE INSERT ON alerts
-FOR EACH STATEMENT EXECUTE FUNCTION number_in_order_of_commits();
-
 -- What the monitor must remember of itself over a restart, such as when its last sweep finished.
 CREATE TABLE monitor (
     name  TEXT   PRIMARY KEY,

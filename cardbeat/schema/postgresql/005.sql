@@ -9,8 +9,5 @@ CREATE TABLE moves (
     check_seq BIGINT NOT NULL UNIQUE REFERENCES checks (seq) ON DELETE CASCADE
 );
 
-CREATE TRIGGER moves_numbered BEFORE INSERT ON moves
-FOR EACH STATEMENT EXECUTE FUNCTION number_in_order_of_commits();
-
 -- Few keys have one, and every minute those are looked for whose time is over.
 CREATE INDEX keys_old_secrets ON keys (old_webhook_secret_until) WHERE old_webhook_secret_until IS NOT NULL;
