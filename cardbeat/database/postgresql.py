@@ -77,7 +77,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._readers = Readers(
             partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
         )
-        self.clock = SampledClock(self._ask_time)
+        self._clock = SampledClock(self._ask_time)
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
@@ -90,6 +90,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
         # It takes no room on the disk of the folder.
         return self.write_later(work)
+
+    def clock(self) -> float:
+        return self._clock()
 
     @property
     def fence(self) -> RowLease:
@@ -152,9 +155,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             self._writer.close()
             self._writer = self._server.connect()
             # It may be another server by now.
-            self.clock.sample()
-        elif self.clock.is_old():
-            self.clock.sample()
+            self._clock.sample()
+        elif self._clock.is_old():
+            self._clock.sample()
         return self._writer
 
     def _ask_time(self) -> float:

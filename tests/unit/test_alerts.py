@@ -112,6 +112,21 @@ def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
 
 
+def test_alerts_and_moves_are_numbered_behind_the_lock_that_orders_them_by_their_commits(mail, monkeypatch):
+    counts = []
+
+    def hold(transaction, name):
+        tables = [transaction.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("alerts", "moves")]
+        counts.append((name, *tables))
+
+    monkeypatch.setattr(mail.database, "hold", hold)
+    check = mail.heart.create()
+    mail.record(check)
+    moved = mail.heart.settings(check, webhook_url="https://new.example/x")
+    mail.heart.checks.update(check, moved).wait()
+    assert counts == [("alerts", 0, 0), ("alerts", 1, 0)]
+
+
 def store_outages(mail, check, numbers):
     outages = [dataclasses.replace(check, outage=number) for number in numbers]
     now = int(mail.clock())

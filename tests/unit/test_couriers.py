@@ -66,6 +66,26 @@ def test_each_courier_goes_on_to_the_next_queue_and_no_more_run_than_the_limit(c
     assert not couriers.posting()
 
 
+def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier, changed):
+    may = []
+    couriers = Couriers(courier, changed, limit=1, may_post=lambda: bool(may))
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1])
+    may.clear()
+    courier.let_go.release()
+    assert brought_back(couriers, 1) == [1]
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1, 2])
+    courier.let_go.release(2)
+    assert brought_back(couriers, 3) == [1, 2, 3]
+
+
 def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
     couriers.add([queue(1)])
     couriers.send_out()

@@ -75,6 +75,14 @@ def test_what_is_not_renewed_is_free_after_its_term_and_not_before(nodes, leases
     assert second.epoch == 2
 
 
+def test_of_two_that_find_it_free_at_the_same_moment_one_takes_it(leases, monkeypatch):
+    first, second = leases
+    monkeypatch.setattr(second, "_is_free", lambda: True)
+    assert first.take()
+    assert not second.take()
+    assert first.epoch == 1
+
+
 def test_its_holder_relies_on_it_for_a_part_of_the_term(nodes, leases):
     first, _ = leases
     first.take()

@@ -3,16 +3,13 @@
 import os
 import shutil
 import sqlite3
-from pathlib import Path
 
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.lock_file import open_lock_file
 from cardbeat.database.sqlite_backup import back_up
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
-    LOCKS,
     integrity_problems,
     last_moment_stored,
     schema_version,
@@ -140,26 +137,3 @@ def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
     spoil(tmp_path / "data")
     with pytest.raises(StartupError, match=words):
         open_database(tmp_path / "data")
-
-
-@pytest.mark.parametrize("name", LOCKS)
-@pytest.mark.parametrize("made_in_between", [False, True])
-def test_no_lock_file_follows_a_link(tmp_path, monkeypatch, name, made_in_between):
-    folder = tmp_path / "data"
-    folder.mkdir(0o700)
-    others = tmp_path / "others"
-    others.write_text("theirs")
-    (folder / name).symlink_to(others)
-    if made_in_between:
-        monkeypatch.setattr(Path, "is_symlink", lambda _path: False)
-    with pytest.raises(StartupError, match=name) as refused:
-        os.close(open_lock_file(folder / name))
-    assert made_in_between or "it is a link" in str(refused.value)
-    assert others.read_text() == "theirs"
-
-
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_a_lock_file_must_be_a_file(tmp_path, make):
-    make(tmp_path / LOCKS[0])
-    with pytest.raises(StartupError, match=r"it is not a file|directory"):
-        os.close(open_lock_file(tmp_path / LOCKS[0]))
