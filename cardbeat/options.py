@@ -128,6 +128,12 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
+def require_file(database_url: str | None, instead: str) -> None:
+    """Raise `StartupError` where a command is for SQLite's file and the database is another; what to do `instead`."""
+    if database_url is not None:
+        raise StartupError(f"this command is for a database in a file, not for PostgreSQL; {instead}")
+
+
 def values_of(options: Iterable[Option], given: argparse.Namespace) -> dict[str, Any]:
     """Option name -> value, of what a parser was given that has these options."""
     return {option.name: option.value(given) for option in options}
@@ -201,6 +207,13 @@ def base_url(text: str) -> str:
     return url.rstrip("/")
 
 
+_DATABASE_URL = re.compile(
+    "postgres(ql)?://(?:(?:{0}|[^:/?#@%])*(:(?:{0}|[^:/?#@%])*)?@)?(?:{0}|[^#@%])*".format("%[0-9A-Fa-f]{2}")
+)
+"""Where a password is not written as it must be, PostgreSQL's library takes parts of it for a host or a port, and shows
+them."""
+
+
 def database_url(text: str) -> str:
     """The URL of a database, as it is or as it stands in a file. No message shows it: it may hold a password."""
     if "://" not in text:
@@ -210,8 +223,11 @@ def database_url(text: str) -> str:
             raise argparse.ArgumentTypeError(
                 "must be a URL that starts with postgresql://, or a file to read"
             ) from None
-    if not re.fullmatch("postgres(ql)?://[!-~]*", text):
-        raise argparse.ArgumentTypeError("must be a URL that starts with postgresql:// and holds no space")
+    if not _DATABASE_URL.fullmatch(text):
+        sentence = "must be a URL such as postgresql://user:password@host/name"
+        raise argparse.ArgumentTypeError(
+            f"{sentence}, where %40 stands for @ in the password, and likewise for : / ? # %"
+        )
     return text
 
 

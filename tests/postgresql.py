@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -60,11 +61,13 @@ class Cluster:
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(options=f"-csearch_path%3D{name}")
 
-    def execute(self, sql: str) -> None:
+    def execute(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement, in a session of its own."""
         import psycopg
 
         with contextlib.closing(psycopg.connect(self.url(), autocommit=True)) as connection:
-            connection.execute(sql)
+            ran = connection.execute(sql)
+            return ran.fetchall() if ran.description else []
 
     def emptied(self, folder: Path) -> str:
         """The URL of a database of the newest schema, without rows. To make one for each test would take long."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from cardbeat.database.sqlite_backup import back_up
-from cardbeat.options import DATA, Parser, add_json, file_path
+from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path, require_file
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
 from cardbeat.stopping import stop_signals_noted
@@ -12,16 +12,19 @@ from cardbeat.stopping import stop_signals_noted
 
 def parser() -> Parser:
     made = Parser(
-        "backup FILE [--data DIR] [--json]", "Copy the database, as of one moment, also while it is being served."
+        "backup FILE [--data DIR] [--database URL] [--json]",
+        "Copy the database, as of one moment, also while it is being served.",
     )
     made.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
-    DATA.add_to(made)
+    for option in (DATA, DATABASE):
+        option.add_to(made)
     add_json(made)
     return made
 
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
+    require_file(DATABASE.value(given), "back it up with pg_dump")
     with stop_signals_noted(f"{given.file} was not written") as require_going, tell_if_slow("copying the database"):
         back_up(DATA.value(given), given.file, require_going)
     if given.json:

@@ -8,7 +8,7 @@ from typing import Any
 from cardbeat.clock import utc_text, wall_clock
 from cardbeat.database.sqlite_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
 from cardbeat.database.sqlite_restore import restore
-from cardbeat.options import DATA, Parser, add_json, file_path
+from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path, require_file
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
 from cardbeat.stopping import stop_signals_noted
@@ -17,17 +17,19 @@ from cardbeat.system import current_user
 
 def parser() -> Parser:
     made = Parser(
-        "restore FILE [--data DIR] [--json]",
+        "restore FILE [--data DIR] [--database URL] [--json]",
         "Put a backup in the place of the database, which is kept under another name.\nStop the server first.",
     )
     made.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
-    DATA.add_to(made)
+    for option in (DATA, DATABASE):
+        option.add_to(made)
     add_json(made)
     return made
 
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
+    require_file(DATABASE.value(given), "restore it with pg_restore")
     data = DATA.value(given)
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):

@@ -37,7 +37,7 @@ Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
   keys list|create|revoke|tier       see, issue and end keys of a data folder
   checks list|apply|ping             a client: keep your checks in a file
-  backup, restore, doctor, completion  copy the data, check this host, help a shell
+  backup, restore, doctor, completion  copy data, check this host, help a shell
 """
 
 

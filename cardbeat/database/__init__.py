@@ -157,11 +157,26 @@ def open_database(folder: Path, url: str | None = None) -> Database:
     return SqliteDatabase(folder) if url is None else _postgresql(folder, url)
 
 
+def open_to_look(url: str) -> AbstractContextManager[Transaction]:
+    """A connection that can't write, to a PostgreSQL database as it is: of any schema, or of none yet.
+
+    Raises `StartupError` where it can't be reached, also for a statement that fails.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql import looking  # noqa: PLC0415
+
+    return looking(url)
+
+
 def _postgresql(folder: Path, url: str) -> Database:
+    _require_driver()
+    from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
+
+    return PostgresqlDatabase(folder, url)
+
+
+def _require_driver() -> None:
     try:
         import psycopg  # noqa: F401, PLC0415 - only for those who ask for it
     except ImportError:
         raise StartupError("PostgreSQL needs psycopg 3; run: pip install 'psycopg[binary]>=3.2'") from None
-    from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
-
-    return PostgresqlDatabase(folder, url)

@@ -47,7 +47,7 @@ UNREACHABLE_SECONDS: Final = 1.0
 
 
 class Server:
-    """Where connections come from. While there are none to be had, only one attempt each `UNREACHABLE_SECONDS` is made."""
+    """Where connections come from. While there are none to be had, it is tried once each `UNREACHABLE_SECONDS`."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -55,14 +55,15 @@ class Server:
         self._try_at = -inf
 
     def connect(self, *, only_reads: bool = False) -> Connection:
-        """Raises `Unreachable`, or psycopg's error where it was tried."""
+        """Raises `Unreachable`."""
         if time.monotonic() < self._try_at:
             raise Unreachable("the server could not be reached a moment ago")
         try:
             return connect(self._url, only_reads=only_reads)
-        except psycopg.Error:
+        except psycopg.Error as error:
             self._try_at = time.monotonic() + UNREACHABLE_SECONDS
-            raise
+            log.error("the database can't be reached: %s", in_one_line(error))
+            raise Unreachable("the server can't be reached") from error
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):
@@ -117,7 +118,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         with unavailable("write"):
             for pause_seconds in PAUSES_SECONDS:
                 try:
-                    return self._try(group, may_repeat=True)
+                    self._try(group, may_repeat=True)
+                    return
                 except psycopg.Error as error:
                     if not may_be_repeated(error):
                         raise
@@ -182,6 +184,14 @@ def prepared(url: str) -> Connection:
         connection.close()
         raise
     return connection
+
+
+@contextlib.contextmanager
+def looking(url: str) -> Iterator[Connection]:
+    """As `open_to_look`."""
+    with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
+        check_server(connection)
+        yield connection
 
 
 def roll_back(connection: Connection) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import psycopg
 from psycopg.abc import Params, Query
 from psycopg.conninfo import conninfo_to_dict
-from psycopg.pq import ConnStatus, TransactionStatus
+from psycopg.pq import TransactionStatus
 
 from cardbeat.database.postgresql_errors import Overdue, Unconfirmed
 
@@ -153,12 +153,13 @@ class Connection(psycopg.Connection[Row]):
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, as far as is known without asking the server."""
         try:
-            # The end of the connection may wait here to be read.
+            # What may wait here to be read is the server's last word and, behind it, the end of the connection.
             self.pgconn.consume_input()
-            status = self.pgconn.status, self.pgconn.transaction_status
+            self.pgconn.is_busy()
+            self.pgconn.consume_input()
         except psycopg.Error:
             return False
-        return status == (ConnStatus.OK, TransactionStatus.IDLE)
+        return self.pgconn.transaction_status == TransactionStatus.IDLE
 
     def is_waiting(self) -> bool:
         """Whether the answer to a statement is still to come. One that has come is dropped."""
@@ -175,9 +176,9 @@ class Connection(psycopg.Connection[Row]):
 
 
 def connect(url: str, *, only_reads: bool = False) -> Connection:
-    """Raises `psycopg.Error`, whose text holds no password."""
+    """Raises `psycopg.Error`, whose text holds no password where `url` is one that the option takes."""
     given = conninfo_to_dict(url)
-    options = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
     connection = Connection.connect(
         url,
         autocommit=True,

@@ -15,7 +15,7 @@ _REPEATABLE = {"40001", "40P01", "23503"}
 _TROUBLE_CODES = {"25006", "55P03", "57014"}
 """A server that only reads, a row that somebody else holds for too long, and a statement that somebody cancelled."""
 _TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
-"""The connection, transactions undone for others' sake, lack of room, a server that stops, its disk, its own defects."""
+"""The connection, transactions undone for others' sake, lack of room, a server that stops, its disk, its defects."""
 
 
 class Overdue(psycopg.OperationalError):
@@ -27,7 +27,7 @@ class Unconfirmed(psycopg.OperationalError):
 
 
 class Unreachable(psycopg.OperationalError):
-    """No connection can be had; trying it again at once would only keep everybody waiting."""
+    """There is no connection, which is in the log; to try again at once would only keep everybody waiting."""
 
 
 def is_trouble(error: Exception) -> bool:
@@ -64,7 +64,6 @@ def unavailable(deed: str) -> Iterator[None]:
     try:
         yield
     except Unreachable as error:
-        # Logged when it was tried.
         raise database_unavailable() from error
     except psycopg.Error as error:
         log.error("the database can't %s: %s", deed, in_one_line(error))
