@@ -64,12 +64,12 @@ def main(arguments: argparse.Namespace) -> None:
     show_figures(interleaved(sides, rounds_of(arguments)))
 
 
-def measure(arguments: argparse.Namespace, tree: Path, url: str | None, _round: int) -> Figures:
+def measure(arguments: argparse.Namespace, tree: Path, postgresql: str | None, _round: int) -> Figures:
     checks = arguments.checks
     figures = {}
     for size in (SMALL, checks):
         with tempfile.TemporaryDirectory() as folder, silent_receiver() as url:
-            data = on_postgresql(Path(folder), url) if url else Path(folder)
+            data = on_postgresql(Path(folder), postgresql) if postgresql else Path(folder)
             place = database_options(data)
             key = create_checks_key(tree, data)
             now = int(time.time())
