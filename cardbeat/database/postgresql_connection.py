@@ -40,7 +40,9 @@ _BEGIN: Final = (
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
     " SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 5000;"
     # A process that is suspended in a transaction must not keep its locks.
-    " SET LOCAL idle_in_transaction_session_timeout = 10000"
+    " SET LOCAL idle_in_transaction_session_timeout = 10000;"
+    # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.
+    " SET LOCAL random_page_cost = 1; SET LOCAL jit = off"
 )
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""

@@ -168,6 +168,7 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
 def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> None:
     """Store alerts in one statement, each due when those before it of its check are, or now; without a URL never.
 
+    The sum with 0 keeps PostgreSQL from looking for the latest of all alerts that wait, and then for the check's.
     At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
     one.
     """
@@ -176,7 +177,7 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
         " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
-        "SELECT max(next_attempt_at) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
+        "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
         " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
