@@ -170,6 +170,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             raise error
         return translated(error)
 
+    def _set_savepoint(self, connection: Connection) -> None:
+        connection.set_savepoint()
+
+    def _release_savepoint(self, connection: Connection) -> None:
+        connection.release_savepoint()
+
     def _after_commit(self) -> None:
         """Nothing waits until then."""
 

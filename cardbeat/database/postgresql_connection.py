@@ -95,6 +95,8 @@ class Connection(psycopg.Connection[Row]):
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
     _warned = False
+    _is_at_savepoint = False
+    _to_release = 0
 
     def execute(
         self, query: Query, params: Params | None = None, *, prepare: bool | None = None, binary: bool = False
@@ -125,7 +127,18 @@ class Connection(psycopg.Connection[Row]):
             self.limit_seconds = STATEMENT_SECONDS
 
     def begin(self) -> None:
-        self.execute(_BEGIN)
+        super().execute(f"{_BEGIN}; SAVEPOINT job")
+        self._is_at_savepoint, self._to_release = True, 0
+
+    def set_savepoint(self) -> None:
+        """A savepoint `job`. The first one was set by `begin`, since each question to the server takes its time."""
+        if not self._is_at_savepoint:
+            super().execute(f"{'RELEASE job; ' * self._to_release}SAVEPOINT job")
+        self._is_at_savepoint, self._to_release = False, 0
+
+    def release_savepoint(self) -> None:
+        """Let go of the last one, with the next question or by the commit."""
+        self._to_release += 1
 
     def commit_in_time(self) -> None:
         """Commit what `begin` began. Raises `Unconfirmed` unless the server says that it is kept.

@@ -144,7 +144,7 @@ class WriteQueue(ABC, Generic[C]):
         self, connection: C, work: Callable[[C, list[Any]], Sequence[Any]], writes: list[Write[Any]]
     ) -> None:
         """With a savepoint of their own. Where one of several fails, each is made again by itself."""
-        connection.execute("SAVEPOINT job")
+        self._set_savepoint(connection)
         try:
             values = work(connection, [write.item for write in writes])
             for write, value in zip(writes, values, strict=True):
@@ -157,6 +157,12 @@ class WriteQueue(ABC, Generic[C]):
             else:
                 for write in writes:
                     self._make_together(connection, work, [write])
+        self._release_savepoint(connection)
+
+    def _set_savepoint(self, connection: C) -> None:
+        connection.execute("SAVEPOINT job")
+
+    def _release_savepoint(self, connection: C) -> None:
         connection.execute("RELEASE job")
 
 

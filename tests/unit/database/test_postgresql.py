@@ -82,6 +82,7 @@ def test_a_transaction_whose_session_ends_before_its_commit_is_made_again(databa
         if not tries:
             sever(postgresql)
         tries.append(1)
+        transaction.execute("SELECT 1")
 
     database.write(work)
     assert (counted(database), len(tries)) == (1, 2)
