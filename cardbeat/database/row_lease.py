@@ -45,6 +45,9 @@ class Seen(NamedTuple):
     since: float
 
 
+NOTHING: Final = Seen(-inf, -inf)
+
+
 class RowLease:
     """A `Lease` that is its own `Fence`. One thread takes and releases it."""
 
@@ -56,7 +59,7 @@ class RowLease:
         self._holder = secrets.token_hex(16)
         # Written by the thread that takes it, read by any: a single value, whole at any time.
         self._term = NONE
-        self._seen = Seen(-inf, -inf)
+        self._seen = NOTHING
 
     @property
     def epoch(self) -> int:
@@ -68,11 +71,12 @@ class RowLease:
         if began < before.renewed_at + RENEWAL_SECONDS:
             return True
         epoch = self._database.write(self._take) if before.epoch or self._is_free(began) else 0
-        is_lost = before.epoch not in (0, epoch)
-        self._term = Term(epoch, began) if epoch and not is_lost else NONE
-        if is_lost:
+        self._term = Term(epoch, began) if epoch else NONE
+        # What was seen serves for one take: to renew it is no reason to take it from another.
+        self._seen = NOTHING if epoch else self._seen
+        if before.epoch and not epoch:
             log.warning("another server sends alerts now: this one could not say in time that it goes on")
-        return self._term.epoch != 0
+        return epoch != 0
 
     def held(self) -> bool:
         term = self._term
