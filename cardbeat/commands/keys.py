@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any
 
 from cardbeat.advice import undefined_tiers
-from cardbeat.clock import utc_text, wall_clock
+from cardbeat.clock import utc_text
 from cardbeat.database import Database, open_database
 from cardbeat.database.sqlite_file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
@@ -59,7 +59,7 @@ def run(argv: Sequence[str]) -> int:
     if given.action != "create" and url is None:
         require_database(data)
     with refusals_as_startup_errors(), closing(open_database(data, url)) as database:
-        keys = Keys(database, wall_clock, tiers)
+        keys = Keys(database, database.clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)
             _warn(undefined_tiers(keys.count_by_tier(), tiers))

@@ -38,6 +38,16 @@ class Term(NamedTuple):
 NONE: Final = Term(0, -inf)
 
 
+class Seen(NamedTuple):
+    """Until when another process has the lease, and since when, by the monotonic clock, it has not said more."""
+
+    until: float
+    since: float
+
+
+NOTHING: Final = Seen(-inf, -inf)
+
+
 class RowLease:
     """A `Lease` that is its own `Fence`. One thread takes and releases it."""
 
@@ -49,6 +59,7 @@ class RowLease:
         self._holder = secrets.token_hex(16)
         # Written by the thread that takes it, read by any: a single value, whole at any time.
         self._term = NONE
+        self._seen = NOTHING
 
     @property
     def epoch(self) -> int:
@@ -59,12 +70,13 @@ class RowLease:
         began, before = self._monotonic(), self._term
         if began < before.renewed_at + RENEWAL_SECONDS:
             return True
-        epoch = self._database.write(self._take) if before.epoch or self._is_free() else 0
-        is_lost = before.epoch not in (0, epoch)
-        self._term = Term(epoch, began) if epoch and not is_lost else NONE
-        if is_lost:
+        epoch = self._database.write(self._take) if before.epoch or self._is_free(began) else 0
+        self._term = Term(epoch, began) if epoch else NONE
+        # What was seen serves for one take: to renew it is no reason to take it from another.
+        self._seen = NOTHING if epoch else self._seen
+        if before.epoch and not epoch:
             log.warning("another server sends alerts now: this one could not say in time that it goes on")
-        return self._term.epoch != 0
+        return epoch != 0
 
     def held(self) -> bool:
         term = self._term
@@ -84,19 +96,28 @@ class RowLease:
                 lambda transaction: transaction.execute(sql, (NAME, self._holder, term.epoch)).rowcount
             )
 
-    def _is_free(self) -> bool:
+    def _is_free(self, now: float) -> bool:
+        """As the database's clock has it or, as that may be set back, when nothing was said for a term."""
         with self._database.read() as connection:
             row = connection.execute("SELECT holder, until FROM leases WHERE name = ?", (NAME,)).fetchone()
-        return row is None or row["holder"] == self._holder or row["until"] <= self._database.clock()
+        if row is None or row["holder"] == self._holder:
+            return True
+        if row["until"] != self._seen.until:
+            self._seen = Seen(row["until"], now)
+        return bool(row["until"] <= self._database.clock()) or now >= self._seen.since + TERM_SECONDS
 
     def _take(self, transaction: "Transaction") -> int:
-        """The epoch in which this process has it now; 0 where another one has."""
-        now = self._database.clock()
+        """The epoch in which this process has it now; 0 where another one has, or has said more than was seen."""
         row = transaction.execute(
             "INSERT INTO leases (name, holder, epoch, until) VALUES (:name, :holder, 1, :until)"
             " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,"
             " epoch = CASE WHEN leases.holder = excluded.holder THEN leases.epoch ELSE leases.epoch + 1 END"
-            " WHERE leases.holder = excluded.holder OR leases.until <= :now RETURNING epoch",
-            {"name": NAME, "holder": self._holder, "until": now + TERM_SECONDS, "now": now},
+            " WHERE leases.holder = excluded.holder OR leases.until = :seen RETURNING epoch",
+            {
+                "name": NAME,
+                "holder": self._holder,
+                "until": self._database.clock() + TERM_SECONDS,
+                "seen": self._seen.until,
+            },
         ).fetchone()
         return int(row["epoch"]) if row else 0

@@ -43,6 +43,17 @@ def nodes(start):
     return start("first"), start("second")
 
 
+def metric(server, name):
+    (line,) = (
+        line for line in ask(server, "GET", "/metrics").body.decode().splitlines() if line.startswith(f"{name} ")
+    )
+    return float(line.partition(" ")[2])
+
+
+def has_swept(server):
+    return metric(server, "cardbeat_sweep_duration_seconds") > 0
+
+
 def received(receiver, kind):
     return [found for found in receiver.received if found.json["type"] == kind]
 
@@ -50,8 +61,11 @@ def received(receiver, kind):
 def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     first, second = nodes
     key = checks_key(second)
-    check = new_check(second, key, period_seconds=3, webhook_url=receiver.url)
+    check = new_check(second, key, period_seconds=5, webhook_url=receiver.url)
     steady = new_check(second, key, webhook_url=receiver.url)
+    wait_until(lambda: has_swept(first))
+    assert not has_swept(second)
+    assert metric(second, "cardbeat_sweep_age_seconds") < 5
     first.process.kill()
     killed_at = time.monotonic()
     wait_until(lambda: received(receiver, "check.overdue"))
@@ -59,6 +73,7 @@ def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     ask(second, "GET", f"/ping/{check['id']}")
     wait_until(lambda: received(receiver, "check.recovered"))
     assert len(receiver.received) == 2
+    assert has_swept(second)
     assert ask(second, "GET", f"/checks/{steady['id']}", key=key).json["check"] == steady
     assert "the deadlines of checks" not in second.log.read_text()
 

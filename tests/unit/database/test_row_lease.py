@@ -75,12 +75,45 @@ def test_what_is_not_renewed_is_free_after_its_term_and_not_before(nodes, leases
     assert second.epoch == 2
 
 
-def test_of_two_that_find_it_free_at_the_same_moment_one_takes_it(leases, monkeypatch):
+@pytest.mark.parametrize("was_taken", [False, True])
+def test_of_two_that_find_it_free_at_the_same_moment_one_takes_it(nodes, leases, monkeypatch, was_taken):
     first, second = leases
-    monkeypatch.setattr(second, "_is_free", lambda: True)
-    assert first.take()
+    if was_taken:
+        RowLease(nodes.databases[0], nodes.monotonic[0]).take()
+        nodes.pass_time(TERM_SECONDS)
+    is_free = second._is_free
+
+    def found_before_the_first_takes_it(now):
+        found = is_free(now)
+        assert first.take()
+        return found
+
+    monkeypatch.setattr(second, "_is_free", found_before_the_first_takes_it)
     assert not second.take()
-    assert first.epoch == 1
+    assert first.epoch == 1 + was_taken
+
+
+def test_a_clock_of_the_database_that_is_set_back_keeps_it_from_nobody(nodes, leases):
+    first, second = leases
+    first.take()
+    assert not second.take()
+    nodes.clock.advance(-3600)
+    nodes.pass_time(TERM_SECONDS - 0.1)
+    assert not second.take()
+    nodes.pass_time(0.1)
+    assert second.take()
+
+
+@pytest.mark.parametrize("seconds", [-3600, 3600])
+def test_who_renews_it_keeps_it_though_the_clock_of_the_database_is_set(nodes, leases, seconds):
+    first, second = leases
+    first.take()
+    second.take()
+    nodes.clock.advance(seconds)
+    nodes.pass_time(RENEWAL_SECONDS)
+    for _ in range(10):
+        assert (first.take(), second.take()) == (True, False)
+        nodes.pass_time(RENEWAL_SECONDS)
 
 
 def test_its_holder_relies_on_it_for_a_part_of_the_term(nodes, leases):
@@ -103,7 +136,11 @@ def test_what_nobody_else_has_taken_goes_on_in_the_same_epoch(nodes, leases):
 
 def test_who_lost_it_is_told_once_though_it_is_free_again(nodes, leases, caplog):
     first, second = leases
-    first.take()
+    # It takes what another one has released, and finds it released again.
+    second.take()
+    second.release()
+    nodes.written()
+    assert first.take()
     nodes.pass_time(TERM_SECONDS)
     second.take()
     second.release()
@@ -112,7 +149,7 @@ def test_who_lost_it_is_told_once_though_it_is_free_again(nodes, leases, caplog)
     assert not first.held()
     assert "another server sends alerts now" in caplog.text
     assert first.take()
-    assert first.epoch == 3
+    assert first.epoch == 4
 
 
 def test_a_release_lets_another_take_it_at_once(nodes, leases):
