@@ -63,7 +63,7 @@ class Server:
         except psycopg.Error as error:
             self._try_at = time.monotonic() + UNREACHABLE_SECONDS
             log.error("the database can't be reached: %s", in_one_line(error))
-            raise Unreachable("the server can't be reached") from error
+            raise Unreachable("the server can't be reached") from None
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):

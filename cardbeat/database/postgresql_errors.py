@@ -63,8 +63,8 @@ def unavailable(deed: str) -> Iterator[None]:
     """Translate PostgreSQL's errors, and log them: `deed` is what the database can't do."""
     try:
         yield
-    except Unreachable as error:
-        raise database_unavailable() from error
+    except Unreachable:
+        raise database_unavailable() from None
     except psycopg.Error as error:
         log.error("the database can't %s: %s", deed, in_one_line(error))
         raise translated(error) from error
