@@ -28,7 +28,10 @@ from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
 from cardbeat.system import try_lock
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
+from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -481,6 +484,7 @@ def test_a_day_that_a_receiver_asked_for_outlasts_a_quick_restart(mail, check, c
     assert mail.states(check) == ["delivered"]
 
 
+@SQLITE
 def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, lock_tries):
     mail.delivery.start()
     wait_until(lambda: lock_tries)
@@ -497,6 +501,7 @@ def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, loc
     assert len(mail.posted) == 2
 
 
+@SQLITE
 def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, monkeypatch, caplog):
     refusals = [OSError(errno.ENOLCK, "No locks available")] * 2
     taken = lock_file.try_lock
@@ -517,6 +522,7 @@ def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, m
     assert "delivery.lock (No locks available)" in told[0]
 
 
+@SQLITE
 def test_a_stop_does_not_wait_for_a_lock_that_can_not_be_asked_for(mail, monkeypatch):
     tried = threading.Event()
 
@@ -540,6 +546,7 @@ def test_an_alert_stored_by_another_process_is_seen(mail, check):
     mail.settled(1)
 
 
+@SQLITE
 def test_what_still_runs_after_a_stop_keeps_the_lock(mail, check, lock_tries):
     mail.held.set()
     mail.delivery.start()
@@ -672,6 +679,7 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
 
 
+@SQLITE
 def test_a_process_that_waits_for_the_lock_of_one_that_does_nothing_is_not_healthy(mail, check, lock_tries, quick_poll):
     with holding(mail.database.path.with_name(DELIVERY_LOCK)):
         mail.delivery.start()
@@ -686,6 +694,7 @@ def test_a_process_that_waits_for_the_lock_of_one_that_does_nothing_is_not_healt
     wait_until(mail.delivery.liveness.healthy)
 
 
+@SQLITE
 def test_a_process_that_waits_for_the_lock_sees_that_the_other_one_works(mail, lock_tries, quick_poll):
     mail.delivery.start()
     wait_until(lambda: lock_tries)

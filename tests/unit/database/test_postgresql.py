@@ -1,6 +1,7 @@
 """What PostgreSQL alone needs: a server that goes away and comes back, and commits that wait for a standby."""
 
 import contextlib
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
+from cardbeat import cli
 from cardbeat.database import open_database, postgresql_connection, postgresql_schema
 from cardbeat.database import postgresql as engine_module
 from cardbeat.database.postgresql_connection import in_its_own_sql
@@ -278,3 +280,28 @@ def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the
         open_database(tmp_path, url)
     assert "\n" not in str(refused.value)
     assert "cret" not in str(refused.value)
+
+
+def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
+        open_database(tmp_path, "postgresql://127.0.0.1/db")
+
+
+def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys):
+    url = postgresql.new_schema()
+    command = ["doctor", "--data", str(tmp_path), "--database", url]
+    cli.main(command)
+    assert "PostgreSQL 1" in (found := capsys.readouterr().out)
+    assert "no tables yet" in found
+    open_database(tmp_path, url).close()
+    cli.main(command)
+    assert f"schema {len(postgresql_schema._scripts())}\n" in capsys.readouterr().out
+    cli.main([*command[:-1], "postgresql://127.0.0.1:1/db"])
+    assert "refused" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["backup", "restore"])
+def test_a_command_that_is_for_a_file_says_so_in_one_line(database_url, tmp_path, capsys, command):
+    assert cli.main([command, str(tmp_path / "file"), "--database", database_url]) == 2
+    assert "not for PostgreSQL" in capsys.readouterr().err
