@@ -97,6 +97,7 @@ class Connection(psycopg.Connection[Row]):
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
     _warned = False
+    _is_ending = False
     _is_at_savepoint = False
     _to_release = 0
 
@@ -160,21 +161,23 @@ class Connection(psycopg.Connection[Row]):
         if self._warned or done != "COMMIT":
             raise Unconfirmed(f"a commit was answered by {done} and the warning: {self._warned or 'none'}")
 
-    def note_warning(self, diagnostic: psycopg.errors.Diagnostic) -> None:
-        """Take in a notice of the server: that a COMMIT did not wait for the standby comes as a warning."""
-        if diagnostic.severity_nonlocalized == "WARNING":
-            self._warned = True
+    def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
+        """Take in a notice of the server: that a COMMIT did not wait for the standby comes as a warning.
+
+        To a connection that is idle, its last word before it ends it comes so too.
+        """
+        self._warned |= diagnostic.severity_nonlocalized == "WARNING"
+        self._is_ending |= diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, as far as is known without asking the server."""
         try:
-            # What may wait here to be read is the server's last word and, behind it, the end of the connection.
+            # The server's last word, or the end of the connection, may wait here to be read.
             self.pgconn.consume_input()
             self.pgconn.is_busy()
-            self.pgconn.consume_input()
         except psycopg.Error:
             return False
-        return self.pgconn.transaction_status == TransactionStatus.IDLE
+        return self.pgconn.transaction_status == TransactionStatus.IDLE and not self._is_ending
 
     def is_waiting(self) -> bool:
         """Whether the answer to a statement is still to come. One that has come is dropped."""
@@ -204,7 +207,7 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
         **options,
     )
     connection.only_reads = only_reads
-    connection.add_notice_handler(connection.note_warning)
+    connection.add_notice_handler(connection.note)
     return connection
 
 
