@@ -80,7 +80,7 @@ def test_of_two_nodes_one_delivers_and_the_other_takes_over_when_it_is_stopped(n
     first.record(first.heart.create())
     first.settled(1)
     first.delivery.stop(10)
-    first.record(first.heart.create())
+    second.record(first.heart.create())
     second.settled(1)
     assert (len(first.posted), len(second.posted)) == (1, 1)
 
