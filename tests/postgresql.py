@@ -23,7 +23,7 @@ POSTGRESQL = pytest.mark.engines("postgresql")
 SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "deadlock_timeout=50ms")
 
 EMPTY = """
-    SET search_path TO test_1;
+    SET search_path TO emptied;
     DELETE FROM keys; DELETE FROM monitor; DELETE FROM leases;
     ALTER SEQUENCE keys_seq_seq RESTART; ALTER SEQUENCE checks_seq_seq RESTART;
     ALTER SEQUENCE alerts_seq_seq RESTART; ALTER SEQUENCE moves_seq_seq RESTART
@@ -55,9 +55,9 @@ class Cluster:
         query = "&".join(f"{name}={value}" for name, value in {"host": str(self.folder), **options}.items())
         return f"postgresql://cardbeat@:{self.port}/postgres?{query}"
 
-    def new_schema(self) -> str:
+    def new_schema(self, name: str | None = None) -> str:
         """The URL of a database without any table, as far as who uses it can tell."""
-        name = f"test_{next(self._schemas)}"
+        name = name or f"test_{next(self._schemas)}"
         self.execute(f"CREATE SCHEMA {name}")
         return self.url(options=f"-csearch_path%3D{name}")
 
@@ -72,7 +72,7 @@ class Cluster:
     def emptied(self, folder: Path) -> str:
         """The URL of a database of the newest schema, without rows. To make one for each test would take long."""
         if not self._used:
-            self._used = self.new_schema()
+            self._used = self.new_schema("emptied")
             open_database(folder, self._used).close()
         else:
             self.execute(EMPTY)
