@@ -68,7 +68,7 @@ class EmojiContrast:
 
 def _parts(picture: Image.Image) -> tuple[float, float]:
     """How much of what is opaque is dark, and how much is nearly white."""
-    opaque = picture.getchannel("A").point([255 * (alpha > 127) for alpha in range(256)])
+    opaque = picture.getchannel("A").convert("1", dither=Image.Dither.NONE)
     counts = picture.convert("L").histogram(opaque)
     return sum(counts[:_DARKEST]) / max(sum(counts), 1), sum(counts[_LIGHTEST:]) / max(sum(counts), 1)
 

@@ -2,9 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from cardbeat.cards.layout import INNER
 from cardbeat.cards.styles import (
+    ALMOST_LARGE_PX,
     DESCRIPTION,
     EUROPEAN_LEADING,
     LARGE_TITLE_PX,
@@ -15,10 +17,21 @@ from cardbeat.cards.styles import (
     TITLE,
     Style,
 )
+from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.edge import is_european
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.paragraph import Paragraph
-from cardbeat.typeset.text import Block, Box, fitted, fitted_whole, lines_needed, room_of
+from cardbeat.typeset.text import (
+    UNBOUNDED_PX,
+    Block,
+    Box,
+    ending_well,
+    fitted,
+    fitted_whole,
+    lines_needed,
+    room_of,
+    whole_ending,
+)
 
 GAP = 24
 """Between the title and what stands above or below it."""
@@ -31,6 +44,8 @@ class Headline:
         """`serif` says whether the fonts draw it with serifs."""
         self._paragraph = paragraph_of(fonts, text, TITLE, language, TEXT_WORK)
         self._styles = tuple(_styles_for(text, SERIF_SCALE if serif else 1))
+        breaks_badly = any(map(self._paragraph.has, (Break.FAIR, Break.POOR)))
+        self._least_px = ALMOST_LARGE_PX if breaks_badly else LARGE_TITLE_PX
 
     @property
     def blank(self) -> bool:
@@ -53,13 +68,19 @@ class Headline:
     def above(self, description: Callable[[], Paragraph], width: int, height: int) -> tuple[Block, Block | None]:
         """With as many lines of description as leave room for a large title; with none where that is not whole.
 
+        The description gives up lines too before words of katakana are broken, but not its place.
         `description` is called only where there may be room for any of it.
         """
+        broken = None
         for under in self._settings(description, width, height):
-            title = self._large(width, height - under.height_px - GAP)
+            room = height - under.height_px - GAP
+            title = self._large(width, room, Break.FAIR)
             if title:
                 return title, under
-        return self.alone(width, height), None
+            if not broken and self._paragraph.has(Break.POOR):
+                title = self._large(width, room)
+                broken = (title, under) if title else None
+        return broken or (self.alone(width, height), None)
 
     def _settings(self, description: Callable[[], Paragraph], width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""
@@ -75,12 +96,19 @@ class Headline:
         for lines in range(most, 0, -1):
             yield _set(paragraph, replace(DESCRIPTION, max_lines=lines), width)
 
-    def _large(self, width: int, height: int) -> Block | None:
-        """The whole title at `LARGE_TITLE_PX` or more, where it has room."""
+    def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
+        """The whole title at `LARGE_TITLE_PX` or more where it has room, or a little smaller where that breaks less."""
+        whole = partial(self._whole, width, height)
+        block = ending_well(self._paragraph, whole, worst)
+        if block and block.size_px < LARGE_TITLE_PX and not whole(Break.POOR, LARGE_TITLE_PX - 1):
+            return None
+        return block
+
+    def _whole(self, width: int, height: int, least: Break, above_px: float) -> Block | None:
         for style in self._styles:
             box = Box(width, height, style.max_lines, style.leading)
-            least = max(style.smallest_px, LARGE_TITLE_PX)
-            block = fitted_whole(self._paragraph, box, size_px=style.largest_px, min_size_px=least)
+            above = max(style.smallest_px - 1, self._least_px - 1, above_px)
+            block = whole_ending(self._paragraph, box, least, size_px=style.largest_px, above_px=above)
             if block:
                 return block
         return None
@@ -116,6 +144,6 @@ def _styles_for(title: str, scale: float) -> Iterator[Style]:
     yield replace(TITLE, leading=leading)
 
 
-def _set(paragraph: Paragraph, style: Style, width: int, height: float = 1e9) -> Block:
+def _set(paragraph: Paragraph, style: Style, width: int, height: float = UNBOUNDED_PX) -> Block:
     box = Box(width, height, style.max_lines, style.leading)
     return fitted(paragraph, box, size_px=style.largest_px, min_size_px=style.smallest_px)

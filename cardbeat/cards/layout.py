@@ -76,7 +76,7 @@ class Layout:
     texts: tuple[Text, ...]
     mirrored: bool = False
     undrawn: int = 0
-    """Characters of a title that no font has, where other things stand in its place."""
+    """Characters that no font has in a title that gave its place to others, and in a description that gave up its."""
 
     @property
     def missing_glyphs(self) -> int:

@@ -1,5 +1,6 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,15 +16,18 @@ from cardbeat.cards.styles import (
     LABEL_PX,
     LABEL_WORK,
     LABELS_WORK,
+    LEAST_LABELS_WORK,
     TEXT_WORK,
     Style,
 )
 from cardbeat.cards.themes import THEME_OF, Colour
+from cardbeat.typeset.clusters import clean_for_lines
+from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
 from cardbeat.typeset.initial import initial_block
 from cardbeat.typeset.paragraph import Paragraph
-from cardbeat.typeset.text import Block, fit, fit_end
+from cardbeat.typeset.text import Block, fit
 
 KICKER_GAP = 8
 CAPITAL = 0.72
@@ -52,8 +56,6 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = self.blank = False
-        self._labels_work = LABELS_WORK
-        """What the labels that are not yet set may take. It depends on no other text: see `_label`."""
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -65,25 +67,30 @@ class Page:
             self._title = self._headline(card.domain)
         self._work = CARD_WORK - self._title.work
         """What is left for the texts that are not yet set."""
+        self._labels_work = LABELS_WORK if self._work >= LABELS_WORK else LEAST_LABELS_WORK
+        """What the labels that are not yet set may take: one of two, so that `_label` finds them again."""
 
     def layout(self) -> Layout:
         """What was collected; the mirror image of it where the title is right-to-left."""
         layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
         return layout.mirror_image() if self.rtl else layout
 
-    def label(self, label: Label, width: int, size: int = LABEL_PX, smallest: int = 0) -> Block:
+    def label(self, label: Label, width: int, size: int = LABEL_PX) -> Block:
         """One line, cut where it does not fit."""
-        style = Style(label.weight, size, smallest or size, LABEL_LEADING)
+        style = Style(label.weight, size, size, LABEL_LEADING)
         most = min(LABEL_WORK, self._labels_work)
-        set_label = _domain if label.domain else _label
-        block = set_label(self._fonts, label.text, style, width, language=self._language, most=most)
+        block = _label(
+            self._fonts, label.text, style, width, keeps_end=label.domain, language=self._language, most=most
+        )
         self._labels_work -= block.work
         self._work -= block.work
         return block
 
     def initial(self, name: str, width: int, size: int) -> Block:
         """The first letter of a name, for an avatar."""
-        return initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        block = initial_block(self._fonts, name, width_px=width, size_px=size, weight=700, language=self._language)
+        self._work -= block.work
+        return block
 
     def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
         """The title in an area, a kicker (a small line) over it and the description under it.
@@ -104,6 +111,9 @@ class Page:
         if under:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
+        else:
+            # As of the end of a text that is cut.
+            self._undrawn += self._fonts.repertoire.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:
@@ -139,29 +149,14 @@ class Page:
         return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 
-@lru_cache(32)
-def _label(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
+@lru_cache(64)
+def _label(fonts: Fonts, text: str, style: Style, width: int, *, keeps_end: bool, language: str, most: int) -> Block:
     """The cards of a site share their author, tag and domain, whose drawn lines are kept here for all threads.
 
     `lru_cache` has a lock of its own, and nobody changes a `Block`; two threads may draw the same label once each.
     """
-    return fit(
-        fonts,
-        text,
-        width_px=width,
-        size_px=style.largest_px,
-        min_size_px=style.smallest_px,
-        weight=style.weight,
-        leading=style.leading,
-        language=language,
-        max_work=most,
-    )
-
-
-@lru_cache(32)
-def _domain(fonts: Fonts, text: str, style: Style, width: int, *, language: str, most: int) -> Block:
-    """Likewise a domain."""
-    return fit_end(
+    fitting: Callable[..., Block] = fit_end if keeps_end else fit
+    return fitting(
         fonts,
         text,
         width_px=width,

@@ -17,15 +17,18 @@ class Style:
     """What is added between letters of Latin, Greek and Cyrillic."""
 
 
-TEXT_WORK = 3_400_000
+TEXT_WORK = 2_900_000
 """What a title or a description may take, in the unit of `typeset.work`: a full one in which no Han character comes
-twice takes 2.7 million, one of Hindi with ten English words in it 3.2, other prose up to 1.2."""
+twice takes up to 2.9 million, one of Hindi with ten English words in it 2.7, other prose 1.4."""
 LABEL_WORK = 1_300_000
 """Likewise a line of 38 different Han characters."""
 LABELS_WORK = 1_600_000
 """What all labels of a card may take together."""
-CARD_WORK = 3_900_000
-"""What all texts of a card may take together. The title and the labels come first."""
+LEAST_LABELS_WORK = 720_000
+"""Likewise beside a title that leaves less than that: an author, a tag and a domain in one script take up to 0.7
+million."""
+CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
+"""What all texts of a card may take together. The title comes first, then the labels."""
 
 LABEL_PX = 32
 LABEL_LEADING = 1.3
@@ -46,8 +49,9 @@ SHORT_TITLES = {
 SERIF_SCALE = 1.12
 """Of the largest of them: the small letters of Source Serif are lower than those of Inter."""
 TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5, tracking_em=TRACKING_EM)
-LARGE_TITLE_PX = 64
-"""The description gives up lines until the title is as large as this."""
+LARGE_TITLE_PX, ALMOST_LARGE_PX = 64, 60
+"""The description gives up lines until the title is as large as the first of these, or as the second where its lines
+would end inside words or phrases else."""
 DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
 SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
 """Tried before it under a short title, beside which it would look lost."""

@@ -14,6 +14,7 @@ from cardbeat.cards.page import Label, Page, middle_of, top_at
 from cardbeat.cards.request import Card
 from cardbeat.cards.styles import BOLD, LABEL_PX
 from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.initial import initial_of
 
 BELOW_MASTHEAD = 32
 ABOVE_ROW = 36
@@ -100,7 +101,7 @@ def _avatar(page: Page, place: Area) -> None:
     colour = theme.avatars[zlib.crc32(someone.encode("utf-8", "replace")) % len(theme.avatars)]
     disc = Shape(place.x, place.y, AVATAR, AVATAR, colour, AVATAR // 2, over=theme.ramp[0])
     page.shapes.append(disc)
-    if not card.author:
+    if not initial_of(card.author):
         page.shapes.append(replace(disc, colour=theme.on_avatar, over=colour, person=True))
         return
     inside = Area(place.x + 10, place.y, AVATAR - 20, AVATAR, colour)

@@ -20,7 +20,10 @@ log = logging.getLogger(__name__)
 RETRY_AFTER_SECONDS: Final = 5
 READ_CONNECTIONS: Final = 8
 GROUP_SIZE: Final = 500
-"""Writes in one commit at the most: bounds how long the first of them waits."""
+"""Writes in one commit at the most, and in one call of `work`."""
+GROUP_SECONDS: Final = 0.001
+"""After so long no other write begins in a group, so that pings wait for few of them; or after as long as committing
+took the last time, so that a slow disk has enough in each commit."""
 
 
 def database_unavailable() -> Unavailable:
@@ -76,7 +79,11 @@ class WriteQueue(ABC, Generic[C]):
         # Read and written by callers and the writer's thread, under this condition's lock only.
         self._queued = threading.Condition()
         self._queue: deque[Write[Any]] = deque()
+        self._together: deque[Write[Any]] = deque()
+        """Those that are made together: they are quick and many, and go before the others."""
         self._closing = False
+        # Used by the writer's thread alone.
+        self._commit_seconds = self._made_seconds = 0.0
         self.precedence = Precedence()
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
@@ -85,20 +92,22 @@ class WriteQueue(ABC, Generic[C]):
         return self.write_later(work).wait()
 
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
-        return self.write_together(lambda connection, _: (work(connection),), None)
+        return self._put(self._queue, Write(lambda connection, _: (work(connection),), None))
 
     def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        write = Write(work, item)
+        return self._put(self._together, Write(work, item))
+
+    def _put(self, queue: deque[Write[Any]], write: Write[T]) -> Write[T]:
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
-            self._queue.append(write)
+            queue.append(write)
             self.precedence.has_work = True
             self._queued.notify()
         return write
 
     @abstractmethod
-    def _commit(self, group: Sequence[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> None:
         """Make the writes of a group in one transaction by `_make`, and commit it. What this raises fails them all."""
 
     @abstractmethod
@@ -118,11 +127,13 @@ class WriteQueue(ABC, Generic[C]):
 
     def _write_queued(self) -> None:
         while group := self._next_group():
+            began, self._made_seconds = time.monotonic(), 0.0
             try:
                 self._commit(group)
             except BaseException as error:
                 for write in group:
                     write.error = error
+            self._commit_seconds = time.monotonic() - began - self._made_seconds
             for write in group:
                 write.tell()
             self._after_commit()
@@ -130,15 +141,30 @@ class WriteQueue(ABC, Generic[C]):
     def _next_group(self) -> list[Write[Any]]:
         """All that wait, as soon as there are any; none at the end."""
         with self._queued:
-            while not self._queue and not self._closing:
+            while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            return [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_SIZE))]
+            return [
+                queue.popleft() for queue in (self._together, self._queue) for _ in range(min(len(queue), GROUP_SIZE))
+            ]
 
-    def _make(self, connection: C, group: Sequence[Write[Any]]) -> None:
-        """Make writes in the transaction that is open, in their order; neighbours of the same work in one go."""
+    def _make(self, connection: C, group: list[Write[Any]]) -> None:
+        """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.
+
+        Those that would take it too long leave the group, for the next one.
+        """
+        began, made = time.monotonic(), 0
+        ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
         for work, neighbours in groupby(group, _work_of):
-            self._make_together(connection, work, list(neighbours))
+            if made and time.monotonic() > ends_at:
+                break
+            writes = list(neighbours)
+            self._make_together(connection, work, writes)
+            made += len(writes)
+        with self._queued:
+            self._queue.extendleft(reversed(group[made:]))
+        del group[made:]
+        self._made_seconds = time.monotonic() - began
 
     def _make_together(
         self, connection: C, work: Callable[[C, list[Any]], Sequence[Any]], writes: list[Write[Any]]

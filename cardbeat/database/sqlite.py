@@ -8,7 +8,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,7 +95,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         os.close(self._lock_file)
         return True
 
-    def _commit(self, group: Sequence[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> None:
         with unavailable("write"), self._only_writer(group[0].came_at):
             if misplaced := self._misplaced():
                 self._files.refuse(misplaced)

@@ -115,9 +115,15 @@ class Credit:
 
         To be called every `LOOK_SECONDS` while a write is under way.
         """
-        now = self.moment()
-        if self._listened is not None and not lost_seconds(*_between(self._listened, now), self._outage_seconds):
+        now, listened = self.moment(), self._listened
+        if listened is None:
+            return
+        passed = now.monotonic - listened.monotonic
+        if not lost_seconds(*_between(listened, now), self._outage_seconds):
             self._listened = now
+        elif not lost_seconds(passed, None, self._outage_seconds):
+            # The wall clock was set meanwhile. That stays to be credited, and what passes until then is no silence.
+            self._listened = Moment(listened.wall + passed, now.monotonic)
 
     def note(self, transaction: Transaction, moment: Moment | None = None) -> bool:
         """Note in this transaction the present moment, or another, and the credit due for what passed before it.

@@ -50,8 +50,9 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "X-Cache": ("Whether the card was stored already.", {"type": "string", "enum": ["HIT", "MISS"]}),
     "X-Content-Type-Options": ("Always the same.", {"const": "nosniff"}),
     "X-Missing-Glyphs": (
-        "Characters that no font has, marks that no font places on their letter, parts of an emoji that has no picture"
-        " as a whole, and what is left out where texts mix scripts so much that the card would take too long.",
+        "Characters that no font has, also in a text that is cut or gave up its place, marks that no font places on"
+        " their letter, parts of an emoji that has no picture as a whole, and what is left out where texts mix scripts"
+        " so much that the card would take too long.",
         {"type": "integer", "minimum": 0},
     ),
     "X-Request-Id": ("Names this request in the operator's log.", {"type": "string"}),

@@ -1,6 +1,7 @@
 """Joins Arabic letters without a shaping engine, by the presentation forms of Unicode (U+FB50 to U+FEFC)."""
 
 import unicodedata
+from collections.abc import Container
 from functools import cache
 from itertools import pairwise
 
@@ -8,6 +9,12 @@ ZWJ = "\u200d"
 _TATWEEL = "\u0640"
 _LAM = "\u0644"
 _FIRST, _LAST = 0xFB50, 0xFEFC
+_LETTERS = (*range(0x620, 0x700), *range(0x750, 0x780))
+_HIGH_HAMZA = "\u0674"
+"""Joins no other letter."""
+_AE = "\u06d5"
+"""Of Kurdish and Uyghur: has no presentation forms, but those of heh look the same where it does not join the next."""
+_AE_FORMS = {(_AE, False, False): "\ufee9", (_AE, True, False): "\ufeea"}
 
 
 def joined(text: str) -> str:
@@ -64,7 +71,13 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
         kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [""]
         if kind in names and len(parts) == 1:
             forms[chr(int(parts[0], 16)), *names[kind]] = chr(codepoint)
-    return forms
+    return _without_forms(forms) | forms | _AE_FORMS
+
+
+def _without_forms(forms: Container[tuple[str, bool, bool]]) -> dict[tuple[str, bool, bool], str]:
+    """Letters of Pashto, Sindhi and others that have none: as they are, they are most like their final form."""
+    letters = (chr(codepoint) for codepoint in _LETTERS if unicodedata.category(chr(codepoint)) == "Lo")
+    return {(c, True, False): c for c in letters if c != _HIGH_HAMZA and (c, False, False) not in forms}
 
 
 @cache

@@ -40,6 +40,8 @@ _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
 
 def is_rtl(text: str) -> bool:
     """Whether the first strong character outside isolates is right-to-left (P2, P3)."""
+    if text.isascii():
+        return False
     kinds = _kinds(text)
     return first_is_rtl(kinds, matching(kinds), 0, len(kinds))
 
@@ -47,6 +49,8 @@ def is_rtl(text: str) -> bool:
 def levels(text: str, rtl: bool) -> list[int]:
     """The embedding level of each character in a paragraph of that direction: odd is right-to-left."""
     base = int(rtl)
+    if not rtl and text.isascii():
+        return [0] * len(text)
     kinds = _kinds(text)
     if not rtl and _RTL_KINDS.isdisjoint(kinds) and EXPLICIT.isdisjoint(kinds):
         return [0] * len(text)

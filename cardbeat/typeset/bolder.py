@@ -22,8 +22,13 @@ def drawn(face: Face, text: str, rtl: bool, x: float) -> Ink:
     if not wider:
         return _plain(face, text, rtl, x, 0)
     ink = _plain(face, text, rtl, x - wider / 2, -higher / 2)
+    image = Image.new("L", (ink.bitmap.size[0] + wider, ink.bitmap.size[1] + higher))
+    image.paste(ink.bitmap, (0, 0, *ink.bitmap.size))
     # A stroke that is moved by less than its width covers all that it passes, and its corners stay sharp.
-    image = _moved_over(_moved_over(_image(ink), wider, 0), 0, higher)
+    for right, down in ((wider, 0), (0, higher)):
+        moved = Image.new("L", image.size)
+        moved.paste(image, (right, down))
+        image = ImageChops.lighter(image, moved)
     return Ink(image.im, ink.left, ink.top)
 
 
@@ -32,18 +37,3 @@ def _plain(face: Face, text: str, rtl: bool, x: float, y: float) -> Ink:
         text, "L", direction=face.direction(rtl), anchor="ls", start=(x - floor(x), y - floor(y))
     )
     return Ink(bitmap, left + floor(x), top + floor(y))
-
-
-def _image(ink: Ink) -> Image.Image:
-    image = Image.new("L", ink.bitmap.size)
-    image.paste(ink.bitmap, (0, 0, *image.size))
-    return image
-
-
-def _moved_over(image: Image.Image, right: int, down: int) -> Image.Image:
-    """What it covers where it is, or moved by so many pixels."""
-    here = Image.new("L", (image.width + right, image.height + down))
-    there = here.copy()
-    here.paste(image, (0, 0))
-    there.paste(image, (right, down))
-    return ImageChops.lighter(here, there)

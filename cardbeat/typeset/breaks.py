@@ -17,9 +17,11 @@ class Break(IntEnum):
     NEVER = 0
     EMERGENCY = 1
     """Inside a word: only where the text fits in no other way."""
-    FAIR = 2
+    POOR = 2
+    """Inside a word of katakana: rather than in letters half as large."""
+    FAIR = 3
     """Inside a phrase, between a number and its sign, or at a soft hyphen: rather than in much smaller letters."""
-    GOOD = 3
+    GOOD = 4
 
 
 _NOT_FIRST = frozenset(["CL", "CP", "EX", "IS", "SY", "QU", "BA", "HY", "NS", "IN"])
@@ -49,6 +51,7 @@ _AFTER_SPACE_TOO = {"QU": {"OP"}, "CL": {"NS"}, "CP": {"NS"}, "B2": {"B2"}}
 _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
 """Of Thai and Lao: written before the consonant they are spoken after."""
 _HAN = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]").search
+_IN_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2}").fullmatch
 _ENDS_PHRASE = frozenset(" \u200b、。，．！？：；")
 _REPEATS = frozenset("ฯๆຯໆ")
 """Signs that belong to the word before them."""
@@ -69,9 +72,15 @@ def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]
 def _by_phrases(graphemes: Sequence[str], found: list[Break], starts: Container[int]) -> list[Break]:
     places = accumulate(map(len, graphemes), initial=0)
     return [
-        Break.FAIR if good == Break.GOOD and at not in starts and graphemes[i - 1] not in _ENDS_PHRASE else good
+        _inside_phrase(graphemes[i - 1], graphemes[i]) if good == Break.GOOD and at not in starts else good
         for i, (good, at) in enumerate(zip(found, places, strict=False))
     ]
+
+
+def _inside_phrase(before: str, after: str) -> Break:
+    if before in _ENDS_PHRASE:
+        return Break.GOOD
+    return Break.POOR if _IN_KATAKANA(before[-1] + after[0]) else Break.FAIR
 
 
 def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: bool) -> Break:

@@ -6,6 +6,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import accumulate, chain
 
 from cardbeat.resources import read_bytes, read_text
@@ -15,8 +16,8 @@ ADVANCE_UNITS = 1000
 _EMOJI = "emoji"
 _SERIF = "source-serif"
 _EUROPEAN = ("inter", _SERIF)
-_EMBOLDENED = frozenset(("sans-latin-ext", "marks"))
-"""Subsets in one weight that stand in words of others in two, as rare Han do."""
+_EMBOLDENED = ("han", "sans", "serif", "marks")
+"""Fonts of letters, some of which are there in one weight. Signs are as heavy in every text."""
 _EMBOLDENED_FROM = 200
 """A difference of weights that is seen."""
 
@@ -69,8 +70,8 @@ class FontSubset:
         return bisect_right(self.boundaries, ord(character)) % 2 == 1
 
     def is_emboldened(self, weight: int) -> bool:
-        """Whether its letters, which it has in a lighter weight only, are drawn bolder to stand among bold ones."""
-        return self.nearest(weight) + _EMBOLDENED_FROM <= weight and (bool(self.regions) or self.name in _EMBOLDENED)
+        """Whether its letters, which it has in a lighter weight only, are drawn bolder."""
+        return self.name.startswith(_EMBOLDENED) and self.nearest(weight) + _EMBOLDENED_FROM <= weight
 
     @property
     def emoji(self) -> bool:
@@ -99,7 +100,13 @@ class FontSubset:
         return self.lengths[self.weights.index(self.nearest(weight))]
 
     def nearest(self, weight: int) -> int:
-        return min(self.weights, key=lambda w: abs(w - weight))
+        return _nearest(self.weights, weight)
+
+
+@cache
+def _nearest(weights: tuple[int, ...], weight: int) -> int:
+    """Asked for each character of a text; there are few weights."""
+    return min(weights, key=lambda w: abs(w - weight))
 
 
 class SubsetTable:

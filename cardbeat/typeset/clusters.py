@@ -34,6 +34,8 @@ _DOUBLE = "\u035c", "\u0362"
 """The first and the last of the marks that span two letters, which are drawn together."""
 _FIRST_SYLLABLE = 0xAC00
 """Of the Korean syllables: each 28th has no final consonant."""
+_LAST_ASCII = "\x7f"
+"""Two characters up to this one never join: that is most of many texts."""
 _MARKS_KEPT = 6
 _MARKS_KEPT_LATIN = 3
 """How many of them one letter keeps."""
@@ -60,10 +62,11 @@ def clusters(text: str, most: int = sys.maxsize) -> list[str]:
     """
     found: list[str] = []
     for character in text:
-        if found and _joins(found[-1], character):
+        alone = character <= _LAST_ASCII and (not found or found[-1][-1] <= _LAST_ASCII)
+        if found and not alone and _joins(found[-1], character):
             if not _is_stacked(found[-1], character):
                 found[-1] += character
-        elif not is_mark(character):
+        elif alone or not is_mark(character):
             if len(found) == most:
                 break
             found.append(character)

@@ -19,8 +19,8 @@ FaceKey = tuple[str, int, bool]
 """File, size in pixels, and whether Raqm shapes its text."""
 
 
-_GZIP = 31
-"""What `zlib` calls a gzip file of any window."""
+_HEADER, _TRAILER = 10, 8
+"""Bytes of a gzip file without a name, before and after its DEFLATE stream (RFC 1952)."""
 _BOLDER_EM = 0.036, 0.018
 """About what the strokes of Noto Sans Bold are wider and higher than those of Regular, where they stand close."""
 
@@ -69,8 +69,8 @@ class Faces:
         self._max_bytes = max_bytes
         self._kept: OrderedDict[FaceKey, tuple[ImageFont.FreeTypeFont, int]] = OrderedDict()
         self._alive: WeakValueDictionary[FaceKey, ImageFont.FreeTypeFont] = WeakValueDictionary()
-        self._newest: WeakValueDictionary[tuple[str, bool], ImageFont.FreeTypeFont] = WeakValueDictionary()
-        """By file and whether Raqm shapes: holds the inflated file, from which another size opens ten times as fast."""
+        self._newest: WeakValueDictionary[str, ImageFont.FreeTypeFont] = WeakValueDictionary()
+        """By file: holds it inflated, so that another face of it opens ten times as fast."""
         self._lock = threading.Lock()
         self._anchors: dict[str, Anchors] = {}
         """By the subset's name. Any thread writes without a lock: all write the same."""
@@ -99,10 +99,10 @@ class Faces:
     def _open(self, key: FaceKey) -> ImageFont.FreeTypeFont:
         """The caller holds the lock."""
         file, size_px, raqm = key
-        other = self._newest.get((file, raqm))
-        font = other.font_variant(size=size_px) if other else _read(file, size_px, raqm)
-        self._alive[key] = self._newest[file, raqm] = font
-        length = len(font.font_bytes)
+        other = self._newest.get(file)
+        data = other.font_bytes if other else _inflated(file)
+        font = self._alive[key] = self._newest[file] = _opened(data, size_px, raqm)
+        length = len(data)
         self._kept[key] = font, length
         self.bytes += length
         while self.bytes > self._max_bytes:
@@ -126,12 +126,11 @@ def _bolder_px(size_px: int) -> tuple[int, int]:
 
 
 def _inflated(file: str) -> bytes:
-    """A compressed file of the package. Raises `OSError` if there is none."""
-    return zlib.decompress(read_bytes(f"fonts/{file}"), wbits=_GZIP)
+    """A compressed file of the package, whose check sum is not looked at. Raises `OSError` if there is none."""
+    data = read_bytes(f"fonts/{file}")
+    return zlib.decompress(data[_HEADER:-_TRAILER], wbits=-15, bufsize=int.from_bytes(data[-4:], "little"))
 
 
-def _read(file: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
-    """A font file of the package, inflated and opened."""
-    data = _inflated(file)
+def _opened(data: bytes, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
     engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
     return ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine)

@@ -5,6 +5,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import groupby
 from typing import NamedTuple
 
 from cardbeat.typeset.anchors import Anchors
@@ -183,3 +184,10 @@ class Fallback:
             if subset.regions and text[0] >= _FIRST_HAN_SIGN:
                 return self._han.of(region).first(text[0])
         return None
+
+
+def runs_of(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:
+    """Neighbours that one font draws at one embedding level, in logical order."""
+    pairs = zip(choices, levels, strict=True)
+    drawn = [(subset, level, text) for choice, level in pairs for subset, text in choice.pieces]
+    return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]

@@ -34,6 +34,8 @@ def language_of(text: str, otherwise: str | None = None, domain: str = "") -> st
     not given, the language of the domain's country if it has all of the text's Han, else the one whose character set
     holds most of them.
     """
+    if otherwise and text.isascii():
+        return otherwise
     kana = sum("\u3041" <= c <= "\u30ff" or "\uff66" <= c <= "\uff9d" for c in text)
     hangul = sum("\uac00" <= c <= "\ud7a3" or "\u1100" <= c <= "\u11ff" for c in text)
     if kana or hangul:

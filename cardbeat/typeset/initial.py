@@ -20,14 +20,15 @@ _SMALLEST = 0.5
 def initial_of(name: str) -> str:
     """The first letter of a name as a grapheme, in capitals where there are some; a sign only where there is no letter.
 
-    Quotation marks, `@` and other signs before it are skipped. "" for a name that shows nothing.
+    Quotation marks, `@` and other signs before it are skipped. "" for a name that shows nothing, or begins with an
+    ellipsis and has no letter: that would look like a name that was cut.
     """
     graphemes = clusters(clean(name[:_LOOKED_AT]))
     place = next((place for place, grapheme in enumerate(graphemes) if _begins_name(grapheme)), 0)
     first = "".join(graphemes[place : place + 1])
     if _LEADING_VOWEL.match(first):
         first = "".join(graphemes[place : place + 2])
-    return _capital(first)
+    return "" if first == "…" else _capital(first)
 
 
 def initial_block(fonts: Fonts, name: str, *, width_px: int, size_px: int, weight: int, language: str | None) -> Block:

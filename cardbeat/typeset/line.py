@@ -17,6 +17,9 @@ _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
 """No script needs more: a grapheme that reaches farther is drawn without its marks."""
 _LOOKED_AT = 4
 """Graphemes of a run, the longest, that are drawn one by one to see which reach too far."""
+_LOOKED_AT_IN_ALL = 8
+"""Likewise of a text."""
+_EVERY = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +72,30 @@ class _Mask:
     """Where the line goes on after it."""
 
 
-DrawnRuns = dict[tuple[FontSubset, int, str, bool, float], list[_Mask]]
-"""By font, size in pixels, string, whether right-to-left, and the part of a pixel right of which it begins."""
+class Drawn:
+    """What was drawn of a text and is kept for its other lines and sizes, of which most are drawn more than once."""
+
+    def __init__(self) -> None:
+        self.runs: dict[tuple[FontSubset, int, str, bool, float], list[_Mask]] = {}
+        """By font, size in pixels, string, whether right-to-left, and the part of a pixel right of which it begins."""
+        self.too_tall: set[tuple[FontSubset, str]] = set()
+        """Graphemes whose marks reach too far, or stand beside so many of those that all are left out.
+
+        `_EVERY` stands for all of a font, where too many were looked at.
+        """
+        self._judged = 0
+
+    def judge(self, most: int) -> int:
+        """How many more graphemes may be drawn one by one, so as to see which of them reach too far."""
+        found = min(most, _LOOKED_AT_IN_ALL - self._judged)
+        self._judged += found
+        return found
 
 
 class LineBuilder:
     """Draws the runs of a line from left to right, each once: asking Pillow for its size first would cost double."""
 
-    def __init__(self, faces: Callable[[FontSubset, int, bool], Face], size: int, drawn: DrawnRuns) -> None:
-        """`drawn` keeps the runs for other lines of the same text, of which most are drawn more than once."""
+    def __init__(self, faces: Callable[[FontSubset, int, bool], Face], size: int, drawn: Drawn) -> None:
         self._faces, self._size, self._kept = faces, size, drawn
         self._texts: list[str] = []
         self._masks: list[_Mask] = []
@@ -90,17 +108,18 @@ class LineBuilder:
         """A run in one font and one direction, its graphemes in logical order."""
         self._x = ceil(self._x)
         face = self._faces(subset, self._size, True)
-        text = face.to_draw(texts, rtl)
+        kept = self._lowered(subset, texts)
         if subset.square:
-            self._add_squares(subset, face, text)
+            self._add_squares(subset, face, face.to_draw(texts, rtl))
         else:
-            masks = self._drawn(subset, face, text, rtl)
+            masks = self._drawn(subset, face, face.to_draw(kept, rtl), rtl)
             if self._too_far(masks):
-                text, masks = self._drawn_lower(subset, face, texts, rtl)
+                kept, masks = self._drawn_lower(subset, face, kept, rtl)
             self._masks += masks
             self._x = max([self._x, *(m.end for m in masks)])
             self._reach_of(masks)
-        self._texts.append(text)
+            self._marks_left_out += sum(map(len, texts)) - sum(map(len, kept))
+        self._texts.append(face.to_draw(kept, rtl))
 
     def add_apart(self, subset: FontSubset, texts: Sequence[str], places_em: Sequence[float]) -> None:
         """A run from left to right whose graphemes are drawn one by one, so that one mask serves all that are equal.
@@ -123,18 +142,28 @@ class LineBuilder:
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
 
-    def _drawn_lower(self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool) -> tuple[str, list[_Mask]]:
+    def _lowered(self, subset: FontSubset, texts: Sequence[str]) -> list[str]:
+        """Graphemes without the marks that are known to reach too far."""
+        tall = self._kept.too_tall
+        if not tall:
+            return list(texts)
+        every = (subset, _EVERY) in tall
+        return [without_marks(text) if every or (subset, text) in tall else text for text in texts]
+
+    def _drawn_lower(
+        self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool
+    ) -> tuple[list[str], list[_Mask]]:
         """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
-        bare = {t: without_marks(t) for t in texts}
-        marked = sorted((t for t in bare if bare[t] != t), key=len, reverse=True)[:_LOOKED_AT]
-        far = {t for t in marked if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))}
-        lower = [bare[t] if t in far else t for t in texts]
-        masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)
-        if self._too_far(masks):
-            lower = [bare[t] for t in texts]
+        marked = [text for text in dict.fromkeys(texts) if without_marks(text) != text]
+        looked_at = sorted(marked, key=len, reverse=True)[: self._kept.judge(_LOOKED_AT)]
+        far = [t for t in looked_at if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))]
+        for tall in (far, marked if len(looked_at) == min(len(marked), _LOOKED_AT) else [*marked, _EVERY]):
+            self._kept.too_tall.update((subset, text) for text in tall)
+            lower = self._lowered(subset, texts)
             masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)
-        self._marks_left_out += sum(map(len, texts)) - sum(map(len, lower))
-        return face.to_draw(lower, rtl), masks
+            if not self._too_far(masks):
+                break
+        return lower, masks
 
     def _add_squares(self, subset: FontSubset, face: Face, text: str) -> None:
         """Han and emoji count with their squares, not their ink, so that all lines of them have one height."""
@@ -150,9 +179,9 @@ class LineBuilder:
         """A string from where the line ends so far."""
         pixel = floor(self._x)
         key = subset, self._size, text, rtl, self._x - pixel
-        masks = self._kept.get(key)
+        masks = self._kept.runs.get(key)
         if masks is None:
-            masks = self._kept[key] = list(_masks(face, text, rtl, self._x - pixel))
+            masks = self._kept.runs[key] = list(_masks(face, text, rtl, self._x - pixel))
         return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom, m.end + pixel) for m in masks]
 
     def _reach_of(self, masks: Sequence[_Mask]) -> None:

@@ -4,6 +4,7 @@ Letters of Korean, whose lines end between words here, are `AL`, and small kana 
 """
 
 import unicodedata
+from bisect import bisect_right
 from functools import lru_cache
 
 _LISTED = {
@@ -46,6 +47,9 @@ _IDEOGRAPHIC = (
 )  # fmt: skip
 
 
+_LAST = chr(0x10FFFF)
+
+
 @lru_cache(maxsize=4096)
 def line_break(character: str) -> str:
     """The class that breaks a line like this character: one of UAX #14, where `SA` are only letters."""
@@ -64,4 +68,6 @@ def _is_hebrew(character: str) -> bool:
 
 
 def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
-    return any(first <= character <= last for first, last in ranges)
+    """Whether it is in one of the sorted ranges."""
+    at = bisect_right(ranges, (character, _LAST))
+    return at > 0 and character <= ranges[at - 1][1]

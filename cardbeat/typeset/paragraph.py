@@ -1,8 +1,7 @@
 """A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
 
 from bisect import bisect_right
-from collections.abc import Sequence
-from itertools import accumulate, groupby, pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 from unicodedata import east_asian_width
 
@@ -12,24 +11,21 @@ from cardbeat.typeset.catalogue import FontSubset
 from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, stray_marks
 from cardbeat.typeset.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.faces import Face
-from cardbeat.typeset.fallback import FontChoice, Piece
+from cardbeat.typeset.fallback import FontChoice, runs_of
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.han import language_of
-from cardbeat.typeset.line import DrawnRuns, LineBuilder, TextLine
+from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.tracking import Tracking
+from cardbeat.typeset.widths import Widths
 from cardbeat.typeset.work import Work
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 HYPHEN = "-"
-_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
+_PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
 _LEAST_KEPT = 0.6
 """The part of a cut line's graphemes that stays where it is cut after a word."""
-_SAMPLE = 60
-"""Graphemes that show how shaping changes the widths of a script."""
-_LEAST_SAMPLE = 4
-"""Fewer change the width of a line by less than is corrected when it is drawn: not worth opening their font for."""
 _WIDE = 3.8
 """The least width of a Han character or an emoji, in narrowest letters."""
 
@@ -68,9 +64,9 @@ class Paragraph:
         self._fonts, self._weight = fonts, weight
         # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
-        self._drawn: DrawnRuns = {}
-        self._factors: dict[FontSubset, float] = {}
-        self._widths_em: dict[tuple[tuple[Piece, ...], int], float] = {}
+        self._drawn = Drawn()
+        self._words: dict[Break, list[Word]] = {}
+        self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
         self.truncated = len(graphemes) > most
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
@@ -89,7 +85,7 @@ class Paragraph:
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)
         ]
         self._space = [g in (" ", "\u3000", ZWSP) for g in graphemes]
-        self._samples = self._shaped_samples()
+        self._widths = Widths(fonts.advances, weight, self._tracking, self._choices, self._levels)
         self._end = len(graphemes)
         self._end = self._end_within(room.width_em)
         self._breaks, self._hyphens = breaks_at_hyphens(graphemes[: self._end], self._language, hyphens)
@@ -99,7 +95,12 @@ class Paragraph:
         return self._end
 
     def words(self, least: Break) -> list[Word]:
-        """What stays together when lines may break at `least` or better."""
+        """What stays together when lines may break at `least` or better. Asked for each box that is tried."""
+        if least not in self._words:
+            self._words[least] = self._parted(least)
+        return self._words[least]
+
+    def _parted(self, least: Break) -> list[Word]:
         starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
         return [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
 
@@ -109,7 +110,7 @@ class Paragraph:
 
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
-        return list(accumulate(map(self._alone_em, range(start, len(self)))))
+        return list(accumulate(map(self._widths.alone_em, range(start, len(self)))))
 
     @property
     def blank(self) -> bool:
@@ -130,7 +131,13 @@ class Paragraph:
         return kept if kept > start else place
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
-        """Graphemes `start` to `end` without the spaces at their end, drawn."""
+        """Graphemes `start` to `end` without the spaces at their end, drawn. Kept, as the next box may need it too."""
+        key = start, end, size_px, ellipsis
+        if key not in self._lines:
+            self._lines[key] = self._new_line(*key)
+        return self._lines[key]
+
+    def _new_line(self, start: int, end: int, size_px: int, ellipsis: bool) -> TextLine:
         hyphen = end in self._hyphens and not ellipsis
         end = self._without_space(start, end)
         choices, levels = self._choices[start:end], self._levels[start:end]
@@ -140,7 +147,7 @@ class Paragraph:
         elif hyphen:
             choices.append(self._hyphen(end))
             levels = [*levels, levels[-1]]
-        runs = _runs(choices, levels)
+        runs = runs_of(choices, levels)
         line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
             if self._tracking.em(subset, level):
@@ -159,7 +166,7 @@ class Paragraph:
         """Where the text has become wider than that: what comes after is not even measured."""
         total = 0.0
         for end in range(1, len(self) + 1):
-            total += self._alone_em(end - 1)
+            total += self._widths.alone_em(end - 1)
             if total > width_em:
                 self.truncated = True
                 return end
@@ -167,7 +174,7 @@ class Paragraph:
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
-        ink, space = self._width_em(start, stop), self._width_em(stop, end)
+        ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
         hyphen = self._hyphen_em(end) if end in self._hyphens else 0.0
         quality = self._breaks[end] if end < len(self) else Break.GOOD
         return Word(start, end, ink + hyphen, ink + space, _PENALTIES[quality])
@@ -186,53 +193,6 @@ class Paragraph:
         while end > start and self._space[end - 1]:
             end -= 1
         return end
-
-    def _alone_em(self, place: int) -> float:
-        """The width of one grapheme. A text has far fewer letters than places, so it is kept by letter."""
-        key = self._choices[place].pieces, self._levels[place] % 2
-        width = self._widths_em.get(key)
-        if width is None:
-            width = self._widths_em[key] = self._runs_em(place, place + 1)
-        return width
-
-    def _width_em(self, start: int, end: int) -> float:
-        if any(level % 2 for level in self._levels[start:end]):
-            return self._runs_em(start, end)
-        return sum(map(self._alone_em, range(start, end)))
-
-    def _runs_em(self, start: int, end: int) -> float:
-        """Letters that run from the right are measured together: those of Arabic have other shapes where they join."""
-        return sum(
-            self._fonts.advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
-            + self._tracking.em(subset, level) * len(texts)
-            for subset, level, texts in _runs(self._choices[start:end], self._levels[start:end])
-        )
-
-    def _shaped_samples(self) -> dict[FontSubset, tuple[int, list[str]]]:
-        """For each font whose letters are shaped, the level and the first graphemes of what it draws."""
-        samples: dict[FontSubset, tuple[int, list[str]]] = {}
-        for subset, level, texts in _runs(self._choices, self._levels):
-            if subset.shaped:
-                samples.setdefault(subset, (level, []))[1].extend(texts)
-        return samples
-
-    def _factor(self, subset: FontSubset) -> float:
-        """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
-        if subset not in self._factors:
-            level, texts = self._samples.get(subset, (0, []))
-            self._factors[subset] = (
-                self._fonts.advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
-                if len(texts) >= _LEAST_SAMPLE
-                else 1.0
-            )
-        return self._factors[subset]
-
-
-def _runs(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:
-    """Neighbours that one font draws at one embedding level, in logical order."""
-    pairs = zip(choices, levels, strict=True)
-    drawn = [(subset, level, text) for choice, level in pairs for subset, text in choice.pieces]
-    return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
 
 
 def _least_width(grapheme: str) -> float:

@@ -3,29 +3,28 @@
 Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
 
 from cardbeat.typeset.breaks import Break
-from cardbeat.typeset.clusters import clean, clusters
-from cardbeat.typeset.ends import cut_start
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import ELLIPSIS, Paragraph, Room
+from cardbeat.typeset.paragraph import Paragraph, Room
 from cardbeat.typeset.work import UNBOUNDED
 from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
 
 _SIZE_STEP_PX = 2
-_UNBOUNDED_PX = 1e9
+UNBOUNDED_PX = 1e9
+"""The height of a box that is as high as the text needs."""
 _NARROWEST_EM = 0.22
 """About the width of an `i`: no more of them are looked at than could stand in the box."""
 _MEASURED = 1.5
 """Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
-_MUCH_SMALLER = 0.8
-"""Lines end inside phrases and at soft hyphens where the size would otherwise be less than this part of that."""
+_MUCH_SMALLER = {Break.GOOD: 1.0, Break.FAIR: 0.8, Break.POOR: 0.5}
+"""Lines end only so well where the size would otherwise be less than this part of what it is then."""
 _TRIES = 3
 """How often lines are planned, each time with the true widths of those before."""
 _LEAST_GAP_EM = 0.05
@@ -34,11 +33,6 @@ _CENTRE_EM = 0.375
 """Half a capital's height: a line's box is centred on it."""
 _DESCENT_EM = 0.26
 """Of most fonts. Where lines stand close, the last one reaches below its part of the leading."""
-_TRIES_AT_END = 2
-"""How often the beginning of a line that keeps its end is looked for."""
-_ELLIPSIS_EM = 0.95
-_ALL = Room(1_000, _UNBOUNDED_PX)
-"""For a text that was made short enough before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +78,7 @@ def fit(
     max_lines: int = 1,
     height_px: int | None = None,
     size_px: int,
-    min_size_px: int,
+    min_size_px: int | None = None,
     weight: int = 400,
     leading: float = 1.15,
     language: str | None = None,
@@ -92,55 +86,16 @@ def fit(
 ) -> Block:
     """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
 
-    The box is `width_px` by `max_lines`, and by `height_px` where that is given. `language` ("ja", "ko", "zh-Hans",
-    "zh-Hant") chooses Han shapes where the text alone can't: `han.language_of` tells it from more text.
+    Without `min_size_px` it stays as large. The box is `width_px` by `max_lines`, and by `height_px` where that is
+    given. `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone can't:
+    `han.language_of` tells it from more text.
     Of a text in so many fonts or runs that it takes more than `max_work`, the last ones draw nothing.
     """
-    room = room_of(width_px, max_lines, min_size_px)
+    smallest_px = min_size_px or size_px
+    room = room_of(width_px, max_lines, smallest_px)
     paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_work=max_work)
-    box = Box(width_px, height_px or _UNBOUNDED_PX, max_lines, leading)
-    return fitted(paragraph, box, size_px=size_px, min_size_px=min_size_px)
-
-
-def fit_end(
-    fonts: Fonts,
-    text: str,
-    *,
-    width_px: int,
-    size_px: int,
-    weight: int = 400,
-    leading: float = 1.15,
-    language: str | None = None,
-    max_work: int = UNBOUNDED,
-) -> Block:
-    """Sets one line as `fit` does, but what is too long, such as a domain, loses its front: `…docs.example.com`."""
-    room, box = room_of(width_px, 1, size_px), Box(width_px, _UNBOUNDED_PX, 1, leading)
-    graphemes = clusters(clean(text))
-    tail = "".join(graphemes[-room.graphemes :])
-    paragraph = Paragraph(fonts, tail, room=_ALL, weight=weight, language=language, max_work=max_work)
-    start = len(graphemes) - _planned_tail(paragraph.ends_em(0), width_px / size_px)
-    work = 0
-    for _ in range(_TRIES_AT_END):
-        if start:
-            start = cut_start(graphemes, start)
-            shown = ELLIPSIS + "".join(graphemes[start:])
-            most = max_work - work
-            paragraph = Paragraph(fonts, shown, room=room, weight=weight, language=language, max_work=most)
-        block = fitted(paragraph, box, size_px=size_px, min_size_px=size_px)
-        work += block.work
-        if not block.cut:
-            break
-        start += 1 + (len(graphemes) - start) // 8
-    missing = max(block.missing, fonts.repertoire.drawable(clean(text))[1])
-    return replace(block, missing=missing, cut=start > 0, work=work)
-
-
-def _planned_tail(ends_em: Sequence[float], room_em: float) -> int:
-    """How many of the last graphemes, given by where each ends, stand in the room with an ellipsis before them."""
-    total = ends_em[-1] if ends_em else 0.0
-    if total <= room_em:
-        return len(ends_em)
-    return len(ends_em) - bisect_left(ends_em, total - room_em + _ELLIPSIS_EM) - 1
+    box = Box(width_px, height_px or UNBOUNDED_PX, max_lines, leading)
+    return fitted(paragraph, box, size_px=size_px, min_size_px=smallest_px)
 
 
 def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
@@ -153,7 +108,7 @@ def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) ->
     """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
     setting, sizes = _Setting(paragraph, box), _sizes(size_px, min_size_px)
     block, words = setting.between_words(sizes), paragraph.words(Break.FAIR)
-    for least in (Break.EMERGENCY, Break.NEVER):
+    for least in (Break.POOR, Break.EMERGENCY, Break.NEVER):
         if block or all(word.ink_em * min_size_px <= box.width_px for word in words):
             break
         words = paragraph.words(least)
@@ -166,9 +121,29 @@ def fitted_whole(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: i
     return _Setting(paragraph, box).between_words(_sizes(size_px, min_size_px))
 
 
+def whole_ending(paragraph: Paragraph, box: Box, least: Break, *, size_px: int, above_px: float) -> Block | None:
+    """The largest block up to one size and above another whose lines all end at least so well, or None."""
+    sizes = range(size_px, int(above_px), -_SIZE_STEP_PX)
+    return _Setting(paragraph, box).largest(paragraph.words(least), sizes)
+
+
+def ending_well(
+    paragraph: Paragraph, largest: Callable[[Break, float], Block | None], worst: Break = Break.POOR
+) -> Block | None:
+    """The largest block whose lines all end well; where it would be much smaller else they end less well, till `worst`.
+
+    `largest` sets it larger than so many pixels, in lines that end at least so well, or returns None.
+    """
+    block = None
+    for least, part in _MUCH_SMALLER.items():
+        if least == Break.GOOD or (least >= worst and paragraph.has(least)):
+            block = largest(least, block.size_px / part if block else 0) or block
+    return block
+
+
 def lines_needed(paragraph: Paragraph, width_px: int, size_px: int) -> int:
     """How many lines the text takes at this size, as planned: nothing is drawn."""
-    return len(wrapped(paragraph.words(Break.FAIR), width_px / size_px))
+    return len(wrapped(paragraph.words(Break.POOR), width_px / size_px))
 
 
 def _sizes(size_px: int, min_size_px: int) -> range:
@@ -190,13 +165,12 @@ class _Setting:
         return next((block for size in sizes if (block := self.whole(words, size))), None)
 
     def between_words(self, sizes: Sequence[int]) -> Block | None:
-        """The largest block whose lines all end well; they end fairly well where it would be much smaller else."""
-        block = self.largest(self._paragraph.words(Break.GOOD), sizes)
-        if not self._paragraph.has(Break.FAIR):
-            return block
-        above_px = block.size_px / _MUCH_SMALLER if block else 0
-        larger = [size for size in sizes if size > above_px]
-        return self.largest(self._paragraph.words(Break.FAIR), larger) or block
+        """The block at one of the sizes, as `ending_well` chooses it."""
+        return ending_well(self._paragraph, lambda least, above_px: self.ending(least, sizes, above_px))
+
+    def ending(self, least: Break, sizes: Iterable[int], above_px: float) -> Block | None:
+        """The largest block above that size whose lines end at least so well."""
+        return self.largest(self._paragraph.words(least), (size for size in sizes if size > above_px))
 
     def whole(self, words: Sequence[Word], size: int) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
@@ -206,12 +180,12 @@ class _Setting:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
+            self._stretch *= max(1.0, block.width_px / self._box.width_px)
             if block.height_px > self._box.height_px:
                 self._heights_em[len(lines)] = block.height_px / size
                 return None
             if block.width_px <= self._box.width_px:
                 return block
-            self._stretch *= block.width_px / self._box.width_px
         return None
 
     def _planned(self, words: Sequence[Word], size: int) -> list[Span]:

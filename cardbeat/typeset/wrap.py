@@ -7,6 +7,8 @@ from itertools import accumulate
 
 _TOLERANCE_EM = 1e-6
 """Widths are added in another order here than in `wrapped`."""
+_HARDLY = 0.005
+"""So much more raggedness is not seen, where a line of middle width counts as 1."""
 Span = tuple[int, int]
 """Where a line begins and ends, counted in graphemes of its text."""
 
@@ -42,7 +44,8 @@ def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
 def balanced(words: Sequence[Word], width_em: float, count: int) -> list[Span]:
     """`count` lines of least raggedness, none wider than `width_em`: the sum of their squared widths is the least.
 
-    There must be such lines: no word is wider, and `wrapped` takes as many.
+    Of those that are hardly more ragged it is the ones whose last line is the shortest. There must be such lines: no
+    word is wider, and `wrapped` takes as many.
     """
     return _Balance(words, width_em, count).spans()
 
@@ -76,7 +79,8 @@ class _Balance:
                 if start in self._costs
             ]
             if choices:
-                cost, starts[end] = min(choices)
+                least, _ = min(choices)
+                starts[end], cost = max((start, cost) for cost, start in choices if cost <= least + _HARDLY)
                 costs[end] = cost + self._words[end - 1].penalty
         self._costs = costs
         return starts

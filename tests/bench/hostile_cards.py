@@ -95,7 +95,6 @@ class Bench:
     def _new(self) -> Renderer:
         """A renderer that has opened no font and keeps nothing but the empty backgrounds, which are one for a theme."""
         page._label.cache_clear()
-        page._domain.cache_clear()
         canvas._rows.cache_clear()
         figures.rounded.cache_clear()
         figures.person.cache_clear()

@@ -9,6 +9,7 @@ import random
 import shutil
 import sqlite3
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,27 @@ def connect(path: object, *arguments: Any, **options: Any) -> "Connection":
     return connection
 
 
+@lru_cache(1000)
+def _known(sql: str) -> tuple[str, str]:
+    """A statement as it is executed, and what kind it is of, as far as that matters here."""
+    for usual, planted in REWRITTEN:
+        sql = sql.replace(usual, planted)
+    start = sql[:6]
+    if start in _KINDS:
+        return sql, _KINDS[start]
+    if " alerts" in sql:
+        return sql, "alerts"
+    if start == "UPDATE" and "status = 'overdue'" in sql:
+        return sql, "outages"
+    if start == "PRAGMA" and "synchronous" in sql:
+        return sql, "synced" if "FULL" in sql else "not synced"
+    return sql, "write"
+
+
+_KINDS = {"SELECT": "read", "BEGIN ": "begin", "COMMIT": "commit", "ROLLBA": "rollback"}
+_execute = sqlite3.Connection.execute
+
+
 class Connection(sqlite3.Connection):
     """One that the product has opened: what it writes takes time and may fail."""
 
@@ -118,26 +140,30 @@ class Connection(sqlite3.Connection):
     is_synced = True
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # type: ignore[override]
-        start = sql[:6]
-        for usual, planted in REWRITTEN:
-            sql = sql.replace(usual, planted)
-        if start == "COMMIT":
-            return self._commit()
-        if start == "BEGIN ":
-            return self._begin(sql)
-        if start == "ROLLBA":
-            return super().execute(sql, parameters)
-        if start == "SELECT":
-            self._take_time_to_read()
-        elif " alerts" in sql:
-            self.has_alerts = True
-        elif start == "UPDATE" and "status = 'overdue'" in sql:
-            self.has_outages = True
-        elif start == "PRAGMA" and "synchronous" in sql:
-            self.is_synced = "FULL" in sql
-        if self._statements >= 0 and start != "SELECT":
+        sql, kind = _known(sql)
+        if kind == "read":
+            if DISK.luck.random() < SLOW_READS:
+                self._take_time_to_read()
+            return _execute(self, sql, parameters)
+        if kind != "write":
+            if kind == "commit":
+                return self._commit()
+            if kind == "begin":
+                return self._begin(sql)
+            if kind == "rollback":
+                return _execute(self, sql)
+            self._note(kind)
+        if self._statements >= 0:
             self._run_into_trouble()
-        return super().execute(sql, parameters)
+        return _execute(self, sql, parameters)
+
+    def _note(self, kind: str) -> None:
+        if kind == "alerts":
+            self.has_alerts = True
+        elif kind == "outages":
+            self.has_outages = True
+        else:
+            self.is_synced = kind == "synced"
 
     def executescript(self, script: str) -> sqlite3.Cursor:
         """A migration: whole, or not at all where the process dies before."""
@@ -159,7 +185,7 @@ class Connection(sqlite3.Connection):
         return self.total_changes - self._changes_before
 
     def _take_time_to_read(self) -> None:
-        if DISK.luck.random() < SLOW_READS and scheduler.SCHEDULER.current is not None and not self.in_transaction:
+        if scheduler.SCHEDULER.current is not None and not self.in_transaction:
             scheduler.SCHEDULER.sleep(DISK.wait_seconds())
 
     def _begin(self, sql: str) -> sqlite3.Cursor:
@@ -168,27 +194,27 @@ class Connection(sqlite3.Connection):
         self._statements = DISK.luck.randrange(12) if DISK.trouble == sqlite3.SQLITE_FULL else -1
         self._changes_before = self.total_changes
         self.has_alerts = self.has_outages = False
-        return super().execute(sql)
+        return _execute(self, sql)
 
     def _run_into_trouble(self) -> None:
         self._statements -= 1
         if self._statements < 0 and self.in_transaction:
             # SQLite undoes the whole transaction by itself.
-            super().execute("ROLLBACK")
+            _execute(self, "ROLLBACK")
             raise _error(sqlite3.SQLITE_FULL)
 
     def _commit(self) -> sqlite3.Cursor:
         now = scheduler.SCHEDULER
         if now.current is None:
-            return super().execute("COMMIT")
+            return _execute(self, "COMMIT")
         process = now.current.process
         seconds = DISK.seconds(self.changed_rows)
         now.sleep(seconds)
         self._die_if_doomed(process, 0.5)
         if DISK.trouble is not None:
-            super().execute("ROLLBACK")
+            _execute(self, "ROLLBACK")
             raise _error(DISK.trouble)
-        done = super().execute("COMMIT")
+        done = _execute(self, "COMMIT")
         DISK.committed(process, self)
         self._die_if_doomed(process, 1.0)
         now.sleep(min(seconds * 0.1, BRIEF[1]))

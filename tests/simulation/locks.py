@@ -13,7 +13,7 @@ from tests.simulation.scheduler import Wait
 
 
 class Lock:
-    """As `threading.Lock`."""
+    """As `threading.Lock`. Nearly all that is simulated goes through here, so nothing is called that need not be."""
 
     __slots__ = ("_is_held", "_waiting")
 
@@ -53,27 +53,29 @@ class Lock:
     def take_back(self, _count: int) -> None:
         self.acquire()
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    __enter__ = acquire
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._is_held = False
+        if self._waiting:
+            self.release()
 
 
-class RLock:
+class RLock(Lock):
     """As `threading.RLock`."""
 
-    __slots__ = ("_count", "_lock", "_owner")
+    __slots__ = ("_count", "_owner")
 
     def __init__(self) -> None:
-        self._lock = Lock()
+        self._is_held = False
+        self._waiting = None
         self._owner: object = None
         self._count = 0
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         own = scheduler.SCHEDULER.current or scheduler.SCHEDULER
         if self._owner is not own:
-            if not self._lock.acquire(blocking, timeout):
+            if not Lock.acquire(self, blocking, timeout):
                 return False
             self._owner = own
         self._count += 1
@@ -83,20 +85,19 @@ class RLock:
         self._count -= 1
         if not self._count:
             self._owner = None
-            self._lock.release()
+            Lock.release(self)
 
     def let_go(self) -> int:
         """Release it wholly, and tell how often it was held."""
         count, self._count, self._owner = self._count, 0, None
-        self._lock.release()
+        Lock.release(self)
         return count
 
     def take_back(self, count: int) -> None:
-        self._lock.acquire()
+        Lock.acquire(self)
         self._owner, self._count = scheduler.SCHEDULER.current or scheduler.SCHEDULER, count
 
-    def __enter__(self) -> bool:
-        return self.acquire()
+    __enter__ = acquire
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -112,10 +113,10 @@ class Condition:
         self._waiting: deque[Wait] = deque()
 
     def __enter__(self) -> bool:
-        return self._lock.acquire()
+        return self.acquire()
 
     def __exit__(self, *_: object) -> None:
-        self._lock.release()
+        self.release()
 
     def wait(self, timeout: float | None = None) -> bool:
         scheduler.SCHEDULER.check_alive()

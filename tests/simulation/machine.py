@@ -17,7 +17,8 @@ CLIENT_SECONDS = 10.0
 """After this a client gives up."""
 FINISH_SECONDS = 8.0
 """What a server that stops gives those who have asked."""
-
+LONGEST_RESTART_SECONDS = 300.0
+"""Between two starts that fail: as supervisors do, each wait is twice as long as the one before, up to here."""
 BACKLOG = 128
 """Requests that a suspended server may have waiting; the system takes no more connections for it."""
 REFUSED = 599
@@ -120,6 +121,8 @@ class Server:
         self._luck = luck
         self._make = make
         self._starts = 0
+        self._failed_starts = 0
+        """Since it last served."""
         self.schema = 0
         """How many migrations its version has beyond the present ones."""
         self.process: Process | None = None
@@ -171,12 +174,18 @@ class Server:
 
         process = self.process
         front = self.front = Front()
-        front.serves, front.requests = self.changed, process.requests
+        front.serves, front.requests = self._serves, process.requests
         try:
             self._make(front).run()
         except StartupError as error:
+            self._failed_starts += 1
             logging.getLogger("simulation").info("%s does not start: %s", self.name, error)
         self._scheduler.after(0, self._ended, process)
+
+    def _serves(self) -> None:
+        """It has begun to serve, or ceased to."""
+        self._failed_starts = 0
+        self.changed()
 
     def _ended(self, process: Process) -> None:
         if process is self.process:
@@ -184,7 +193,9 @@ class Server:
 
     def _start_again(self) -> None:
         if self.is_wanted:
-            self._scheduler.after(self._luck.uniform(*self.restart_seconds), self.start)
+            seconds = self._luck.uniform(*self.restart_seconds)
+            longest = max(seconds, LONGEST_RESTART_SECONDS)
+            self._scheduler.after(min(seconds * 2**self._failed_starts, longest), self.start)
 
     def ask(  # noqa: PLR0917
         self, method: str, path: str, told: Told, body: object = None, key: str = "", late: Told | None = None

@@ -54,6 +54,8 @@ class Known:
     may_be_gone: bool = False
     gone_at: float | None = None
     """When its owner was told that it is deleted, or that its key is revoked."""
+    is_deleted: bool = False
+    """Whether it was the first; what a revoked key leaves goes later."""
 
 
 @dataclass(slots=True)

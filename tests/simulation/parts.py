@@ -5,6 +5,7 @@ Unlike what `replaced.py` puts in place, this knows the product's modules.
 
 import logging
 import sys
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from cardbeat import alarms, service
@@ -82,20 +83,21 @@ def _lengthen(name: str, seconds: float) -> None:
 
 def _read_text(name: str) -> str:
     """A resource; there are further migrations for a server that was upgraded."""
-    try:
-        text: str = _ORIGINAL["read_text"](name)
-    except OSError:
-        current = scheduler.SCHEDULER.current
-        number = int(name.rpartition("/")[2].removesuffix(".sql"))
-        present = next(count for count in range(number) if not _exists(count + 1))
-        if current is None or number > present + current.process.own["server"].schema:
-            raise
-        return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
-    return text
+    text = _resource(name)
+    if text is not None:
+        return text
+    current = scheduler.SCHEDULER.current
+    number = int(name.rpartition("/")[2].removesuffix(".sql"))
+    present = next(count for count in range(number) if _resource(f"schema/sqlite/{count + 1:03}.sql") is None)
+    if current is None or number > present + current.process.own["server"].schema:
+        raise FileNotFoundError(name)
+    return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
 
 
-def _exists(number: int) -> bool:
+@lru_cache(None)
+def _resource(name: str) -> str | None:
+    """The text of one, which servers that start again and again would read as often; None where there is none."""
     try:
-        return bool(_ORIGINAL["read_text"](f"schema/sqlite/{number:03}.sql"))
+        return str(_ORIGINAL["read_text"](name))
     except OSError:
-        return False
+        return None

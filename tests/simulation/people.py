@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """The waits of `curl --retry 5 --retry-connrefused`."""
+FIRST_RETRY_SECONDS = 5.0
+"""After this an owner tries again what was refused, and then after twice as long each time."""
 
 
 class Job:
@@ -100,19 +102,27 @@ class Owner:
         self.jobs: list[Job] = []
         self._register()
 
-    def _register(self) -> None:
-        self._ask("POST", "/register", self._registered, {"email": "owner@example.com"})
+    def _register(self, tried: int = 0) -> None:
+        def registered(status: int, answer: dict[str, Any]) -> None:
+            if status == 201:
+                self._registered(answer)
+            else:
+                self._try_again(self._register, tried)
 
-    def _registered(self, status: int, answer: dict[str, Any]) -> None:
-        if status != 201:
-            self._world.scheduler.after(5.0, self._register)
-            return
+        self._ask("POST", "/register", registered, {"email": "owner@example.com"})
+
+    def _registered(self, answer: dict[str, Any]) -> None:
         self._key = answer["key"]
         self._ask("GET", "/key", lambda *_: None)
         for _ in range(self._wanted):
             self._world.scheduler.after(self._luck.uniform(0, self._world.settle_seconds), self.create)
 
-    def create(self) -> None:
+    def _try_again(self, what: Callable[[int], None], tried: int) -> None:
+        """At the latest after a quarter of a sweep's interval, where a disk stays in trouble for several of them."""
+        longest = max(60.0, self._world.sweep_seconds / 4)
+        self._world.scheduler.after(min(FIRST_RETRY_SECONDS * 2**tried, longest), what, tried + 1)
+
+    def create(self, tried: int = 0) -> None:
         if self.is_gone:
             return
         sent_at = self._world.now
@@ -125,7 +135,7 @@ class Owner:
                 if self.is_gone:
                     self.jobs[-1].known.may_be_gone = True
             elif status in (0, 503, REFUSED):
-                self._world.scheduler.after(20.0, self.create)
+                self._try_again(self.create, tried)
 
         self._ask("POST", "/checks", created, body)
 
@@ -185,7 +195,7 @@ class Owner:
         def told(status: int, _answer: dict[str, Any]) -> None:
             job.end()
             if status == 204:
-                job.known.gone_at = self._world.now
+                job.known.gone_at, job.known.is_deleted = self._world.now, True
             self.create()
 
         self._ask("DELETE", f"/checks/{job.known.id}", told)
@@ -211,7 +221,7 @@ class Owner:
             self._world.scheduler.after(self._luck.uniform(0, 1.0), self._world.any_server().crash)
         return True
 
-    def _revoke(self) -> None:
+    def _revoke(self, tried: int = 0) -> None:
         def told(status: int, _answer: dict[str, Any]) -> None:
             if status in (204, 401):
                 for job in self.jobs:
@@ -219,7 +229,7 @@ class Owner:
                 if self.id:
                     self._world.model.revoked[self.id] = self._world.now
             else:
-                self._world.scheduler.after(5.0, self._revoke)
+                self._try_again(self._revoke, tried)
 
         self._ask("DELETE", "/key", told)
 

@@ -1,9 +1,9 @@
 """Simulated time, and threads that run one at a time: whatever waits is resumed when its time has come."""
 
-import heapq
 import itertools
 import random
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from greenlet import GreenletExit, getcurrent
@@ -47,22 +47,18 @@ class Scheduler:
         self.preemption = preemption
         self.current: Thread | None = None
         self.failure: BaseException | None = None
-        self.switches = 0
         self.hub = getcurrent()
         self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._numbers = itertools.count()
 
-    def at(self, when: float, call: Callable[..., None], *arguments: Any) -> None:
-        heapq.heappush(self._events, (when, next(self._numbers), call, arguments))
-
     def after(self, seconds: float, call: Callable[..., None], *arguments: Any) -> None:
-        self.at(self.now + seconds, call, *arguments)
+        heappush(self._events, (self.now + seconds, next(self._numbers), call, arguments))
 
     def run(self, until: float) -> None:
         """Let everything happen up to then; raises what failed."""
         events = self._events
         while events and events[0][0] <= until:
-            when, _, call, arguments = heapq.heappop(events)
+            when, _, call, arguments = heappop(events)
             self.now = max(self.now, when)
             call(*arguments)
             if self.failure is not None:
@@ -93,15 +89,18 @@ class Scheduler:
         if seconds is not None:
             self._set_alarm(wait, self.now - self.slept + seconds)
         self.hub.switch()
-        self.check_alive()
+        if wait.thread.process.is_dead:
+            raise Killed
         return wait.is_woken
 
     def wake(self, wait: "Wait") -> None:
         self.after(self.luck.random() * RESUME_SECONDS, self._go_on, wait, True)
 
     def sleep(self, seconds: float) -> None:
-        self.check_alive()
-        self.park(Wait(self.own_thread()), max(0.0, seconds))
+        thread = self.own_thread()
+        if thread.process.is_dead:
+            raise Killed
+        self.park(Wait(thread), seconds if seconds > 0 else 0.0)
 
     def own_thread(self) -> "Thread":
         if self.current is None:
@@ -128,7 +127,8 @@ class Scheduler:
 
     def _set_alarm(self, wait: "Wait", deadline: float) -> None:
         # A little late, as real ones are, and never early by a rounding error.
-        self.at(deadline + self.slept + 2e-6, self._expire, wait, deadline)
+        alarm = (deadline + self.slept + 2e-6, next(self._numbers), self._expire, (wait, deadline))
+        heappush(self._events, alarm)
 
     def _expire(self, wait: "Wait", deadline: float) -> None:
         if wait.is_over:
@@ -140,15 +140,15 @@ class Scheduler:
             self._go_on(wait, False)
 
     def _go_on(self, wait: "Wait", is_woken: bool) -> None:
-        process = wait.thread.process
+        thread = wait.thread
+        process = thread.process
         if wait.is_over or process.is_dead:
             return
         if process.frozen is not None:
             process.frozen.append((wait, is_woken))
             return
         wait.is_over, wait.is_woken = True, is_woken
-        self.switches += 1
-        self._enter(wait.thread, wait.thread.greenlet.switch)
+        self._enter(thread, thread.greenlet.switch)
 
     def _enter(self, thread: "Thread", switch: Callable[..., Any], *arguments: Any) -> None:
         before, self.current = self.current, thread

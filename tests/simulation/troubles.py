@@ -81,8 +81,9 @@ class Troubles:
             # them are new, nobody knows.
             certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)
             is_whole = certain_from > told_at and trouble.end < until
-            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, 0.0)
-            high += most if is_whole else max(most, most - trouble.jump, 0.0)
+            # One that started in the midst of it may be moved by some of its jumps alone.
+            low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, -trouble.back)
+            high += most if is_whole else max(most + trouble.back, most - trouble.jump, 0.0)
             moved += max(0.0, most)
         return low - JITTER_SECONDS, high + JITTER_SECONDS
 

@@ -11,6 +11,8 @@ from tests.simulation.scheduler import Process, Scheduler
 
 SAMPLE = 60
 """Checks that are looked at in one audit."""
+SAMPLE_OF_GONE = 10
+"""As many are looked for that should be there no more."""
 
 _NEW = (
     "SELECT alerts.seq, alerts.id, check_id, type, body, state, attempts, next_attempt_at FROM alerts"
@@ -65,9 +67,14 @@ class Witness:
         self._model.require_in_time(now, deliverer, hosts)
         self._require_swept(now)
         self._require_removed(now)
-        known = list(self._model.checks.values())
-        for check in known if len(known) <= SAMPLE else self._luck.sample(known, SAMPLE):
+        known = self._model.checks.values()
+        there = self._some([check for check in known if check.gone_at is None], SAMPLE)
+        gone = self._some([check for check in known if check.gone_at is not None], SAMPLE_OF_GONE)
+        for check in (*there, *gone):
             self._require_check(check, now)
+
+    def _some(self, checks: list[Known], most: int) -> list[Known]:
+        return checks if len(checks) <= most else self._luck.sample(checks, most)
 
     def noted(self) -> dict[str, int]:
         """What the servers have noted of themselves, to be shown with a failure."""
@@ -159,6 +166,7 @@ class Witness:
         if not rows:
             self._model.require(check.may_be_gone, "a check is lost", check)
             return
+        self._model.require(not check.is_deleted, "a deleted check is there again", check)
         row = rows[0]
         until = now
         if row["status"] == "overdue":

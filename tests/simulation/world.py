@@ -5,6 +5,7 @@ import random
 import shutil
 import tempfile
 from collections import Counter, deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,9 +72,10 @@ class World:
         self.disk = Disk(Path(self._parent, "data"), luck)
         disk.use(self.disk)
         self.witness = Witness(self.scheduler, self.disk, self.machine, self.model, luck)
-        self.disk.committed = self.witness.committed
+        self.disk.committed = self._watched(self.witness.committed)
         self.network = Network(luck, HOSTS)
-        self.network.began, self.network.met, self.network.received = self._began, self._met, self._received
+        self.network.began, self.network.met = self._watched(self._began), self._watched(self._met)
+        self.network.received = self._watched(self._received)
         self.schema = 0
         self.deliverer: str | None = None
         self._silent_since: float | None = 0.0
@@ -203,6 +205,18 @@ class World:
             tiers={"free": Tier(max_checks=None)},
         )
         return service.Service(config, front, self.machine.wall)  # type: ignore[arg-type]
+
+    def _watched(self, look: Callable[..., None]) -> Callable[..., None]:
+        """What finds a violation in one of the product's threads, which may take it for any failure and go on."""
+
+        def watched(*arguments: Any) -> None:
+            try:
+                look(*arguments)
+            except Exception as violation:
+                self.scheduler.failure = self.scheduler.failure or violation
+                raise
+
+        return watched
 
     def _began(self, alert_id: str, url: str) -> None:
         self.count("posts")

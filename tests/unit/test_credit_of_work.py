@@ -153,6 +153,18 @@ def test_a_clock_set_in_the_middle_of_a_sweep_takes_the_deadlines_with_it(heart,
     assert moved(heart, [steady]) == {jump}
 
 
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_set_in_the_middle_of_slow_work_moves_the_deadlines_by_that_alone(heart, jump):
+    process = Process(heart, commit_seconds=30)
+    process.beat()
+    steady = heart.create(3 * HOUR)
+    process.writes = 0
+    process.in_write = once(1, lambda: heart.clock.advance(jump))
+    for _ in range(4):
+        process.beat()
+    assert moved(heart, [steady]) == {jump}
+
+
 @pytest.mark.parametrize("write", range(1, 8))
 def test_a_crash_in_the_middle_of_slow_work_loses_no_outage_and_credits_none_twice(heart, write):
     class Crash(BaseException):

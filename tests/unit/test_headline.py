@@ -1,8 +1,11 @@
-"""Headlines: how their letters are set."""
+"""Headlines: how their letters are set, and where their lines end."""
 
-from cardbeat.cards.headline import Headline
-from cardbeat.cards.styles import HEADLINE
+import pytest
+
+from cardbeat.cards.headline import Headline, paragraph_of
+from cardbeat.cards.styles import DESCRIPTION, HEADLINE, TEXT_WORK
 from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.paragraph import Paragraph
 from cardbeat.typeset.text import Block, fit
 
 FONTS = Fonts()
@@ -26,3 +29,52 @@ def test_european_letters_stand_closer_than_in_other_texts() -> None:
 def test_han_letters_stand_as_in_other_texts() -> None:
     block = alone("新闻标题")
     assert block.width_px == untracked("新闻标题", block.size_px).width_px
+
+
+def lines_of(block: Block | None) -> list[str]:
+    return [line.text for line in block.lines] if block else []
+
+
+def description() -> Paragraph:
+    text = "ロックや再試行について学んだこと。" * 6
+    return paragraph_of(FONTS, text, DESCRIPTION, "ja", TEXT_WORK)
+
+
+@pytest.mark.parametrize(
+    ("title", "lines"),
+    [
+        (
+            "週末にゼロから作るウェブアプリケーション開発入門",
+            ["週末にゼロから作る", "ウェブアプリケーション", "開発入門"],
+        ),
+        ("バックグラウンドジョブ設計", ["バックグラウンドジョブ設計"]),
+        ("開源軟體維護者的日常：在全職工作之外", ["開源軟體維護者的日常：", "在全職工作之外"]),
+    ],
+)
+def test_a_title_is_rather_smaller_than_broken_inside_a_word(title: str, lines: list[str]) -> None:
+    assert lines_of(alone(title)) == lines
+
+
+def test_a_title_may_be_a_little_smaller_than_large_where_its_lines_end_better_so() -> None:
+    block, under = Headline(FONTS, "SQLiteだけで信頼できるバックグラウンドジョブを設計する", "ja").above(
+        description, 1008, 296
+    )
+    assert lines_of(block) == ["SQLiteだけで信頼できる", "バックグラウンドジョブを設計する"]
+    assert (block.size_px, len(lines_of(under))) == (62, 2)
+
+
+def test_a_description_gives_up_lines_but_not_its_place_before_katakana_is_broken() -> None:
+    title = "リモートワーク時代のチームコミュニケーションとドキュメント文化の育て方について考える"
+    block, under = Headline(FONTS, title, "ja").above(description, 1056, 370)
+    assert len(lines_of(under)) == 1
+    assert all(not line.startswith(("ュ", "ミ", "ン", "ト")) for line in lines_of(block))
+    block, under = Headline(FONTS, title, "ja").above(description, 1008, 296)
+    assert under
+    assert block.size_px >= 60
+
+
+def test_one_long_word_of_katakana_is_broken_rather_than_small() -> None:
+    block, under = Headline(FONTS, "インターナショナルビジネスマシーンズ", "ja").above(description, 1008, 296)
+    assert under
+    assert block.size_px >= 64
+    assert len(block.lines) == 2

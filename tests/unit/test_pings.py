@@ -58,15 +58,15 @@ def test_many_that_recover_at_once_have_an_alert_each(heart):
     assert {tuple(heart.alert_types(check)) for check in checks} == {("check.overdue", "check.recovered")}
 
 
-def test_a_ping_behind_the_deletion_of_its_check_finds_none(heart):
+def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
     check = heart.create()
     with writer_held(heart.database):
-        before = heart.checks.ping(check.id)
-        heart.checks.delete(heart.key.id, check.id)
-        behind = heart.checks.ping(check.id)
-    assert not before.wait().recovered
+        deleted = heart.checks.delete(heart.key.id, check.id)
+        ping = heart.checks.ping(check.id)
+    assert not ping.wait().recovered
+    deleted.wait()
     with pytest.raises(NotFound):
-        behind.wait()
+        heart.checks.ping(check.id).wait()
 
 
 def test_a_ping_of_a_revoked_key_finds_no_check(heart):

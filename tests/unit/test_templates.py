@@ -192,7 +192,7 @@ def test_an_author_keeps_their_colour() -> None:
 
 def test_a_blog_card_shows_a_person_also_where_it_names_none() -> None:
     assert not any(shape.person for shape in layout_of("blog", title="x", author="Ada").shapes)
-    for others in ({}, {"domain": "example.com"}):
+    for others in ({}, {"domain": "example.com"}, {"author": "…"}):
         layout = layout_of("blog", title="x", **others)
         assert [shape.person for shape in layout.shapes] == [False, True]
 
@@ -249,6 +249,14 @@ def test_the_description_gives_up_its_lines_until_the_title_is_large(template: s
         seen.append(lines)
     assert seen == sorted(seen, reverse=True)
     assert {3, 0} < set(seen)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_no_font_has_is_counted_also_in_a_description_that_gave_up_its_place(template: str) -> None:
+    texts = {"title": LONG["title"], "description": "So many \ue000\ue001 of them"}
+    layout = layout_of(template, **texts)
+    assert not any("many" in shown(text) for text in layout.texts)
+    assert layout.missing_glyphs == 2
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

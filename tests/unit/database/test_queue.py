@@ -195,14 +195,37 @@ def test_neighbours_of_one_work_are_written_in_one_go_each_with_its_own_result(d
     assert work.calls == [[1, 2, 3]]
 
 
-def test_what_stands_between_two_of_one_work_is_written_between_them(database):
-    work, between = Together(), []
+def test_those_written_in_one_go_go_before_others_that_wait(database):
+    work, others = Together(), []
     with writer_held(database):
         first = database.write_together(work, 1)
-        database.write_later(lambda transaction: between.append(list(work.calls)))
+        database.write_later(lambda transaction: others.append(list(work.calls)))
         second = database.write_together(work, 2)
     assert (first.wait(), second.wait()) == (10, 20)
-    assert (between, work.calls) == ([[[1]]], [[1], [2]])
+    assert (others, work.calls) == ([[[1, 2]]], [[1, 2]])
+
+
+def test_others_are_written_however_many_go_before_them(database):
+    def again(_written):
+        if not other.is_settled:
+            database.write_together(work, 1).then(again)
+
+    work = Together()
+    with writer_held(database):
+        other = database.write_later(count_up)
+        for _ in range(3):
+            database.write_together(work, 1).then(again)
+    other.wait()
+
+
+def test_a_write_that_takes_long_is_committed_before_the_next_begins(database):
+    seen = []
+    with writer_held(database):
+        database.write_later(lambda transaction: (count_up(transaction), time.sleep(0.2)))
+        quick = [database.write_later(lambda _: seen.append(counted(database))) for _ in range(2)]
+    for written in quick:
+        written.wait()
+    assert seen == [1, 1]
 
 
 def test_of_those_written_in_one_go_only_the_one_that_fails_is_undone(database):

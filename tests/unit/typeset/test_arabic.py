@@ -33,3 +33,14 @@ def test_a_non_joiner_parts_letters_and_a_joiner_joins() -> None:
 def test_persian_and_urdu_letters_join() -> None:
     assert forms("گپچ") == ["INITIAL", "MEDIAL", "FINAL"]
     assert forms("ٹیکے") == ["INITIAL", "MEDIAL", "MEDIAL", "FINAL"]
+
+
+def test_kurdish_and_uyghur_letters_join() -> None:
+    assert forms("مرۆڤەکان") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "FINAL", "INITIAL", "FINAL", "ISOLATED"]
+    assert forms("ئەركىن") == ["INITIAL", "FINAL", "ISOLATED", "INITIAL", "MEDIAL", "FINAL"]
+
+
+def test_letters_without_forms_join_the_one_before() -> None:
+    assert forms("سړی") == ["INITIAL", "-", "ISOLATED"]
+    assert forms("پښتو") == ["INITIAL", "-", "INITIAL", "FINAL"]
+    assert forms("راځي") == ["ISOLATED", "ISOLATED", "-", "ISOLATED"]

@@ -35,6 +35,15 @@ def test_a_rare_character_among_bold_ones_is_drawn_bolder() -> None:
     assert weight_of(coverage(face_of(RARE, 700), RARE)) > 1.3 * weight_of(coverage(face_of(RARE, 400), RARE))
 
 
+def test_a_title_is_bold_in_scripts_whose_font_has_one_weight() -> None:
+    for letter in "ཀꦏߞᐃⵜ𞤀ꯃܠᠮ":
+        assert face_of(letter, 400).bolder_px == (0, 0)
+        assert weight_of(coverage(face_of(letter, 700), letter)) > 1.2 * weight_of(
+            coverage(face_of(letter, 400), letter)
+        )
+    assert face_of("∑", 700).bolder_px == (0, 0)
+
+
 def test_a_common_character_is_drawn_from_its_bold_file() -> None:
     assert face_of("中", 700).bolder_px == (0, 0)
 

@@ -81,6 +81,12 @@ def test_japanese_breaks_well_between_phrases_and_fairly_between_characters() ->
     assert pieces(text, Break.FAIR, language="ja") == list(text)
 
 
+def test_words_of_katakana_break_poorly() -> None:
+    text = "新しいサーバーを作る"
+    assert pieces(text, Break.FAIR, language="ja") == ["新", "し", "い", "サーバー", "を", "作", "る"]
+    assert "サー" in pieces(text, Break.POOR, language="ja")
+
+
 def test_a_number_stays_with_the_sign_of_what_it_counts() -> None:
     assert pieces("在2024年10月") == ["在", "2024年", "10月"]
 

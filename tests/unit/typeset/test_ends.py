@@ -2,8 +2,9 @@
 
 import pytest
 
+from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.text import Block, fit_end
+from cardbeat.typeset.text import Block
 
 FONTS = Fonts()
 

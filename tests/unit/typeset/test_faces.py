@@ -1,5 +1,7 @@
 """Opened fonts: bounded, and the same face for all who hold it."""
 
+from importlib import resources
+
 import pytest
 
 from cardbeat.resources import read_bytes
@@ -30,12 +32,20 @@ def test_a_face_that_a_text_holds_is_not_opened_again(faces: Faces) -> None:
     assert len(set(map(id, held))) == len(files())
 
 
-def test_a_file_that_is_open_is_not_read_again_for_another_size(monkeypatch: pytest.MonkeyPatch, faces: Faces) -> None:
+def test_a_file_that_is_open_is_not_read_again_for_another_size_or_engine(
+    monkeypatch: pytest.MonkeyPatch, faces: Faces
+) -> None:
     read: list[str] = []
     monkeypatch.setattr("cardbeat.typeset.faces.read_bytes", lambda file: read.append(file) or read_bytes(file))
-    held = [faces.font(file, size, raqm=False) for size in (20, 40, 60) for file in files()]
+    held = [faces.font(file, size, raqm=size == 60) for size in (20, 40, 60) for file in files()]
     assert [font.size for font in held] == [20] * 5 + [40] * 5 + [60] * 5
     assert len(read) == len(files())
+
+
+def test_every_file_has_the_shortest_header_of_gzip() -> None:
+    fonts = resources.files("cardbeat") / "fonts"
+    headers = {file.read_bytes()[:10] for file in fonts.iterdir() if file.name.endswith(".gz")}
+    assert headers == {bytes.fromhex("1f8b08000000000002ff")}
 
 
 @pytest.mark.parametrize(("grapheme", "anchored"), [("ب", True), ("a", False), ("漢", False)])

@@ -30,7 +30,9 @@ from cardbeat.typeset.initial import initial_block, initial_of
         ("李赟", "李"),
         ("3M", "3"),
         ("🦀 Ferris", "🦀"),
-        ("…", "…"),
+        ("…", ""),
+        ("…und Söhne", "U"),
+        ("?", "?"),
         (" \u200b", ""),
     ],
 )

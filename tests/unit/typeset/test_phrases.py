@@ -22,8 +22,9 @@ def test_what_stands_outside_the_text_has_no_weight() -> None:
     [
         ("ja", "今日は とても 天気です。"),
         ("ja", "スマートフォンで 撮る 美しい 夜景写真の 撮り方ガイド"),
-        ("zh-Hans", "我们 重新 设计 了 整个 任务 系统"),
+        ("zh-Hans", "我们 重新 设计了 整个 任务 系统"),
         ("zh-Hant", "台北市 政府 公告 明日"),
+        ("zh-Hans", "每天 两百万个 文件 里的 三本 书"),
     ],
 )
 def test_titles_are_parted_into_phrases(language: str, text: str) -> None:

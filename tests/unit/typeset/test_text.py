@@ -111,7 +111,7 @@ def test_words_are_hyphenated_only_where_they_would_be_much_smaller_otherwise(fo
     ("title", "ends"),
     [
         ("มหาวิทยาลัยธรรมศาสตร์จัดงานสัมมนาวิชาการนานาชาติประจำปี", ("ศาสตร์", "วิชาการ")),
-        ("スマートフォンで撮る美しい夜景写真の撮り方ガイド", ("フォンで", "夜景写真の")),
+        ("スマートフォンで撮る美しい夜景写真の撮り方ガイド", ("フォンで撮る", "夜景写真の")),
     ],
 )
 def test_lines_of_scripts_without_spaces_end_between_words(fonts: Fonts, title: str, ends: tuple[str, ...]) -> None:

@@ -48,7 +48,13 @@ def test_no_other_lines_are_less_ragged(seed: int) -> None:
     count = len(wrapped(some, width))
     every = [[*zip((0, *ends), (*ends, 9), strict=True)] for ends in combinations(range(1, 9), count - 1)]
     fitting = [spans for spans in every if all(line_width(some, span) <= width for span in spans)]
-    assert raggedness(some, balanced(some, width, count)) == pytest.approx(min(raggedness(some, s) for s in fitting))
+    unseen = 0.005 * count * (sum(word.full_em for word in some) / count) ** 2
+    assert raggedness(some, balanced(some, width, count)) <= min(raggedness(some, s) for s in fitting) + unseen
+
+
+def test_of_lines_that_are_as_ragged_the_first_is_the_longest() -> None:
+    assert balanced(words(3, 3, 3), 7, 2) == [(0, 2), (2, 3)]
+    assert balanced(words(3.01, 3, 3.02), 7, 2) == [(0, 2), (2, 3)]
 
 
 def line_width(some: list[Word], span: tuple[int, int]) -> float:
