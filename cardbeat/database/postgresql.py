@@ -7,7 +7,7 @@ database can't be used, and whether it was written is unknown.
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -114,7 +114,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             self._unconfirmed.close()
         return True
 
-    def _commit(self, group: Sequence[Write[Any]]) -> None:
+    def _commit(self, group: list[Write[Any]]) -> None:
         with unavailable("write"):
             for pause_seconds in PAUSES_SECONDS:
                 try:
@@ -126,7 +126,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
                 time.sleep(pause_seconds)
             self._try(group, may_repeat=False)
 
-    def _try(self, group: Sequence[Write[Any]], *, may_repeat: bool) -> None:
+    def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat
         connection = self._connected()
         for write in group:
