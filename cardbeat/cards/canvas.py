@@ -52,12 +52,12 @@ class Canvas:
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paints a colour where there is coverage, over the background or over a shape of the colour `over`."""
         before = self._ink(colour, over).start - 1
-        indices = _looked_up(coverage, [before + shade if shade else 0 for shade in _SHADE_OF])
+        indices = coverage.point([before + shade if shade else 0 for shade in _SHADE_OF])
         left, top = x + 1, y
         if over is None:
             box = (left, top, left + coverage.width, top + coverage.height)
-            indices = ImageChops.add(indices, _looked_up(self._empty.crop(box), self._tone_offsets))
-        self._paste(indices, left, top, _looked_up(coverage, _PAINTED))
+            indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
+        self._paste(indices, left, top, coverage.point(_PAINTED))
 
     def paint_over_inks(self, coverage: Image.Image, x: int, y: int, colour: Colour) -> None:
         """Likewise, over each of the inks that were painted before, and over a background of one colour."""
@@ -180,7 +180,7 @@ class Canvas:
         indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
         for (layer, x, y), top in zip(self._emoji, tops, strict=False):
             part = indices.crop((0, top, layer.width, top + layer.height))
-            self._paste(part, x + 1, y, _looked_up(layer.getchannel("A"), _SEEN))
+            self._paste(part, x + 1, y, layer.getchannel("A").point(_SEEN))
 
     def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
         """A part of the picture so far, as "RGB"."""
@@ -188,11 +188,6 @@ class Canvas:
         seen = Image.frombytes("P", size, part.tobytes())
         seen.putpalette(_flat(self._colours))
         return seen.convert("RGB")
-
-
-def _looked_up(image: Image.Image, table: list[int]) -> Image.Image:
-    """`image.point(table)` without the rounding of all of the table, which would take longer than a small image."""
-    return image._new(image.im.point(table, "L"))
 
 
 # What these keep is shared by all threads. `lru_cache` has a lock of its own; two threads may each make the same.

@@ -24,6 +24,7 @@ Drawing, without a server:
     cards             one card beside other renderers
     hostile_cards     thousands of hostile texts
     contact_sheet     every template, theme and kind of content
+    languages         68 languages beside Chromium with Noto: what differs, and why
 
 What they share: `running` (a server process, and measuring two in turn), `wrk` (the load), `clients` (their headers),
 `peers` (the other servers), `stock` and `sealing` (stored cards), `checks` (checks in the database), `receivers`.
