@@ -116,7 +116,7 @@ class Database(Protocol):
         """As `write`, without waiting; the writer's thread settles the result. Raises `Unavailable` at a stop."""
 
     def write_together(self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        """As `write_later`, for what many ask at once: `work` gets the items of all neighbours in the queue.
+        """As `write_later`, for what many ask at once, and before all that waits there: `work` gets what waits for it.
 
         It gives a result for each item, in their order. Where it raises, it is called again for each item alone.
         """

@@ -77,6 +77,8 @@ class Told:
     is_finished: bool = False
     set_back: float = 0.0
     """By how many seconds the clock was set back since its last post."""
+    set_forward: float = 0.0
+    """Likewise forward."""
     gone_from: set[str] = field(default_factory=set)
     """The URLs that answered 410 to it."""
 
@@ -181,7 +183,7 @@ class Model:
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
-        alert.posts, alert.set_back = alert.posts + 1, 0.0
+        alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
         check = self.checks.get(alert.check_id)
         gone_at = None if check is None else check.gone_at
         self.require(
@@ -211,6 +213,7 @@ class Model:
         for alert in self.open.values():
             alert.due_at += max(0.0, -seconds)
             alert.set_back += max(0.0, -seconds)
+            alert.set_forward += max(0.0, seconds)
 
     def slept(self, seconds: float) -> None:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""

@@ -107,8 +107,10 @@ class Witness:
             elif row["attempts"] != told.attempts:
                 told.attempts = row["attempts"]
                 self._model.tried(told, row["next_attempt_at"] - wall)
-                # The wait begins when the result is recorded, which on a disk in trouble is long after the post.
-                told.due_at = now + row["next_attempt_at"] - wall + now - told.posted_at
+                # The wait begins when the result is recorded, which on a disk in trouble is long after the post. What
+                # is stored is by the clock as it was then.
+                waits_until = row["next_attempt_at"] + told.set_forward
+                told.due_at = now + waits_until - wall + now - told.posted_at
         for told in gone:
             del self._model.open[told.seq]
             self._let_next_go(told, now)
