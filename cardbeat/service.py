@@ -25,8 +25,8 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
-from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
+from cardbeat.keys.shared_rate import limits_for
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.metrics import Answers, MetricsRoutes
@@ -62,7 +62,7 @@ class Service:
             clock = clock or self.database.clock
             server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
-            renders = RateLimit()
+            limits = limits_for(self.database, clock)
             self.keys = Keys(self.database, clock, config.tiers)
             self.transitions = TransitionLog()
             alerts = Alerts(self.database, base_url, self.transitions)
@@ -80,7 +80,7 @@ class Service:
                 fence=self.database.fence,
             )
             webhook_secrets = WebhookSecrets(self.database, clock)
-            self.removal = Removal(self.database, also=webhook_secrets.forget_old)
+            self.removal = Removal(self.database, also=(webhook_secrets.forget_old, limits.forget_old))
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             answers = Answers()
@@ -88,7 +88,7 @@ class Service:
                 self.keys,
                 self.store,
                 Renderer(Fonts()),
-                renders,
+                limits.renders,
                 work_soon=server.exchange.work_soon,
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
@@ -99,7 +99,7 @@ class Service:
                 KeyRoutes(
                     self.keys,
                     webhook_secrets,
-                    renders,
+                    limits,
                     checks.count,
                     self.removal.wake,
                     count_tests=checks.count_tests,
