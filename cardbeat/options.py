@@ -128,12 +128,6 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
 
 
-def require_file(database_url: str | None, instead: str) -> None:
-    """Raise `StartupError` where a command is for SQLite's file and the database is another; what to do `instead`."""
-    if database_url is not None:
-        raise StartupError(f"this command is for a database in a file, not for PostgreSQL; {instead}")
-
-
 def values_of(options: Iterable[Option], given: argparse.Namespace) -> dict[str, Any]:
     """Option name -> value, of what a parser was given that has these options."""
     return {option.name: option.value(given) for option in options}

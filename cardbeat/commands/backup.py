@@ -3,8 +3,9 @@
 import json
 from collections.abc import Sequence
 
+from cardbeat.database import back_up_server
 from cardbeat.database.sqlite_backup import back_up
-from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path, require_file
+from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
 from cardbeat.stopping import stop_signals_noted
@@ -24,9 +25,12 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
-    require_file(DATABASE.value(given), "back it up with pg_dump")
+    data, url = DATA.value(given), DATABASE.value(given)
     with stop_signals_noted(f"{given.file} was not written") as require_going, tell_if_slow("copying the database"):
-        back_up(DATA.value(given), given.file, require_going)
+        if url is None:
+            back_up(data, given.file, require_going)
+        else:
+            back_up_server(url, data, given.file, require_going)
     if given.json:
         say([json.dumps({"file": str(given.file), "bytes": given.file.stat().st_size})])
     return 0

@@ -13,6 +13,7 @@ from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
 from cardbeat.errors import StartupError
 from cardbeat.later import Later, Precedence
+from cardbeat.stopping import RequireGoing
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -166,6 +167,29 @@ def open_to_look(url: str) -> AbstractContextManager[Transaction]:
     from cardbeat.database.postgresql import looking  # noqa: PLC0415
 
     return looking(url)
+
+
+def back_up_server(url: str, folder: Path, target: Path, require_going: RequireGoing) -> None:
+    """Copy a PostgreSQL database to a SQLite file, as of one moment, as `sqlite_backup.back_up` copies a file.
+
+    `folder` is that of the stored cards.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql_backup import back_up  # noqa: PLC0415
+
+    back_up(url, folder, target, require_going)
+
+
+def restore_server(url: str, folder: Path, source: Path, require_going: RequireGoing) -> tuple[str, int, int, int]:
+    """Bring a backup into an empty PostgreSQL database.
+
+    Gives its URL without secrets, how many keys and checks it has, and when these were last served, in Unix seconds; 0
+    if never. Raises `StartupError`, with nothing changed, where that can't be done. `folder` is that of the cards.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql_backup import restore  # noqa: PLC0415
+
+    return restore(url, folder, source, require_going)
 
 
 def _postgresql(folder: Path, url: str) -> Database:

@@ -143,17 +143,19 @@ class Connection(psycopg.Connection[Row]):
         """Let go of the last one, with the next question or by the commit."""
         self._to_release += 1
 
-    def commit_in_time(self) -> None:
-        """Commit what `begin` began. Raises `Unconfirmed` unless the server says that it is kept.
+    def commit_in_time(self, seconds: float | None = None) -> None:
+        """Commit what was begun, within `COMMIT_SECONDS` or as many as are given.
+
+        Raises `Unconfirmed` unless the server says that it is kept.
 
         Where it says nothing in time, the connection `is_waiting`: to cut it, or to cancel the COMMIT, would have the
         server report as kept what no standby has.
         """
-        self._warned, self.limit_seconds = False, COMMIT_SECONDS
+        self._warned, self.limit_seconds = False, COMMIT_SECONDS if seconds is None else seconds
         try:
             done = self.execute("COMMIT").statusmessage
         except Overdue:
-            raise Unconfirmed(f"a commit was not confirmed within {COMMIT_SECONDS:g} s") from None
+            raise Unconfirmed(f"a commit was not confirmed within {self.limit_seconds:g} s") from None
         except psycopg.Error as error:
             raise Unconfirmed(f"a commit was not confirmed: {error}") from None
         finally:

@@ -37,6 +37,17 @@ def version(connection: Connection) -> int:
     return int(found)
 
 
+def require_newest(connection: Connection) -> None:
+    """Raise `StartupError` for a database that this version has not brought up to date, or made."""
+    found = version(connection)
+    if not found:
+        raise StartupError("the database has no tables of cardbeat yet; serving makes them")
+    if found < len(_scripts()):
+        raise StartupError(
+            f"the database was written by an older cardbeat (schema {found}); serve it once, or use that version"
+        )
+
+
 def check_server(connection: Connection) -> None:
     """Raise `StartupError` for a server that can't hold what is to be stored."""
     number = connection.info.server_version // 10_000

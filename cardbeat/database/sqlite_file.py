@@ -47,8 +47,13 @@ def last_moment_stored(folder: Path) -> int:
     if not os.path.exists(path):
         return 0
     with start_up_errors(path), open_read_only(path) as connection:
-        (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
-        return int(latest or 0)
+        return last_moment(connection)
+
+
+def last_moment(connection: sqlite3.Connection) -> int:
+    """As `last_moment_stored`. Raises SQLite's errors."""
+    (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
+    return int(latest or 0)
 
 
 def schema_version() -> int:

@@ -95,11 +95,13 @@ PURE = {
 SQLITE_ALLOWED = {
     "commands/doctor.py",
     "database/sqlite.py",
+    "database/postgresql_backup.py",
     "database/sqlite_backup.py",
     "database/sqlite_errors.py",
     "database/sqlite_file.py",
     "database/sqlite_open_files.py",
     "database/sqlite_restore.py",
+    "database/sqlite_rows.py",
 }
 """The only modules that know the driver of SQLite."""
 PSYCOPG_ALLOWED = {

@@ -299,9 +299,3 @@ def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, ca
     assert f"schema {len(postgresql_schema._scripts())}\n" in capsys.readouterr().out
     cli.main([*command[:-1], "postgresql://127.0.0.1:1/db"])
     assert "refused" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("command", ["backup", "restore"])
-def test_a_command_that_is_for_a_file_says_so_in_one_line(database_url, tmp_path, capsys, command):
-    assert cli.main([command, str(tmp_path / "file"), "--database", database_url]) == 2
-    assert "not for PostgreSQL" in capsys.readouterr().err
