@@ -1,4 +1,4 @@
-"""The command `backup`: copies the database of a data folder."""
+"""The command `backup`: copies the database, of either engine, to a file."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from cardbeat.stopping import stop_signals_noted
 def parser() -> Parser:
     made = Parser(
         "backup FILE [--data DIR] [--database URL] [--json]",
-        "Copy the database, as of one moment, also while it is being served.",
+        "Copy the database to a file, as of one moment, also while it is being served.",
     )
     made.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
     for option in (DATA, DATABASE):

@@ -17,6 +17,7 @@ from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import Transaction, open_to_look
+from cardbeat.database.postgresql_examination import clock_doubts, description, weaknesses
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
@@ -147,14 +148,11 @@ def _database(setup: Setup) -> Iterator[Finding]:
 def _server(url: str) -> Iterator[Finding]:
     try:
         with open_to_look(url) as connection:
-            (server,) = connection.execute("SELECT current_setting('server_version')").fetchone()
-            (table,) = connection.execute("SELECT to_regclass('cardbeat_schema')").fetchone()
-            (schema,) = connection.execute(f"SELECT max(version) FROM {table}").fetchone() if table else (None,)
+            yield Finding(OK, "database", description(connection))
+            for is_problem, sentence in weaknesses(connection):
+                yield _from_sentence(PROBLEM if is_problem else WARNING, "database", sentence)
     except StartupError as error:
         yield _from_sentence(PROBLEM, "database", str(error))
-        return
-    found = f"schema {schema}" if schema else "no tables yet, serving makes them"
-    yield Finding(OK, "database", f"PostgreSQL {server} is reached, {found}")
 
 
 def _file(setup: Setup) -> Iterator[Finding]:
@@ -231,13 +229,22 @@ def _disk(setup: Setup) -> Iterator[Finding]:
 def _clock(setup: Setup) -> Iterator[Finding]:
     now = time.time()
     latest = RELEASED_AT
-    with contextlib.suppress(StartupError):
-        latest = max(latest, last_moment_stored(setup.data))
+    if setup.database is not None:
+        yield from _clock_of_server(setup.database)
+    else:
+        with contextlib.suppress(StartupError):
+            latest = max(latest, last_moment_stored(setup.data))
     if now < latest - 60:
         found = f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
         yield Finding(PROBLEM, "clock", found, "set it, and keep it by NTP")
     else:
         yield Finding(OK, "clock", f"{utc_text(now)} UTC")
+
+
+def _clock_of_server(url: str) -> Iterator[Finding]:
+    with contextlib.suppress(StartupError), open_to_look(url) as connection:
+        for is_problem, sentence in clock_doubts(connection, time.time):
+            yield _from_sentence(PROBLEM if is_problem else WARNING, "clock", sentence)
 
 
 EXAMINATIONS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (

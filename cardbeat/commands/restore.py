@@ -1,4 +1,7 @@
-"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there."""
+"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there.
+
+Or it brings the backup into a PostgreSQL database, which must be empty.
+"""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,7 @@
 """The schema in PostgreSQL: found, and brought up to date by one of all that start at the same moment."""
 
 from cardbeat.database.postgresql_connection import Connection
+from cardbeat.database.postgresql_examination import require_tables
 from cardbeat.database.schema import numbered_scripts
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
@@ -39,10 +40,8 @@ def version(connection: Connection) -> int:
 
 def require_newest(connection: Connection) -> None:
     """Raise `StartupError` for a database that this version has not brought up to date, or made."""
-    found = version(connection)
-    if not found:
-        raise StartupError("the database has no tables of cardbeat yet; serving makes them")
-    if found < len(_scripts()):
+    require_tables(connection)
+    if (found := version(connection)) < len(_scripts()):
         raise StartupError(
             f"the database was written by an older cardbeat (schema {found}); serve it once, or use that version"
         )

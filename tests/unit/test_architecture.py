@@ -94,8 +94,8 @@ PURE = {
 
 SQLITE_ALLOWED = {
     "commands/doctor.py",
-    "database/sqlite.py",
     "database/postgresql_backup.py",
+    "database/sqlite.py",
     "database/sqlite_backup.py",
     "database/sqlite_errors.py",
     "database/sqlite_file.py",
