@@ -32,6 +32,7 @@ from cardbeat.database.sampled_clock import SampledClock
 from cardbeat.disk import Reserve
 from cardbeat.errors import StartupError
 from cardbeat.later import Later
+from cardbeat.staging import remove_left_behind
 
 if TYPE_CHECKING:
     from cardbeat.database import Transaction
@@ -71,6 +72,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def __init__(self, folder: Path, url: str) -> None:
         self.reserve = Reserve(folder)
+        # Of a restore that was killed.
+        remove_left_behind(folder)
         self._server = Server(url)
         with start_up_errors():
             self._writer = prepared(url)

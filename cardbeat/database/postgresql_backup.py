@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from cardbeat.database import sqlite_rows
 from cardbeat.database.postgresql import roll_back, start_up_errors
-from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_connection import Connection, connect, without_nul
 from cardbeat.database.postgresql_errors import Unconfirmed
 from cardbeat.database.postgresql_schema import bring_up_to_date, check_server, require_newest, version
 from cardbeat.database.sqlite_backup import place_for_backup, written_whole
@@ -140,7 +140,7 @@ def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, requi
         require_going()
         with connection.cursor() as cursor, cursor.copy(sql) as copied:
             for row in carried(table, rows):
-                copied.write_row(row)
+                copied.write_row(list(map(without_nul, row)))
 
 
 def _require_empty(connection: Connection) -> None:

@@ -116,7 +116,7 @@ class Connection(psycopg.Connection[Row]):
             if error.sqlstate is not None or not values:
                 raise
             # A text with a NUL, which PostgreSQL does not take. No text that is stored has one, so it finds nothing.
-            return super().execute(text, list(map(_without_nul, values)), prepare=prepare, binary=binary)
+            return super().execute(text, list(map(without_nul, values)), prepare=prepare, binary=binary)
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
         return super().wait(_limited(gen, time.monotonic() + self.limit_seconds), *args, **options)
@@ -213,7 +213,8 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     return connection
 
 
-def _without_nul(value: Any) -> Any:
+def without_nul(value: Any) -> Any:
+    """A value that PostgreSQL takes: its texts hold no NUL."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
 
 

@@ -18,7 +18,7 @@ from cardbeat.database import Database, Transaction
 from cardbeat.keys.rate import MAX_NAMES, CountedLimit, Limit, RateLimit, StrictRateLimit, settled, used_of_burst
 from cardbeat.later import Later
 
-MOST_AT_ONCE: Final = 50
+MOST_AT_ONCE: Final = 20
 """Takes in one write at the most: bounds how long a ping waits behind it."""
 APART_SECONDS: Final = 1.0
 """Up to here servers differ in what time it is. A time that is further off is from before the clock was set back."""

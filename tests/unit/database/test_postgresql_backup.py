@@ -14,6 +14,7 @@ from cardbeat.database.sqlite_file import FILE_NAME, integrity_problems, schema_
 from cardbeat.database.sqlite_rows import LEFT_BEHIND, TABLES
 from cardbeat.errors import StartupError
 from cardbeat.keys.webhook_secrets import WebhookSecrets
+from cardbeat.staging import PREFIX
 from tests.heart import HOOK, Heart
 from tests.nodes import Nodes, flush
 from tests.postgresql import POSTGRESQL
@@ -303,3 +304,20 @@ def test_the_commands_say_what_they_did_and_never_the_password(filled, postgresq
     found = capsys.readouterr()
     assert f'"bytes": {(tmp_path / "copy.db").stat().st_size}' in found.out
     assert "s3cret" not in told + found.out + found.err
+
+
+def test_a_text_with_a_nul_which_postgresql_does_not_take_is_restored_without_it(filled, postgresql, tmp_path):
+    with contextlib.closing(sqlite3.connect(filled, isolation_level=None)) as connection:
+        connection.execute("UPDATE alerts SET last_error = 'a' || char(0) || 'b' WHERE seq = 1")
+    restore(url := postgresql.emptied(tmp_path), tmp_path, filled)
+    with contextlib.closing(open_database(tmp_path, url)) as database, database.read() as connection:
+        assert connection.execute("SELECT last_error FROM alerts WHERE seq = 1").fetchone() == ("a\ufffdb",)
+
+
+def test_what_a_killed_restore_left_behind_goes_with_the_next_start(postgresql, tmp_path):
+    left = tmp_path / f"{PREFIX}12345678"
+    left.mkdir()
+    (left / "copy").write_text("all keys")
+    (left / "lock").write_text("\n")
+    open_database(tmp_path, postgresql.emptied(tmp_path / "other")).close()
+    assert not left.exists()
