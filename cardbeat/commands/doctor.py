@@ -151,6 +151,8 @@ def _server(url: str) -> Iterator[Finding]:
             yield Finding(OK, "database", description(connection))
             for is_problem, sentence in weaknesses(connection):
                 yield _from_sentence(PROBLEM if is_problem else WARNING, "database", sentence)
+            for is_problem, sentence in clock_doubts(connection, time.time):
+                yield _from_sentence(PROBLEM if is_problem else WARNING, "clock", sentence)
     except StartupError as error:
         yield _from_sentence(PROBLEM, "database", str(error))
 
@@ -229,9 +231,7 @@ def _disk(setup: Setup) -> Iterator[Finding]:
 def _clock(setup: Setup) -> Iterator[Finding]:
     now = time.time()
     latest = RELEASED_AT
-    if setup.database is not None:
-        yield from _clock_of_server(setup.database)
-    else:
+    if setup.database is None:
         with contextlib.suppress(StartupError):
             latest = max(latest, last_moment_stored(setup.data))
     if now < latest - 60:
@@ -239,12 +239,6 @@ def _clock(setup: Setup) -> Iterator[Finding]:
         yield Finding(PROBLEM, "clock", found, "set it, and keep it by NTP")
     else:
         yield Finding(OK, "clock", f"{utc_text(now)} UTC")
-
-
-def _clock_of_server(url: str) -> Iterator[Finding]:
-    with contextlib.suppress(StartupError), open_to_look(url) as connection:
-        for is_problem, sentence in clock_doubts(connection, time.time):
-            yield _from_sentence(PROBLEM if is_problem else WARNING, "clock", sentence)
 
 
 EXAMINATIONS: tuple[Callable[[Setup], Iterator[Finding]], ...] = (
