@@ -52,6 +52,8 @@ class Config:
     host: str = "127.0.0.1"
     port: int = 8080
     data: Path = Path("cardbeat-data")
+    database: str | None = field(default=None, repr=False)
+    """The URL of a PostgreSQL database, which may hold a password; None for a file in `data`."""
     base_url: str | None = None
     sweep_seconds: float = 60
     registration_open: bool = True

@@ -56,6 +56,10 @@ class Unavailable(Refusal):
         super().__init__(503, code, sentence, headers=_retry_after(retry_after_seconds))
 
 
+class LeaseLost(Exception):
+    """Another process does by now what only one does at a time; whatever this one was about to change, it must not."""
+
+
 class StartupError(Exception):
     """The program can't run as asked: its one line goes to stderr and the exit status is 2.
 

@@ -177,7 +177,8 @@ class MetricsRoutes:
             self._delivery.liveness.age_seconds(),
         )
         yield gauge("cardbeat_sweep_age_seconds", "Since a sweep finished.", self._sweep.age_seconds())
-        yield gauge("cardbeat_sweep_duration_seconds", "Of the last sweep.", self._sweep.last_duration_seconds or 0)
+        meaning = "Of the last sweep that this process finished; 0 where another one sweeps."
+        yield gauge("cardbeat_sweep_duration_seconds", meaning, self._sweep.last_duration_seconds or 0)
         yield gauge("process_start_time_seconds", "In Unix time.", self._started_at)
         versions = {"version": __version__, "python": platform.python_version(), "pillow": PIL.__version__}
         yield family("cardbeat_build_info", "gauge", "What runs here.", [("", versions, 1)])

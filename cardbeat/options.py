@@ -18,7 +18,10 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `shown` is the default as `--help` words it; a `switch` takes no value on the command line."""
+    """One option. `shown` is the default as `--help` words it; a `switch` takes no value on the command line.
+
+    `parse_flag` is for what may stand in a variable and not on the command line, which every user of the host can read.
+    """
 
     flag: str
     metavar: str
@@ -28,6 +31,7 @@ class Option:
     help: str
     switch: bool = False
     repeatable: bool = False
+    parse_flag: Parse | None = None
 
     @property
     def name(self) -> str:
@@ -43,7 +47,8 @@ class Option:
             parser.add_argument(self.flag, action="store_true", default=None, help=text)
         else:
             action = "extend" if self.repeatable else "store"
-            parser.add_argument(self.flag, metavar=self.metavar, type=self.parse, action=action, help=text)
+            parse = self.parse_flag or self.parse
+            parser.add_argument(self.flag, metavar=self.metavar, type=parse, action=action, help=text)
 
     def value(self, options: argparse.Namespace) -> Any:
         """From the flag, else the variable, else the default. Raises `StartupError` for a variable's bad value."""
@@ -196,6 +201,41 @@ def base_url(text: str) -> str:
     return url.rstrip("/")
 
 
+_DATABASE_URL = re.compile(
+    "postgres(ql)?://(?:(?:{0}|[^:/?#@%])*(:(?:{0}|[^:/?#@%])*)?@)?(?:{0}|[^#@%])*".format("%[0-9A-Fa-f]{2}")
+)
+"""Where a password is not written as it must be, PostgreSQL's library takes parts of it for a host or a port, and shows
+them."""
+
+
+def database_url(text: str) -> str:
+    """The URL of a database, as it is or as it stands in a file. No message shows it: it may hold a password."""
+    if "://" not in text:
+        try:
+            text = file_path(text).read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeError):
+            raise argparse.ArgumentTypeError(
+                "must be a URL that starts with postgresql://, or a file to read"
+            ) from None
+    if not _DATABASE_URL.fullmatch(text):
+        sentence = "must be a URL such as postgresql://user:password@host/name"
+        raise argparse.ArgumentTypeError(
+            f"{sentence}, where %40 stands for @ in the password, and likewise for : / ? # %"
+        )
+    return text
+
+
+def database_url_for_all_to_see(text: str) -> str:
+    """As `database_url`, on a command line."""
+    parts = urllib.parse.urlsplit(text)
+    if parts.password is not None or "password=" in parts.query:
+        raise argparse.ArgumentTypeError(
+            "must hold no password, as every user of this host can read it here; "
+            "set the variable CARDBEAT_DATABASE, or name a file that holds the URL"
+        )
+    return database_url(text)
+
+
 def networks(text: str) -> list[Network]:
     """Addresses or networks, separated by commas."""
     try:
@@ -208,6 +248,15 @@ MILLION = 1_000_000
 
 HOST = Option("--host", "ADDRESS", host_name, "127.0.0.1", "127.0.0.1", "address to listen on")
 DATA = Option("--data", "DIR", file_path, Path("cardbeat-data"), "./cardbeat-data", "folder of all data")
+DATABASE = Option(
+    "--database",
+    "URL",
+    database_url,
+    None,
+    "none",
+    "PostgreSQL's URL, or a file that holds it",
+    parse_flag=database_url_for_all_to_see,
+)
 BASE_URL = Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "where clients reach the server")
 TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file that defines tiers")
 URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "http://127.0.0.1:8080", "the server to ask")
@@ -218,6 +267,7 @@ SERVE_OPTIONS = (
     HOST,
     Option("--port", "N", integer(0, 65535), 8080, "8080", "port to listen on"),
     DATA,
+    DATABASE,
     BASE_URL,
     Option("--sweep-seconds", "N", seconds(0.1, 3600), 60, "60", "from one sweep to the next"),
     Option("--registration", "open|closed", one_of("open", "closed"), "open", "open", "who may register"),

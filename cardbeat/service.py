@@ -10,7 +10,7 @@ from cardbeat.cards.render import Renderer
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.check_metrics import CheckMetricsRoutes
-from cardbeat.clock import Clock, wall_clock
+from cardbeat.clock import Clock
 from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.health import HealthRoutes
@@ -25,8 +25,8 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.transitions import TransitionLog
 from cardbeat.heartbeat.webhook import Sender
-from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
+from cardbeat.keys.shared_rate import limits_for
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.metrics import Answers, MetricsRoutes
@@ -47,20 +47,22 @@ LEAST_SECONDS = 0.1
 class Service:
     """All parts of the service, put behind a server that serves nothing yet.
 
-    Raises `StartupError` if it can't run as configured; the server is closed then.
+    `clock` is the database's unless another is given. Raises `StartupError` if the service can't run as configured; the
+    server is closed then.
     """
 
-    def __init__(self, config: Config, server: Server, clock: Clock = wall_clock) -> None:
+    def __init__(self, config: Config, server: Server, clock: Clock | None = None) -> None:
         self._stop_seconds = config.http.stop_seconds
         self._stop_by = inf
         with contextlib.ExitStack() as undo:
             self.server = server
             undo.callback(server.server_close)
-            self.database = open_database(config.data)
+            self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
+            clock = clock or self.database.clock
             server.workers.give_way_to(self.database.precedence)
             base_url = config.base_url or server.url
-            renders = RateLimit()
+            limits = limits_for(self.database, clock)
             self.keys = Keys(self.database, clock, config.tiers)
             self.transitions = TransitionLog()
             alerts = Alerts(self.database, base_url, self.transitions)
@@ -68,9 +70,17 @@ class Service:
             self.delivery = Delivery(alerts, courier, clock)
             checks = Checks(self.database, clock, alerts, self.delivery)
             report = Report(config.report_to) if config.report_to else None
-            self.sweep = Sweep(self.database, clock, alerts, self.delivery.wake, config.sweep_seconds, after=report)
+            self.sweep = Sweep(
+                self.database,
+                clock,
+                alerts,
+                self.delivery.wake,
+                config.sweep_seconds,
+                after=report,
+                fence=self.database.fence,
+            )
             webhook_secrets = WebhookSecrets(self.database, clock)
-            self.removal = Removal(self.database, also=webhook_secrets.forget_old)
+            self.removal = Removal(self.database, also=(webhook_secrets.forget_old, limits.forget_old))
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             answers = Answers()
@@ -78,7 +88,7 @@ class Service:
                 self.keys,
                 self.store,
                 Renderer(Fonts()),
-                renders,
+                limits.renders,
                 work_soon=server.exchange.work_soon,
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
@@ -89,7 +99,7 @@ class Service:
                 KeyRoutes(
                     self.keys,
                     webhook_secrets,
-                    renders,
+                    limits,
                     checks.count,
                     self.removal.wake,
                     count_tests=checks.count_tests,

@@ -7,22 +7,14 @@ from pathlib import Path
 import pytest
 
 from cardbeat.config import Config
-from cardbeat.database import Database, open_database
 from tests.support import App, FakeClock, service_of
 
-pytest_plugins = ["tests.artifact"]
+pytest_plugins = ["tests.artifact", "tests.postgresql"]
 
 
 @pytest.fixture
 def clock() -> FakeClock:
     return FakeClock()
-
-
-@pytest.fixture
-def database(tmp_path: Path) -> Iterator[Database]:
-    database = open_database(tmp_path)
-    yield database
-    database.close()
 
 
 @pytest.fixture

@@ -29,10 +29,13 @@ def new_delivery(alerts, clock, post=None, elapsed=time.monotonic):
 
 
 class Heart:
-    def __init__(self, database, clock, tier=Tier(max_checks=None)):  # noqa: B008 - a frozen value
+    """With a `fence` it is that of one of several machines."""
+
+    def __init__(self, database, clock, tier=Tier(max_checks=None), monotonic=None, fence=None):  # noqa: B008 - a frozen value
         self.database = database
         self.clock = clock
-        self.monotonic = FakeClock(5000)
+        self.monotonic = monotonic or FakeClock(5000)
+        self.fence = fence
         self.log_lines = []
         transitions = TransitionLog(lambda line, *values: self.log_lines.append(line % values))
         self.alerts = Alerts(database, BASE_URL, transitions)
@@ -48,7 +51,8 @@ class Heart:
         return self.sweep_every(SWEEP_SECONDS, monotonic=self.monotonic)
 
     def sweep_every(self, seconds, **options):
-        return Sweep(self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
+        wake = self.delivery.wake
+        return Sweep(self.database, self.clock, self.alerts, wake, seconds, fence=self.fence, **options)
 
     def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)

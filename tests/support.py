@@ -3,14 +3,14 @@
 import contextlib
 import json
 import os
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from cardbeat import monitor
 from cardbeat.config import Config
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.later import Later
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import FileBody, Request, Response
@@ -114,9 +114,9 @@ def taken(response: Response) -> Response:
     return Response(response.status, body, headers)
 
 
-def count_up(connection: sqlite3.Connection) -> None:
+def count_up(transaction: Transaction) -> None:
     """A write of which `counted` tells how often it was made."""
-    connection.execute("INSERT INTO monitor VALUES ('n', 1) ON CONFLICT DO UPDATE SET value = value + 1")
+    monitor.increment(transaction, "n")
 
 
 def counted(database: Database) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
-from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.rate import Limit, settled
 from cardbeat.later import Job, Later, Workers
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class DrawingQueue:
     has most waiting gives way to the newest. `renders` bounds how many begin to wait in a minute.
     """
 
-    def __init__(self, renders: RateLimit) -> None:
+    def __init__(self, renders: Limit) -> None:
         self._renders = renders
         # It sets no limit of its own: among its jobs are some that have given way.
         self._workers = Workers(1, waiting_each=sys.maxsize, cost=turn_cost)
@@ -53,21 +53,17 @@ class DrawingQueue:
     def submit(self, key: Key, client: str, work: Callable[[], T]) -> Later[T]:
         """What will have come of `work`, done for this key and the client of this network.
 
-        Raises `Unavailable` if it may not wait, as does the result when it has given way to another or at a stop; and
-        `TooMany` past the key's limit.
+        Raises `Unavailable` if it may not wait, as does the result when it has given way to another or at a stop. The
+        result raises `TooMany` past the key's limit.
         """
         waiter = Waiter(key.id, client)
+        drawn: Later[T] = Later()
         with self._lock:
-            out = self._one_too_many(waiter)
-            if out is waiter:
+            if self._is_one_too_many(waiter):
                 raise _busy()
-            self._take_render(key)
-            if out is not None:
-                del self._waiting[out]
+            # From here on it has its place, but makes nobody give way before its render is taken.
             self._waiting[waiter] = None
-            drawn = waiter.drawn = self._workers.submit(key.id, partial(self._do, waiter, work))
-        if out is not None and out.drawn is not None:
-            out.drawn.cancel(_busy())
+            self._take_render(key).then(partial(self._go_on, waiter, work, drawn))
         return drawn
 
     def stop(self) -> None:
@@ -75,20 +71,45 @@ class DrawingQueue:
         self._is_stopped = True
         self._workers.stop()
 
-    def _one_too_many(self, newest: Waiter) -> Waiter | None:
-        """What gives way if one more is to wait: perhaps that one itself."""
+    def _is_one_too_many(self, newest: Waiter) -> bool:
+        """Whether this one gives way itself if it is to wait too."""
         if sum(waiter.key_id == newest.key_id for waiter in self._waiting) >= WAITING_OF_KEY:
-            return newest
+            return True
         if len(self._waiting) < WAITING_IN_ALL:
-            return None
-        waiters = [*self._waiting, newest]
-        return waiters[gives_way(waiters)]
+            return False
+        return gives_way([*self._waiting, newest]) == len(self._waiting)
 
-    def _take_render(self, key: Key) -> None:
+    def _take_render(self, key: Key) -> Later[None]:
+        """Settled once it is taken. The result raises `TooMany` past the key's limit."""
         per_minute = key.limits.renders_per_minute
-        wait_seconds = 0 if per_minute is None else self._renders.take(key.id, per_minute)
-        if wait_seconds:
-            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
+        if per_minute is None:
+            return settled(0).map(lambda _: None)
+        return self._renders.take_later(key.id, per_minute).map(partial(_require_no_wait, per_minute))
+
+    def _go_on(self, waiter: Waiter, work: Callable[[], T], drawn: Later[T], taken: Later[None]) -> None:
+        """Let the card wait for its turn, if its render was taken."""
+        try:
+            taken.result()
+            drawn.follow(self._put(waiter, work))
+        except Exception as error:
+            with self._lock:
+                self._waiting.pop(waiter, None)
+            drawn.fail(error)
+
+    def _put(self, waiter: Waiter, work: Callable[[], T]) -> Job[T]:
+        """Raises `Unavailable` where it gives way itself."""
+        with self._lock:
+            # Who still asks for its render may be refused, and then nobody is to have given way to it.
+            placed = [other for other in self._waiting if other.drawn is not None or other is waiter]
+            out = placed[gives_way(placed)] if len(placed) > WAITING_IN_ALL else None
+            if out is waiter:
+                raise _busy()
+            if out is not None:
+                del self._waiting[out]
+            drawn = waiter.drawn = self._workers.submit(waiter.key_id, partial(self._do, waiter, work))
+        if out is not None and out.drawn is not None:
+            out.drawn.cancel(_busy())
+        return drawn
 
     def _do(self, waiter: Waiter, work: Callable[[], T]) -> T:
         with self._lock:
@@ -123,6 +144,11 @@ def gives_way(waiters: Sequence[Waiter]) -> int:
         return keys[waiters[place].key_id], clients[waiters[place].client], place
 
     return max(range(len(waiters)), key=weight)
+
+
+def _require_no_wait(per_minute: int, wait_seconds: float) -> None:
+    if wait_seconds:
+        raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
 
 def _busy() -> Unavailable:

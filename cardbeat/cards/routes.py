@@ -14,7 +14,7 @@ from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
-from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.rate import Limit
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.later import Later, Workers
 from cardbeat.web.message import FileBody, Request, Response
@@ -58,7 +58,7 @@ class CardRoutes:
         keys: Keys,
         store: Store,
         renderer: Renderer,
-        renders: RateLimit,
+        renders: Limit,
         *,
         work_soon: WorkSoon,
         note_drawing_seconds: Callable[[float], object] = lambda _: None,

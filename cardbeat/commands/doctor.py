@@ -16,6 +16,8 @@ from cardbeat import ownership, pillow
 from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base_url
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
+from cardbeat.database import Transaction, open_to_look
+from cardbeat.database.postgresql_examination import clock_doubts, description, weaknesses
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
@@ -28,7 +30,7 @@ from cardbeat.database.sqlite_file import (
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import count_by_tier
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import BASE_URL, DATA, HOST, TIERS, Parser, add_json
+from cardbeat.options import BASE_URL, DATA, DATABASE, HOST, TIERS, Parser, add_json
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
 from cardbeat.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
@@ -47,6 +49,7 @@ class Setup(NamedTuple):
     """The options of `serve` that are examined."""
 
     data: Path
+    database: str | None
     host: str
     base_url: str | None
     tiers: dict[str, Tier]
@@ -72,7 +75,7 @@ class Finding:
 def parser() -> Parser:
     made = Parser("doctor [options]", "Check this host, and say what to do about what is wrong.")
     add_json(made)
-    for option in (DATA, HOST, BASE_URL, TIERS):
+    for option in (DATA, DATABASE, HOST, BASE_URL, TIERS):
         option.add_to(made)
     return made
 
@@ -80,7 +83,8 @@ def parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Print every finding. Returns 1 if there is a problem among them, else 0, also when there are warnings."""
     given = parser().parse_args(list(argv))
-    setup = Setup(DATA.value(given), HOST.value(given), BASE_URL.value(given), tiers_from(TIERS.value(given)))
+    data, database, host, base_url = (option.value(given) for option in (DATA, DATABASE, HOST, BASE_URL))
+    setup = Setup(data, database, host, base_url, tiers_from(TIERS.value(given)))
     findings = [finding for examination in EXAMINATIONS for finding in examination(setup)]
     healthy = all(finding.level != PROBLEM for finding in findings)
     if given.json:
@@ -138,6 +142,22 @@ def _fonts(_setup: Setup) -> Iterator[Finding]:
 
 
 def _database(setup: Setup) -> Iterator[Finding]:
+    return _file(setup) if setup.database is None else _server(setup.database)
+
+
+def _server(url: str) -> Iterator[Finding]:
+    try:
+        with open_to_look(url) as connection:
+            yield Finding(OK, "database", description(connection))
+            for is_problem, sentence in weaknesses(connection):
+                yield _from_sentence(PROBLEM if is_problem else WARNING, "database", sentence)
+            for is_problem, sentence in clock_doubts(connection, time.time):
+                yield _from_sentence(PROBLEM if is_problem else WARNING, "clock", sentence)
+    except StartupError as error:
+        yield _from_sentence(PROBLEM, "database", str(error))
+
+
+def _file(setup: Setup) -> Iterator[Finding]:
     path = setup.data / FILE_NAME
     try:
         check_writable(setup.data)
@@ -160,16 +180,26 @@ def _folder(setup: Setup) -> Iterator[Finding]:
     if ownership.others_may_write(setup.data):
         found = f"others may write to the data folder {setup.data}"
         yield Finding(WARNING, "folder", found, "serving takes that from them, as does: chmod go-w")
-    if sentence := ownership.foreign_file(setup.data, FILES):
+    if setup.database is None and (sentence := ownership.foreign_file(setup.data, FILES)):
         yield _from_sentence(PROBLEM, "folder", sentence)
 
 
 def _tiers(setup: Setup) -> Iterator[Finding]:
-    path = setup.data / FILE_NAME
-    # What is wrong with the file was said already.
-    with contextlib.suppress(StartupError), start_up_errors(path), open_read_only(path) as connection:
+    # What is wrong with the database was said already.
+    with contextlib.suppress(StartupError), _keys_of(setup) as connection:
         for sentence in undefined_tiers(count_by_tier(connection), setup.tiers):
             yield _from_sentence(WARNING, "tiers", sentence)
+
+
+@contextlib.contextmanager
+def _keys_of(setup: Setup) -> Iterator[Transaction]:
+    if setup.database is not None:
+        with open_to_look(setup.database) as connection:
+            yield connection
+        return
+    path = setup.data / FILE_NAME
+    with start_up_errors(path), open_read_only(path) as connection:
+        yield connection
 
 
 def _base_url(setup: Setup) -> Iterator[Finding]:
@@ -201,8 +231,9 @@ def _disk(setup: Setup) -> Iterator[Finding]:
 def _clock(setup: Setup) -> Iterator[Finding]:
     now = time.time()
     latest = RELEASED_AT
-    with contextlib.suppress(StartupError):
-        latest = max(latest, last_moment_stored(setup.data))
+    if setup.database is None:
+        with contextlib.suppress(StartupError):
+            latest = max(latest, last_moment_stored(setup.data))
     if now < latest - 60:
         found = f"it says {utc_text(now)} UTC, which is before {utc_text(latest)}"
         yield Finding(PROBLEM, "clock", found, "set it, and keep it by NTP")

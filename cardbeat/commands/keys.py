@@ -1,15 +1,17 @@
-"""The command `keys`: sees, issues and ends the keys of a data folder, also while it is being served."""
+"""The command `keys`: sees, issues and ends API keys, also while they are being served."""
 
 import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from cardbeat.advice import undefined_tiers
-from cardbeat.clock import utc_text, wall_clock
-from cardbeat.database import Database, open_database
+from cardbeat.clock import utc_text
+from cardbeat.database import Database, open_database, open_to_look
+from cardbeat.database.postgresql_examination import require_tables
 from cardbeat.database.sqlite_file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
@@ -18,7 +20,7 @@ from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import DATA, TIERS, Subcommand, SubcommandParser, add_json
+from cardbeat.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json
 from cardbeat.output import printable, say, table
 from cardbeat.progress import tell_if_slow
 
@@ -35,13 +37,13 @@ _USAGE = "list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | ti
 
 
 def parser() -> SubcommandParser:
-    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, "The API keys of a data folder, also while it is served.")
+    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, "See, issue and end API keys, also while they are served.")
     made.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
     made.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     made.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
     made.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
     add_json(made)
-    for option in (DATA, TIERS):
+    for option in (DATA, DATABASE, TIERS):
         option.add_to(made)
     return made
 
@@ -55,11 +57,11 @@ def run(argv: Sequence[str]) -> int:
     for name in (given.tier, given.name):
         if name is not None and name not in tiers:
             raise StartupError(f"there is no tier {name!r}; the tiers are {', '.join(sorted(tiers))}")
-    data = DATA.value(given)
+    data, url = DATA.value(given), DATABASE.value(given)
     if given.action != "create":
-        require_database(data)
-    with refusals_as_startup_errors(), closing(open_database(data)) as database:
-        keys = Keys(database, wall_clock, tiers)
+        _require_database(data, url)
+    with refusals_as_startup_errors(), closing(open_database(data, url)) as database:
+        keys = Keys(database, database.clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)
             _warn(undefined_tiers(keys.count_by_tier(), tiers))
@@ -70,6 +72,15 @@ def run(argv: Sequence[str]) -> int:
     if given.json and given.action in _DONE:
         say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
     return 0
+
+
+def _require_database(data: Path, url: str | None) -> None:
+    """Raise `StartupError` where there is none yet: only serving and creating a key make one."""
+    if url is None:
+        require_database(data)
+        return
+    with open_to_look(url) as connection:
+        require_tables(connection)
 
 
 def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:

@@ -1,68 +1,90 @@
-"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there."""
+"""The command `restore`: puts a backup in the place of a data folder's database, and keeps what was there.
+
+Or it brings the backup into a PostgreSQL database, which must be empty.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text, wall_clock
+from cardbeat.database import restore_server
 from cardbeat.database.sqlite_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
 from cardbeat.database.sqlite_restore import restore
-from cardbeat.options import DATA, Parser, add_json, file_path
+from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path
 from cardbeat.output import say
 from cardbeat.progress import tell_if_slow
-from cardbeat.stopping import stop_signals_noted
+from cardbeat.stopping import RequireGoing, stop_signals_noted
 from cardbeat.system import current_user
 
 
 def parser() -> Parser:
     made = Parser(
-        "restore FILE [--data DIR] [--json]",
-        "Put a backup in the place of the database, which is kept under another name.\nStop the server first.",
+        "restore FILE [--data DIR] [--database URL] [--json]",
+        "Put a backup in the place of the database, which is kept under another name.\nStop the server first. "
+        "A PostgreSQL database must be empty.",
     )
     made.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
-    DATA.add_to(made)
+    for option in (DATA, DATABASE):
+        option.add_to(made)
     add_json(made)
     return made
 
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
-    data = DATA.value(given)
+    data, url = DATA.value(given), DATABASE.value(given)
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):
-        kept = restore(data, given.file, wall_clock(), require_going)
-    say([json.dumps(_as_json(data, kept))] if given.json else _report(data, given.file, kept))
+        restored = (
+            _into_folder(data, given.file, require_going)
+            if url is None
+            else Restored(*restore_server(url, data, given.file, require_going))
+        )
+    say([json.dumps(_as_json(restored))] if given.json else _report(data, given.file, restored))
     return 0
 
 
-def _as_json(data: Path, kept: Path | None) -> dict[str, Any]:
-    keys, checks, served_at = _contents(data)
-    return {
-        "database": str(data / FILE_NAME),
-        "kept": None if kept is None else str(kept),
-        "keys": keys,
-        "checks": checks,
-        "last_served_at": utc_text(served_at) if served_at else None,
-    }
+class Restored(NamedTuple):
+    """The database by its path or URL, what it holds, and where the one before is kept, if there was one.
+
+    `served_at` is when it was last served, in Unix seconds; 0 if never.
+    """
+
+    database: str
+    keys: int
+    checks: int
+    served_at: int
+    kept: Path | None = None
 
 
-def _report(data: Path, source: Path, kept: Path | None) -> Iterator[str]:
-    keys, checks, served_at = _contents(data)
-    served = f"last served {utc_text(served_at)} UTC" if served_at else "never served"
-    yield f"restored {data / FILE_NAME} from {source}: keys {keys}, checks {checks}, {served}"
-    if kept is not None:
-        yield f"the database before is kept as {kept}"
-    if current_user() == 0 and data.stat().st_uid == 0:
-        yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
-    yield "now start the server" + (" and, when all is as it should be, remove the kept file" if kept else "")
-
-
-def _contents(data: Path) -> tuple[int, int, float]:
-    """How many keys and checks there are, and when they were last served, in Unix seconds; 0 if never."""
+def _into_folder(data: Path, source: Path, require_going: RequireGoing) -> Restored:
+    kept = restore(data, source, wall_clock(), require_going)
     path = data / FILE_NAME
     with start_up_errors(path), open_read_only(path) as connection:
         keys, checks = (
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("keys", "checks")
         )
-    return keys, checks, last_moment_stored(data)
+    return Restored(str(path), keys, checks, last_moment_stored(data), kept)
+
+
+def _as_json(restored: Restored) -> dict[str, Any]:
+    return {
+        "database": restored.database,
+        "kept": None if restored.kept is None else str(restored.kept),
+        "keys": restored.keys,
+        "checks": restored.checks,
+        "last_served_at": utc_text(restored.served_at) if restored.served_at else None,
+    }
+
+
+def _report(data: Path, source: Path, restored: Restored) -> Iterator[str]:
+    database, keys, checks, served_at, kept = restored
+    served = f"last served {utc_text(served_at)} UTC" if served_at else "never served"
+    yield f"restored {database} from {source}: keys {keys}, checks {checks}, {served}"
+    if kept is not None:
+        yield f"the database before is kept as {kept}"
+    if current_user() == 0 and data.stat().st_uid == 0:
+        yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
+    yield "now start the server" + (" and, when all is as it should be, remove the kept file" if kept else "")

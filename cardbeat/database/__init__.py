@@ -11,7 +11,9 @@ from typing import Any, Protocol, TypeVar
 
 from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
+from cardbeat.errors import StartupError
 from cardbeat.later import Later, Precedence
+from cardbeat.stopping import RequireGoing
 
 Item = TypeVar("Item")
 T = TypeVar("T")
@@ -56,13 +58,38 @@ class Transaction(Protocol):
 
 
 class Lease(Protocol):
-    """What one process at a time holds, of all that have the database open; it ends with its process."""
+    """What one process at a time holds, of all that have the database open, so as to be the one that sends alerts."""
 
     def take(self) -> bool:
-        """Whether this process holds it now. Raises `Unavailable` where that can't be found out."""
+        """Whether this process holds it now: taken where it is free, renewed where it is its own.
+
+        To be called every second. False also once where another process has held it meanwhile, so that nothing that was
+        known before holds any more. Raises `Unavailable` where that can't be found out.
+        """
+
+    def held(self) -> bool:
+        """Whether this process may act as its holder at this moment, as far as that is known without asking."""
 
     def release(self) -> None:
-        """Let another process take it. This one can't any more."""
+        """Let another process take it at once. This one can't any more."""
+
+
+class Fence(Protocol):
+    """Keeps apart those who would sweep over one database on several machines, by the lease that one of them holds."""
+
+    @property
+    def gap_seconds(self) -> float:
+        """How long it takes at most until another process has the lease after its holder was killed."""
+
+    @property
+    def epoch(self) -> int:
+        """Another number whenever another process has held the lease: of one process, so of one monotonic clock."""
+
+    def held(self) -> bool:
+        """As `Lease.held`."""
+
+    def confirm(self, transaction: Transaction) -> None:
+        """Keep others from taking the lease until the end of a transaction. Raises `LeaseLost` where one has it."""
 
 
 class Database(Protocol):
@@ -98,17 +125,82 @@ class Database(Protocol):
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write_later`, for what stores something new. Raises `Unavailable` also while the disk is low."""
 
-    def lease(self, name: str) -> Lease:
-        """What processes ask for by this name, not taken yet. Raises `StartupError` where none can be."""
+    def clock(self) -> float:
+        """Unix time as all know it who have the database open. Never waits."""
+
+    @property
+    def fence(self) -> Fence | None:
+        """What lets one process at a time sweep.
+
+        None where all who have the database open run on one machine: they share its clocks and write one after another,
+        so each of them may.
+        """
+
+    def lease(self) -> Lease:
+        """Not taken yet. Raises `StartupError` where none can be."""
+
+    def hold(self, transaction: Transaction, name: str, /) -> None:
+        """Keep all other transactions that ask for the same name waiting from here until this one's end.
+
+        Rows of a table that are inserted behind it have numbers in the order of their commits.
+        """
 
     def close(self, seconds: float | None = None) -> bool:
         """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
 
 
-def open_database(folder: Path) -> Database:
-    """The database of a data folder, made if it is missing.
+def open_database(folder: Path, url: str | None = None) -> Database:
+    """The database of a data folder, made if it is missing; or with a URL the PostgreSQL database that it names.
 
     Raises `StartupError` for a folder or file that can't be used: unwritable, damaged, someone else's, or made by a
-    newer version. A file that exists is never replaced.
+    newer version. A file that exists is never replaced. Likewise for a server that can't be reached or used.
     """
-    return SqliteDatabase(folder)
+    return SqliteDatabase(folder) if url is None else _postgresql(folder, url)
+
+
+def open_to_look(url: str) -> AbstractContextManager[Transaction]:
+    """A connection that can't write, to a PostgreSQL database as it is: of any schema, or of none yet.
+
+    Raises `StartupError` where it can't be reached, also for a statement that fails.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql import looking  # noqa: PLC0415
+
+    return looking(url)
+
+
+def back_up_server(url: str, folder: Path, target: Path, require_going: RequireGoing) -> None:
+    """Copy a PostgreSQL database to a SQLite file, as of one moment, as `sqlite_backup.back_up` copies a file.
+
+    `folder` is that of the stored cards.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql_backup import back_up  # noqa: PLC0415
+
+    back_up(url, folder, target, require_going)
+
+
+def restore_server(url: str, folder: Path, source: Path, require_going: RequireGoing) -> tuple[str, int, int, int]:
+    """Bring a backup into an empty PostgreSQL database.
+
+    Gives its URL without secrets, how many keys and checks it has, and when these were last served, in Unix seconds; 0
+    if never. Raises `StartupError`, with nothing changed, where that can't be done. `folder` is that of the cards.
+    """
+    _require_driver()
+    from cardbeat.database.postgresql_backup import restore  # noqa: PLC0415
+
+    return restore(url, folder, source, require_going)
+
+
+def _postgresql(folder: Path, url: str) -> Database:
+    _require_driver()
+    from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
+
+    return PostgresqlDatabase(folder, url)
+
+
+def _require_driver() -> None:
+    try:
+        import psycopg  # noqa: F401, PLC0415 - only for those who ask for it
+    except ImportError:
+        raise StartupError("PostgreSQL needs psycopg 3; run: pip install 'psycopg[binary]>=3.2'") from None

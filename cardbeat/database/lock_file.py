@@ -19,20 +19,26 @@ LOCK_POLL_SECONDS = 0.0005
 
 
 class FileLease:
-    """A lease on a lock file. Raises `StartupError` without one."""
+    """A `Lease` on a lock file: nobody takes it from a process that lives. Raises `StartupError` without one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor = open_lock_file(path)
+        self._is_held = False
 
     def take(self) -> bool:
         try:
-            return try_lock(self._descriptor)
+            self._is_held = self._is_held or try_lock(self._descriptor)
         except OSError as error:
             log.error("can't lock %s (%s); what needs it waits until that works", self._path, error.strerror)
             raise database_unavailable() from error
+        return self._is_held
+
+    def held(self) -> bool:
+        return self._is_held
 
     def release(self) -> None:
+        self._is_held = False
         os.close(self._descriptor)
 
 

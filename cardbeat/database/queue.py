@@ -170,7 +170,7 @@ class WriteQueue(ABC, Generic[C]):
         self, connection: C, work: Callable[[C, list[Any]], Sequence[Any]], writes: list[Write[Any]]
     ) -> None:
         """With a savepoint of their own. Where one of several fails, each is made again by itself."""
-        connection.execute("SAVEPOINT job")
+        self._set_savepoint(connection)
         try:
             values = work(connection, [write.item for write in writes])
             for write, value in zip(writes, values, strict=True):
@@ -183,6 +183,12 @@ class WriteQueue(ABC, Generic[C]):
             else:
                 for write in writes:
                     self._make_together(connection, work, [write])
+        self._release_savepoint(connection)
+
+    def _set_savepoint(self, connection: C) -> None:
+        connection.execute("SAVEPOINT job")
+
+    def _release_savepoint(self, connection: C) -> None:
         connection.execute("RELEASE job")
 
 
@@ -192,12 +198,19 @@ _work_of = attrgetter("work")
 class Readers(Generic[C]):
     """Up to `READ_CONNECTIONS` connections to read with, each with one thread at a time.
 
-    `connect` opens one, and within `errors` the engine's errors are translated.
+    `connect` opens one, and within `errors` the engine's errors are translated. One that is no longer usable makes way
+    for another.
     """
 
-    def __init__(self, connect: Callable[[], C], errors: Callable[[], AbstractContextManager[None]]) -> None:
+    def __init__(
+        self,
+        connect: Callable[[], C],
+        errors: Callable[[], AbstractContextManager[None]],
+        is_usable: Callable[[C], bool] = lambda _: True,
+    ) -> None:
         self._connect = connect
         self._errors = errors
+        self._is_usable = is_usable
         # For any thread that holds one of the slots. These are taken behind the gate, so that nobody begins to read
         # while it is shut.
         self._gate = threading.Lock()
@@ -211,10 +224,7 @@ class Readers(Generic[C]):
             self._slots.acquire()
         try:
             with self._errors():
-                try:
-                    connection = self._idle.pop()
-                except IndexError:
-                    connection = self._connect()
+                connection = self._take()
                 try:
                     yield connection
                 finally:
@@ -223,6 +233,15 @@ class Readers(Generic[C]):
                         self.close()
         finally:
             self._slots.release()
+
+    def _take(self) -> C:
+        with suppress(IndexError):
+            while True:
+                connection = self._idle.pop()
+                if self._is_usable(connection):
+                    return connection
+                connection.close()
+        return self._connect()
 
     @contextmanager
     def kept_out(self, seconds: float) -> Iterator[None]:

@@ -13,11 +13,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from cardbeat.clock import wall_clock
 from cardbeat.database.lock_file import FileLease, open_lock_file, take_lock
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.sqlite_errors import as_sqlite, translated, unavailable
 from cardbeat.database.sqlite_file import (
     BUSY_SECONDS,
+    DELIVERY_LOCK,
     FILE_NAME,
     WAL_BYTES,
     WRITER_LOCK,
@@ -42,6 +44,8 @@ T = TypeVar("T")
 
 class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     """The open database of one data folder, as `open_database` has it."""
+
+    fence = None
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
@@ -74,8 +78,14 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         self.reserve.require()
         return self.write_later(work)
 
-    def lease(self, name: str) -> FileLease:
-        return FileLease(self.path.with_name(f"{name}.lock"))
+    def clock(self) -> float:
+        return wall_clock()
+
+    def lease(self) -> FileLease:
+        return FileLease(self.path.with_name(DELIVERY_LOCK))
+
+    def hold(self, transaction: object, name: str, /) -> None:
+        """There is one writer, and its lock is held all the time."""
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds) or not self._files.may_close(self._writer):

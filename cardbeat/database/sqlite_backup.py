@@ -4,6 +4,7 @@ import contextlib
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat.database.sqlite_file import (
@@ -32,12 +33,22 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
     require_database(folder)
     source_path = folder / FILE_NAME
     check(source_path)
+    place = place_for_backup(source_path, target)
+    with written_whole(place, target, require_going) as partial:
+        _copy(source_path, partial, target, require_going)
+
+
+@contextlib.contextmanager
+def written_whole(place: Path, target: Path, require_going: RequireGoing) -> Iterator[Path]:
+    """An empty file to write to, which then takes its place. However this ends early, nothing is left of it.
+
+    Raises `StartupError` for trouble with the files, of which `target` is the name that the user knows.
+    """
     try:
-        place = _place_for_backup(source_path, target)
         with staging_folder(place.parent) as beside:
             partial = beside / "copy"
             partial.touch(0o600)
-            _copy(source_path, partial, target, require_going)
+            yield partial
             sync_file(partial)
             require_going()
             replace(partial, place)
@@ -46,8 +57,15 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
         raise StartupError(f"can't write {target}: {error.strerror}") from None
 
 
-def _place_for_backup(source_path: Path, target: Path) -> Path:
+def place_for_backup(source_path: Path, target: Path) -> Path:
     """The target, or what it is a link to. Raises `StartupError` for what a backup must not replace."""
+    try:
+        return _place_for_backup(source_path, target)
+    except OSError as error:
+        raise StartupError(f"can't write {target}: {error.strerror}") from None
+
+
+def _place_for_backup(source_path: Path, target: Path) -> Path:
     place = Path(os.path.realpath(target))
     found = status_of(target)
     for path in _files_of_the_database(source_path):

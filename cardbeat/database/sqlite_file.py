@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat import ownership
+from cardbeat.database.schema import numbered_scripts
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
-from cardbeat.resources import read_text
 from cardbeat.stopping import RequireGoing, always_going
 from cardbeat.system import replace, sync_file, sync_folder
 
@@ -47,8 +47,13 @@ def last_moment_stored(folder: Path) -> int:
     if not os.path.exists(path):
         return 0
     with start_up_errors(path), open_read_only(path) as connection:
-        (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
-        return int(latest or 0)
+        return last_moment(connection)
+
+
+def last_moment(connection: sqlite3.Connection) -> int:
+    """As `last_moment_stored`. Raises SQLite's errors."""
+    (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
+    return int(latest or 0)
 
 
 def schema_version() -> int:
@@ -182,12 +187,7 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _migrations() -> list[str]:
-    """The numbered scripts, as far as their numbers go."""
-    scripts: list[str] = []
-    with contextlib.suppress(OSError):
-        while True:
-            scripts.append(read_text(f"schema/sqlite/{len(scripts) + 1:03}.sql"))
-    return scripts
+    return numbered_scripts("sqlite")
 
 
 def check_writable(folder: Path) -> None:

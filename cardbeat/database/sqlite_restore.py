@@ -45,7 +45,8 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
     raises ends the restore with nothing changed.
     """
     check_writable(folder)
-    _check_source(folder, source)
+    check_source(source)
+    _check_is_another(folder, source)
     ownership.keep_others_out(folder)
     with contextlib.ExitStack() as held:
         # Whoever serves holds the first all the time; whoever writes or makes a database holds the second.
@@ -56,7 +57,7 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
         try:
             # As root, a folder that nobody else may look into: owners are changed in it by name.
             beside = held.enter_context(staging_folder(place.parent))
-            copy = _copied(source, beside / "copy", require_going)
+            copy = sound_copy(source, beside / "copy", require_going)
             _adopt(copy, place)
             require_going()
             _checkpoint(place)
@@ -69,12 +70,16 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
         return kept
 
 
-def _check_source(folder: Path, source: Path) -> None:
+def check_source(source: Path) -> None:
+    """Raise `StartupError` for a file that can't be restored, as far as that is soon seen."""
     try:
         check(source)
     except StartupError as error:
         found = str(error).partition("; ")[0]
         raise StartupError(f"{found}; nothing was restored") from None
+
+
+def _check_is_another(folder: Path, source: Path) -> None:
     with contextlib.suppress(OSError):
         if os.path.samefile(source, folder / FILE_NAME):
             raise StartupError(f"{source} is the database of {folder} itself; name a backup")
@@ -96,7 +101,7 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _copied(source: Path, copy: Path, require_going: RequireGoing) -> Path:
+def sound_copy(source: Path, copy: Path, require_going: RequireGoing) -> Path:
     """A copy as of one moment, on disk, that SQLite's full check finds sound. Raises `StartupError`."""
     with start_up_errors(source):
         os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

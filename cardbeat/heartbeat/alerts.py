@@ -42,7 +42,7 @@ class Message:
 class Attempt:
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent to.
+    `webhook_url` is where it was sent to, `before` how many attempts were made until then.
     """
 
     seq: int
@@ -51,6 +51,7 @@ class Attempt:
     error: str | None
     next_attempt_at: int | None
     webhook_url: str
+    before: int
 
 
 class Alerts:
@@ -81,6 +82,8 @@ class Alerts:
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
+            # Delivery reads on from the last number that it has seen.
+            self._database.hold(transaction, "alerts")
             _insert(transaction, alerts)
         if alert_type != OVERDUE:
             return []
@@ -100,6 +103,7 @@ class Alerts:
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
+            self._database.hold(transaction, "alerts")
             # Another row, with a number behind all others.
             transaction.execute(
                 "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
@@ -122,7 +126,8 @@ class Alerts:
         """Record results, and with each its check's `delivery`, all in one transaction.
 
         An alert that was not delivered at a URL which its check no longer has is due at the one it has, whatever the
-        earlier receiver said: the `seq` of these.
+        earlier receiver said: the `seq` of these. Nothing is stored of an attempt that is not the next one of its
+        alert: another process has sent that too, after this one could not tell that it goes on.
         """
 
         def store(transaction: Transaction) -> tuple[set[int], list[str]]:
@@ -163,6 +168,7 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
 def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> None:
     """Store alerts in one statement, each due when those before it of its check are, or now; without a URL never.
 
+    The sum with 0 keeps PostgreSQL from looking for the latest of all alerts that wait, and then for the check's.
     At each statement the interpreter switches to another thread, and in a large outage hundreds of couriers wait for
     one.
     """
@@ -171,7 +177,7 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
         f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
         " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
         " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
-        "SELECT max(next_attempt_at) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
+        "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
         " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
@@ -186,20 +192,23 @@ def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
         return False
     updated = transaction.execute(
         "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
-        " WHERE seq = ? AND state = 'pending' AND EXISTS (SELECT 1 FROM checks WHERE checks.id = alerts.check_id"
-        " AND (webhook_url IS NULL OR webhook_url <> ?))",
-        (attempt.status, attempt.error, attempt.seq, attempt.webhook_url),
+        " WHERE seq = ? AND state = 'pending' AND attempts = ? AND EXISTS (SELECT 1 FROM checks"
+        " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> ?))",
+        (attempt.status, attempt.error, attempt.seq, attempt.before, attempt.webhook_url),
     )
     return updated.rowcount > 0
 
 
 def _store(transaction: Transaction, attempt: Attempt) -> str | None:
-    """The id of the check whose alert it was; None where they are gone."""
+    """The id of the check whose alert it was; None where they are gone, or others have sent it."""
     row = transaction.execute(
         "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status),"
-        " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END WHERE seq = ?"
-        " RETURNING check_id",
-        (attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state, attempt.seq),
+        " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END"
+        " WHERE seq = ? AND state = 'pending' AND attempts = ? RETURNING check_id",
+        (
+            *(attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state),
+            *(attempt.seq, attempt.before),
+        ),
     ).fetchone()
     if row is None:
         return None

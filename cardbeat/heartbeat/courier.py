@@ -84,7 +84,8 @@ class Courier:
         judged = verdict(outcome, message.attempts + 1, now, random.random())  # noqa: S311 - jitter
         wait_seconds = judged.wait_seconds
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
-        attempt = Attempt(queue.alerts[0], judged.state, outcome.status, outcome.error, next_attempt_at, url)
+        told = judged.state, outcome.status, outcome.error, next_attempt_at
+        attempt = Attempt(queue.alerts[0], *told, url, message.attempts)
         return Result(queue, attempt, wait_seconds)
 
 

@@ -24,12 +24,18 @@ STACK_BYTES = 512 * 1024
 
 
 class Couriers:
-    """At most `limit` threads, and what they bring back. `changed` is notified when they have brought something."""
+    """At most `limit` threads, and what they bring back. `changed` is notified when they have brought something.
 
-    def __init__(self, courier: Courier, changed: threading.Condition, limit: int) -> None:
+    A post begins only while `may_post` says so.
+    """
+
+    def __init__(
+        self, courier: Courier, changed: threading.Condition, limit: int, may_post: Callable[[], bool]
+    ) -> None:
         self._courier = courier
+        self._may_post = may_post
         # The dispatcher and the couriers read and write all of these, under this condition's lock only.
-        self._changed = changed
+        self.changed = changed
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
         self._may_send = False
@@ -39,14 +45,14 @@ class Couriers:
 
     def add(self, queues: Iterable[CheckQueue]) -> None:
         """These are due. Posting begins with the next `send_out`, or as soon as a courier is free."""
-        with self._changed:
+        with self.changed:
             for queue in queues:
                 self._lanes.add(queue)
 
     def send_out(self) -> None:
         """Start threads for posts that may begin now, for a moment; if that was too short for all, there is news."""
         until = time.monotonic() + STARTING_SECONDS
-        with self._changed:
+        with self.changed:
             self._may_send = False
         # After a thread could not be started one is tried though nothing is due, to know whether it could now.
         while (queue := self._take()) is not None or self._lacks_threads:
@@ -55,7 +61,7 @@ class Couriers:
                     self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
                 return
             if time.monotonic() >= until:
-                with self._changed:
+                with self.changed:
                     self._may_send = True
                 return
 
@@ -65,42 +71,42 @@ class Couriers:
 
     def stop(self) -> None:
         """Begin no more posts."""
-        with self._changed:
+        with self.changed:
             self._stopping = True
 
     def results(self, most: int) -> list[Result]:
         """What was brought back first, at most so many; they stay here until `forget`."""
-        with self._changed:
+        with self.changed:
             return list(islice(self._results, most))
 
     def forget(self, count: int) -> None:
         """So many of the oldest results are recorded."""
-        with self._changed:
+        with self.changed:
             for _ in range(count):
                 self._results.popleft()
 
     def has_news(self) -> bool:
         """Whether there are results, or something to send out."""
-        with self._changed:
+        with self.changed:
             return bool(self._results) or self._may_send
 
     def posting(self) -> bool:
         """Whether any post is still running."""
-        with self._changed:
+        with self.changed:
             return self._lanes.running > 0
 
     def finished(self) -> bool:
         """Whether, after `stop`, every post has ended and its result is recorded."""
-        with self._changed:
+        with self.changed:
             return self._stopping and not self._lanes.running and not self._results
 
     def _take(self) -> CheckQueue | None:
-        with self._changed:
+        with self.changed:
             return self._next()
 
     def _next(self) -> CheckQueue | None:
         """The queue to post for now; the caller holds the lock."""
-        return None if self._stopping else self._lanes.take()
+        return None if self._stopping or not self._may_post() else self._lanes.take()
 
     def _start(self, work: Callable[[], None]) -> bool:
         """Whether a thread could be started. A line tells when none can be, another when they can again."""
@@ -122,7 +128,7 @@ class Couriers:
             began = time.monotonic()
             result = self._attempt(queue)
             seconds = time.monotonic() - began
-            with self._changed:
+            with self.changed:
                 if result is None:
                     self._postpone(queue, seconds)
                 else:
@@ -140,21 +146,21 @@ class Couriers:
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
 
     def _enter(self, queue: CheckQueue, address: str) -> bool:
-        with self._changed:
+        with self.changed:
             return self._lanes.enter(queue, address)
 
     def _bring_back(self, result: Result, seconds: float) -> None:
         answered = None if result.attempt is None else result.attempt.status is not None
-        with self._changed:
+        with self.changed:
             self._lanes.done(result.queue, seconds, answered)
             self._results.append(result)
-            self._changed.notify()
+            self.changed.notify()
 
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         """The caller holds the lock."""
         self._lanes.postpone(queue, seconds)
         self._may_send = True
-        self._changed.notify()
+        self.changed.notify()
 
 
 class _Permit:

@@ -4,6 +4,9 @@ Every write of a sweep and of a credit notes the present moment, by the wall clo
 does an orderly stop. What passes from one noted moment to the next without being spent on writing is silence: the
 monitor was down, suspended or could not write, or the wall clock was set. Where it is long, the deadlines of all checks
 that were on time move by as much. Work, however slow, is not silence.
+
+Monotonic times of two machines have nothing to do with each other. So a moment is noted with the epoch of the lease of
+whoever noted it, and in another epoch only its wall time counts, as after a start.
 """
 
 import logging
@@ -13,7 +16,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from cardbeat import monitor
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Transaction
+from cardbeat.database import Database, Fence, Transaction
 
 log = logging.getLogger(__name__)
 
@@ -34,13 +37,12 @@ class Moment(NamedTuple):
     monotonic: int
 
 
-def lost_seconds(gap_seconds: int, listened_seconds: int | None, sweep_seconds: float) -> int:
+def lost_seconds(gap_seconds: int, listened_seconds: int | None, outage_seconds: float) -> int:
     """By how many seconds the deadlines must move; negative if the wall clock was set back.
 
     Since the last noted moment `gap_seconds` passed on the wall clock, and `listened_seconds` on the monotonic one,
-    which is None where it can't be known, as after a start. An outage is more than two sweeps.
+    which is None where it can't be known, as after a start. More than `outage_seconds` are an outage.
     """
-    outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
     if listened_seconds is None or listened_seconds > outage_seconds:
         return gap_seconds if abs(gap_seconds) > outage_seconds else 0
     jump_seconds = gap_seconds - listened_seconds
@@ -53,13 +55,24 @@ class Credit:
     The rows of `monitor` are the only state that counts, and only write jobs change them. One transaction notes that a
     credit is due and that the time was listened up to now; the credit is then given in batches, each noted with its
     progress. One that becomes due meanwhile is noted as the next.
+
+    An outage is more than two sweeps. With a `fence` one process at a time sweeps, and what is written raises
+    `LeaseLost` where another one does by now; while the lease goes over to another, pings are taken.
     """
 
-    def __init__(self, database: Database, clock: Clock, monotonic: Clock, sweep_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        monotonic: Clock,
+        sweep_seconds: float,
+        fence: Fence | None = None,
+    ) -> None:
         self._database = database
         self._clock = clock
         self._monotonic = monotonic
-        self._sweep_seconds = sweep_seconds
+        self._fence = fence
+        self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS) + (0 if fence is None else fence.gap_seconds)
         # Both are written and read by the thread that sweeps and by the database's writer: each is whole at any time,
         # and where the two write at once, that makes no difference of more than a moment.
         self._noted = Moment(0, 0)
@@ -106,9 +119,9 @@ class Credit:
         if listened is None:
             return
         passed = now.monotonic - listened.monotonic
-        if not lost_seconds(*_between(listened, now), self._sweep_seconds):
+        if not lost_seconds(*_between(listened, now), self._outage_seconds):
             self._listened = now
-        elif not lost_seconds(passed, None, self._sweep_seconds):
+        elif not lost_seconds(passed, None, self._outage_seconds):
             # The wall clock was set meanwhile. That stays to be credited, and what passes until then is no silence.
             self._listened = Moment(listened.wall + passed, now.monotonic)
 
@@ -117,14 +130,18 @@ class Credit:
 
         False while a credit is to be given, be it this one or another: then nobody may be marked as overdue.
         """
+        if self._fence is not None:
+            self._fence.confirm(transaction)
         moment = moment or self.moment()
         noted = monitor.values(transaction)
         gap, listened = self._passed(noted, moment)
-        seconds = lost_seconds(gap, listened, self._sweep_seconds)
+        seconds = lost_seconds(gap, listened, self._outage_seconds)
         if seconds:
             _note_credit(transaction, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
         monitor.note(transaction, "last_sweep_at", moment.wall)
         monitor.note(transaction, "last_sweep_monotonic", moment.monotonic)
+        if noted.get("last_sweep_epoch", 0) != self._epoch():
+            monitor.note(transaction, "last_sweep_epoch", self._epoch())
         # From here on the commit is work. If it fails, `write` takes this back.
         self._noted = self._listened = moment
         return not seconds and "credit_seconds" not in noted
@@ -144,10 +161,14 @@ class Credit:
                 pass
         return self.moment()
 
+    def _epoch(self) -> int:
+        """In which a moment is noted now; 0 where there is no lease, as all who note one are on the same machine."""
+        return 0 if self._fence is None else self._fence.epoch
+
     def _is_due(self) -> bool:
         with self._database.read() as connection:
             noted = monitor.values(connection)
-        seconds = lost_seconds(*self._passed(noted, self.moment()), self._sweep_seconds)
+        seconds = lost_seconds(*self._passed(noted, self.moment()), self._outage_seconds)
         return seconds != 0 or "credit_seconds" in noted
 
     def _passed(self, noted: Mapping[str, int], moment: Moment) -> tuple[int, int | None]:
@@ -155,7 +176,7 @@ class Credit:
         if "last_sweep_at" not in noted:
             return 0, None
         listened = Moment(noted["last_sweep_at"], noted["last_sweep_monotonic"])
-        if self._listened is None:
+        if self._listened is None or noted.get("last_sweep_epoch", 0) != self._epoch():
             return moment.wall - listened.wall, None
         return _between(_newest(listened, self._listened), moment)
 

@@ -1,8 +1,8 @@
-"""Whether alerts are worked on, by this process or by another one with the same data folder; a log line if not.
+"""Whether alerts are worked on, by this process or by another one with the same database; a log line if not.
 
 A single alert that is late tells nothing of that: it may wait in turn behind hundreds of silent receivers of its key.
-What tells is that whoever has `delivery.lock` goes on reading, planning and recording, as it does at least once a
-second with threads to post with, whatever receivers do.
+What tells is that whoever has the lease goes on reading, planning and recording, as it does at least once a second with
+threads to post with, whatever receivers do.
 """
 
 import contextlib
@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable
 
-from cardbeat import monitor, threads
+from cardbeat import threads
 from cardbeat.clock import Clock
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
+from cardbeat.heartbeat.rounds import Rounds
 
 log = logging.getLogger(__name__)
 
@@ -29,58 +30,47 @@ LOOK_SECONDS = 10.0
 HANGS = "the thread that sends them does not go on"
 FAILS = "sending them fails"
 NO_THREADS = "no thread can be started to send them"
-LOCKED_OUT = "another process holds delivery.lock and does not go on"
-
-_NAME = "delivery_rounds"
+LOCKED_OUT = "another process holds the lease to send them (in a data folder, delivery.lock) and does not go on"
 
 
 class Liveness:
-    """When alerts were last worked on, by the clock `elapsed`, which only goes forward.
-
-    The process that delivers counts a number up in the database. The others look whether it has changed, each by its
-    own clock: wall clocks may differ or be set, and none is trusted with this.
-    """
+    """When alerts were last worked on, by the clock `elapsed`, which only goes forward."""
 
     def __init__(self, database: Database, elapsed: Clock) -> None:
         self._database = database
         self._elapsed = elapsed
-        # Written by the dispatcher, read by any thread: single values, each whole at any time.
-        self._worked_at = elapsed()
+        # Written by the dispatcher's thread, read by any: the reason is a single value, whole at any time.
+        self._rounds = Rounds(database, "delivery_rounds", elapsed)
         self.reason = HANGS
-        # The dispatcher's own.
+        # That thread's own.
         self._note_at = -math.inf
-        self._seen: int | None = None
 
     def begin(self) -> None:
         """From now on somebody should work."""
-        self._worked_at = self._elapsed()
+        self._rounds.end()
 
     def worked(self) -> None:
         """This process has gone once round all that there is to do."""
         self.reason = HANGS
-        self._worked_at = self._elapsed()
-        if self._worked_at >= self._note_at:
-            self._note_at = self._worked_at + NOTE_SECONDS
+        self._rounds.end()
+        if self._elapsed() >= self._note_at:
+            self._note_at = self._elapsed() + NOTE_SECONDS
             # The database logs its own trouble.
             with contextlib.suppress(Refusal):
-                self._database.write_later(lambda transaction: monitor.increment(transaction, _NAME))
+                self._database.write_later(self._rounds.count)
 
     def failed(self, reason: str) -> None:
         """This process should work and could not."""
         self.reason = reason
 
     def look_at_other(self) -> None:
-        """Another process has the lock: see whether it has worked since the last look."""
+        """Another process has the lease: see whether it has worked since the last look."""
         self.reason = LOCKED_OUT
-        with contextlib.suppress(Refusal), self._database.read() as connection:
-            noted = monitor.values(connection).get(_NAME, 0)
-            if noted != self._seen:
-                self._seen = noted
-                self._worked_at = self._elapsed()
+        self._rounds.look()
 
     def age_seconds(self) -> float:
         """How long ago somebody worked, or began to; another process is seen to `NOTE_SECONDS` later."""
-        return max(0.0, self._elapsed() - self._worked_at)
+        return self._rounds.age_seconds()
 
     def healthy(self) -> bool:
         return self.age_seconds() <= STALLED_SECONDS

@@ -8,7 +8,7 @@ goes last.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from cardbeat import threads
 from cardbeat.clock import Clock
@@ -30,7 +30,7 @@ POLL_SECONDS = 60.0
 class Removal:
     """Removes the checks of revoked keys, their alerts and the keys, until none is left: now, and at each `wake`.
 
-    `also` removes what else nobody needs any more. It is called after that, and every `POLL_SECONDS`.
+    `also` remove what else nobody needs any more. They are called after that, and every `POLL_SECONDS`.
 
     After each step it pauses for some times as long as that took, waiting for the writer included: so most of the
     writer's time is free for other work, and where there is much of that, more is. A step in which the process was
@@ -38,10 +38,10 @@ class Removal:
     """
 
     def __init__(
-        self, database: Database, monotonic: Clock = time.monotonic, also: Callable[[], object] = lambda: None
+        self, database: Database, monotonic: Clock = time.monotonic, also: Iterable[Callable[[], object]] = ()
     ) -> None:
         self._database = database
-        self._also = also
+        self._also = tuple(also)
         self._monotonic = monotonic
         self._woken = threading.Event()
         self._stopping = threading.Event()
@@ -79,7 +79,8 @@ class Removal:
         while not self._stopping.is_set():
             try:
                 self.finish()
-                self._also()
+                for remove in self._also:
+                    remove()
             except Exception as error:
                 log.warning(
                     "what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS

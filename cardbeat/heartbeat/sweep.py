@@ -9,18 +9,21 @@ from typing import NamedTuple
 
 from cardbeat import threads
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Transaction
-from cardbeat.errors import Unavailable
+from cardbeat.database import Database, Fence, Transaction
+from cardbeat.errors import LeaseLost, Unavailable
 from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import Credit, Moment
+from cardbeat.heartbeat.rounds import Rounds
 from cardbeat.heartbeat.transitions import GIVEN_UP, KEY_PREFIX, OVERDUE, subject_of
 
 log = logging.getLogger(__name__)
 
 SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
+POLL_SECONDS = 1.0
+"""How soon it is seen that this process has the lease now."""
 
 
 class Step(NamedTuple):
@@ -33,8 +36,9 @@ class Step(NamedTuple):
 class Sweep:
     """Sweeps at its start and every `sweep_seconds`, in a thread of its own.
 
-    `wake` is called when alerts are recorded and committed, `after` after each sweep but one that a stop cut short.
-    `last_duration_seconds` is that of the last finished sweep, None before there was one.
+    With a `fence` it sweeps only while this process holds the lease, and at once when it gets that.
+    `wake` is called when alerts are recorded and committed, `after` after each sweep but one that was cut short.
+    `last_duration_seconds` is that of the last sweep that this process has finished, None before there was one.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Sweep:
         *,
         after: Callable[[], None] | None = None,
         monotonic: Clock = time.monotonic,
+        fence: Fence | None = None,
     ) -> None:
         self._database = database
         self._alerts = alerts
@@ -54,16 +59,17 @@ class Sweep:
         self._sweep_seconds = sweep_seconds
         self._after = after
         self._monotonic = monotonic
-        self.credit = Credit(database, clock, monotonic, sweep_seconds)
+        self._fence = fence
+        self.credit = Credit(database, clock, monotonic, sweep_seconds, fence)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
         # Written by the thread that sweeps, read by those that answer requests: single values, each whole at any time.
-        self._finished_monotonic = monotonic()
+        self._rounds = Rounds(database, "sweeps", monotonic)
         self.last_duration_seconds: float | None = None
 
     def start(self) -> None:
         """Raises `StartupError` without a thread."""
-        self._finished_monotonic = self._monotonic()
+        self._rounds.end()
         threads.start(self._thread)
 
     def stop(self, seconds: float | None = None) -> bool:
@@ -77,8 +83,8 @@ class Sweep:
         return threads.has_ended(self._thread, seconds)
 
     def age_seconds(self) -> float:
-        """How long ago a sweep finished; before the first, how long ago sweeping began."""
-        return self._monotonic() - self._finished_monotonic
+        """How long ago a sweep finished, here or where the lease is; before the first, how long ago sweeping began."""
+        return self._rounds.age_seconds()
 
     def healthy(self) -> bool:
         """Whether a sweep has finished within three intervals."""
@@ -108,8 +114,8 @@ class Sweep:
         return marked
 
     def _finish(self, started: float) -> None:
-        self._finished_monotonic = self._monotonic()
-        self.last_duration_seconds = self._finished_monotonic - started
+        self._rounds.end()
+        self.last_duration_seconds = self._monotonic() - started
 
     def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
         """Mark one batch; the change of status and its alert are one transaction. None while a credit is to be given.
@@ -130,16 +136,26 @@ class Sweep:
             (moment.wall, SWEEP_BATCH, moment.wall),
         ).fetchall()
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
+        if self._fence is not None and len(rows) < SWEEP_BATCH:
+            self._rounds.count(transaction)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
 
     def _run(self) -> None:
-        while True:
-            started = self._monotonic()
-            try:
-                self.sweep_once(self.credit.give_due(self._stopping))
-                if self._after is not None and not self._stopping.is_set():
-                    self._after()
-            except Exception:
-                log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
-            if self._stopping.wait(max(0, started + self._sweep_seconds - self._monotonic())):
-                return
+        while not self._stopping.wait(self._sweep_or_look()):
+            pass
+
+    def _sweep_or_look(self) -> float:
+        """Sweep, or see whether another process does; the seconds until the next time."""
+        started = self._monotonic()
+        if self._fence is not None and not self._fence.held():
+            self._rounds.look()
+            return POLL_SECONDS
+        try:
+            self.sweep_once(self.credit.give_due(self._stopping))
+            if self._after is not None and not self._stopping.is_set():
+                self._after()
+        except LeaseLost:
+            return POLL_SECONDS
+        except Exception:
+            log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
+        return max(0, started + self._sweep_seconds - self._monotonic())

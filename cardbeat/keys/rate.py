@@ -6,9 +6,26 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
+from typing import Protocol
+
+from cardbeat.later import Later
 
 MAX_NAMES = 50_000
 """Bounds the memory: past it, the name seen longest ago is forgotten, and may begin again with a whole burst."""
+
+
+class Limit(Protocol):
+    """Of a rate per minute. Any thread may ask."""
+
+    def take_later(self, name: str, per_minute: int, /) -> Later[float]:
+        """Take one: 0 if there was one left, else the seconds until there is. Nobody waits for it here."""
+
+
+class CountedLimit(Limit, Protocol):
+    """One that tells how much of it is used."""
+
+    def used(self, name: str, per_minute: int, /) -> int:
+        """How many of the burst are taken now."""
 
 
 class RateLimit:
@@ -37,12 +54,16 @@ class RateLimit:
                 self._whole_again_at.popitem(last=False)
             return 0
 
+    def take_later(self, name: str, per_minute: int) -> Later[float]:
+        """As `take`, settled at once."""
+        return settled(self.take(name, per_minute))
+
     def used(self, name: str, per_minute: int) -> int:
         """How many of the burst are taken now."""
         with self._lock:
             now = self._monotonic()
             left = max(self._whole_again_at.get(name, now) - now, 0)
-        return -(-round(left * per_minute * 1000) // 60_000)
+        return used_of_burst(left, per_minute)
 
 
 class StrictRateLimit:
@@ -74,3 +95,18 @@ class StrictRateLimit:
             if len(self._taken) > MAX_NAMES:
                 self._taken.popitem(last=False)
             return 0
+
+    def take_later(self, name: str, per_minute: int) -> Later[float]:
+        """As `take`, settled at once."""
+        return settled(self.take(name, per_minute))
+
+
+def used_of_burst(seconds_left: float, per_minute: int) -> int:
+    """How many are taken of a burst that will be whole again so soon."""
+    return -(-round(seconds_left * per_minute * 1000) // 60_000)
+
+
+def settled(seconds: float) -> Later[float]:
+    taken: Later[float] = Later()
+    taken.succeed(seconds)
+    return taken

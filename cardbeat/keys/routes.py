@@ -2,13 +2,14 @@
 
 import unicodedata
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from cardbeat.characters import first_seen, holds_formats
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
-from cardbeat.keys.rate import RateLimit, StrictRateLimit
+from cardbeat.keys.shared_rate import Limits
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
@@ -26,7 +27,7 @@ _PUBLIC = (
 
 class KeyRoutes:
     """`count_checks` tells how many checks a key has, by its id, and `count_tests` how many test alerts it had in the
-    last hour, of `tests_an_hour`; `renders` counts the drawings of each key.
+    last hour, of `tests_an_hour`; `limits` counts the drawings of each key and what is issued to each address.
 
     `after_revocation` is called when a key was revoked.
     """
@@ -35,7 +36,7 @@ class KeyRoutes:
         self,
         keys: Keys,
         webhook_secrets: WebhookSecrets,
-        renders: RateLimit,
+        limits: Limits,
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
         *,
@@ -48,14 +49,13 @@ class KeyRoutes:
         self._any_key = Bearer(keys)
         self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
         self._webhook_secrets = webhook_secrets
-        self._renders = renders
+        self._limits = limits
         self._count_checks = count_checks
         self._count_tests = count_tests
         self._tests_an_hour = tests_an_hour
         self._after_revocation = after_revocation
         self._registration_open = registration_open
         self._register_per_minute = register_per_minute
-        self._registrations = StrictRateLimit()
 
     def routes(self) -> list[Route]:
         return [
@@ -70,10 +70,14 @@ class KeyRoutes:
         if not self._registration_open:
             raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        wait = self._registrations.take(request.network, self._register_per_minute)
-        if wait:
-            raise TooMany("Too many keys were issued to your address; try again in a moment.", wait)
-        return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
+        taken = self._limits.registrations.take_later(request.network, self._register_per_minute)
+        issued = taken.chain(partial(self._issue, email))
+        return issued.map(lambda issued: Response.json(201, _issued(issued)))
+
+    def _issue(self, email: str | None, wait_seconds: float) -> Later[IssuedKey]:
+        if wait_seconds:
+            raise TooMany("Too many keys were issued to your address; try again in a moment.", wait_seconds)
+        return self._keys.issue(email)
 
     def read(self, request: Request) -> Response:
         key = key_of(request)
@@ -107,7 +111,7 @@ class KeyRoutes:
             },
             "usage": {
                 "checks": self._count_checks(key.id),
-                "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
+                "renders": 0 if per_minute is None else self._limits.renders.used(key.id, per_minute),
                 "test_alerts": self._count_tests(key.id),
             },
         }

@@ -5,6 +5,7 @@ Only the schema of the database is relied on, so that any checkout's server may 
 
 import contextlib
 import http.client
+import itertools
 import json
 import sqlite3
 import threading
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from tests.bench.running import Server, create_key
 
@@ -28,13 +30,43 @@ class Check(NamedTuple):
     clock_from: int
 
 
+URL_FILE = "database-url"
+"""In a data folder whose checks are in PostgreSQL: where."""
+
+
+def on_postgresql(data: Path, url: str) -> Path:
+    """A data folder whose checks are to be in that PostgreSQL, in a schema of their own."""
+    from cardbeat.database.postgresql_connection import connect
+
+    schema = f"bench_{time.time_ns()}"
+    with contextlib.closing(connect(url)) as connection:
+        connection.run_script(f"CREATE SCHEMA {schema}")
+    data.mkdir(exist_ok=True)
+    search_path = quote(f"-csearch_path={schema}")
+    (data / URL_FILE).write_text(f"{url}{'&' if '?' in url else '?'}options={search_path}")
+    return data
+
+
+def database_options(data: Path) -> tuple[str, ...]:
+    """What a server is started with besides `--data`."""
+    file = data / URL_FILE
+    return ("--database", str(file)) if file.exists() else ()
+
+
 def create_checks_key(tree: Path, data: Path) -> str:
-    return create_key(tree, data, "--email", "ops@example.com", "--tier", "unlimited")
+    return create_key(tree, data, "--email", "ops@example.com", "--tier", "unlimited", *database_options(data))
 
 
 @contextlib.contextmanager
-def database(data: Path) -> Iterator[sqlite3.Connection]:
+def database(data: Path) -> Iterator[Any]:
     """A connection that commits each statement by itself, beside a server or without one."""
+    if database_options(data):
+        from cardbeat.database.postgresql_connection import connect
+
+        with contextlib.closing(connect((data / URL_FILE).read_text())) as connection:
+            connection.limit_seconds = LIMIT_SECONDS
+            yield connection
+        return
     with contextlib.closing(sqlite3.connect(data / "cardbeat.db", isolation_level=None, timeout=60)) as connection:
         yield connection
 
@@ -43,16 +75,20 @@ def insert(data: Path, checks: Iterable[Check]) -> None:
     """Store checks of the newest key."""
     with database(data) as connection:
         connection.execute("BEGIN")
-        connection.executemany(
-            "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from,"
-            " created_at, updated_at) SELECT ?1, id, 'Nightly backup', ?2, 0, ?3, ?4, ?4, ?4"
-            " FROM keys ORDER BY seq DESC LIMIT 1",
-            checks,
-        )
+        (key_id,) = connection.execute("SELECT id FROM keys ORDER BY seq DESC LIMIT 1").fetchone()
+        rest = iter(checks)
+        while some := list(itertools.islice(rest, 500)):
+            rows = ", ".join(["(?, ?, 'Nightly backup', ?, 0, ?, ?, ?, ?)"] * len(some))
+            connection.execute(
+                "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from,"
+                f" created_at, updated_at) VALUES {rows}",
+                [value for it in some for value in (it.id, key_id, *it[1:], it.clock_from, it.clock_from)],
+            )
         connection.execute("COMMIT")
+        connection.execute("ANALYZE")
 
 
-def count(connection: sqlite3.Connection, query: str) -> int:
+def count(connection: Any, query: str) -> int:
     return connection.execute(f"SELECT count(*) FROM {query}").fetchone()[0]
 
 

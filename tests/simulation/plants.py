@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cardbeat.heartbeat import alert, alerts, credit, delivery, removal, schedule
+from cardbeat.heartbeat import alert, alerts, credit, delivery, dispatcher, removal, schedule
 from cardbeat.keys import store
 from tests.simulation import disk
 
@@ -108,8 +108,8 @@ def gone_from_the_url_before() -> None:
 
 def test_behind_a_failing_alert() -> None:
     """A test alert waits for the alerts before it."""
-    plan = delivery.Delivery._plan
-    delivery.Delivery._plan = lambda self, pending: plan(  # type: ignore[method-assign]
+    plan = dispatcher.Dispatcher._plan
+    dispatcher.Dispatcher._plan = lambda self, pending: plan(  # type: ignore[method-assign]
         self, dataclasses.replace(pending, is_test=False)
     )
 

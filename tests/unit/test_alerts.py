@@ -2,14 +2,16 @@
 
 import dataclasses
 import json
-import sqlite3
 
 import pytest
 
 from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
 from tests.heart import HOOK
 from tests.mail import Mail
+from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -61,9 +63,9 @@ def test_an_alert_is_undone_with_its_transaction(mail):
 
     def fail(connection):
         mail.alerts.record(connection, "check.overdue", [check], 1)
-        raise sqlite3.IntegrityError
+        raise ZeroDivisionError
 
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(ZeroDivisionError):
         mail.database.write(fail)
     assert mail.alerts.newest(check.id) == []
 
@@ -92,7 +94,7 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     mail.record(check, "check.test")
     now = int(clock())
     mail.alerts.store(
-        [Attempt(1, "failed", 410, "gone", None, HOOK), Attempt(2, "pending", 503, "busy", now + 3600, HOOK)]
+        [Attempt(1, "failed", 410, "gone", None, HOOK, 0), Attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0)]
     )
     store_outages(mail, check, [3])
     outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
@@ -103,9 +105,26 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 503, "busy", 1, HOOK), Attempt(1, "pending", None, "refused", 2, HOOK)])
+    mail.alerts.store(
+        [Attempt(1, "pending", 503, "busy", 1, HOOK, 0), Attempt(1, "pending", None, "refused", 2, HOOK, 1)]
+    )
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
+
+
+def test_alerts_and_moves_are_numbered_behind_the_lock_that_orders_them_by_their_commits(mail, monkeypatch):
+    counts = []
+
+    def hold(transaction, name):
+        tables = [transaction.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("alerts", "moves")]
+        counts.append((name, *tables))
+
+    monkeypatch.setattr(mail.database, "hold", hold)
+    check = mail.heart.create()
+    mail.record(check)
+    moved = mail.heart.settings(check, webhook_url="https://new.example/x")
+    mail.heart.checks.update(check, moved).wait()
+    assert counts == [("alerts", 0, 0), ("alerts", 1, 0)]
 
 
 def store_outages(mail, check, numbers):
@@ -124,7 +143,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     other, check = mail.heart.create(), mail.heart.create()
     mail.record(other)
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(seq, "delivered", 204, None, None, HOOK) for seq in seqs(mail, "pending")[1:-5]])
+    mail.alerts.store([Attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in seqs(mail, "pending")[1:-5]])
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
     assert len(mail.alerts.newest(other.id)) == 1
@@ -133,7 +152,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None, HOOK)])
+    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None, HOOK, 0)])
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
@@ -165,7 +184,7 @@ def whole(*outages):
 @pytest.mark.parametrize(("state", "is_kept"), [("pending", True), ("delivered", False), ("failed", False)])
 def test_the_body_of_a_finished_alert_is_dropped(mail, state, is_kept):
     mail.record(mail.heart.create())
-    mail.alerts.store([Attempt(1, state, 503, "busy", None, HOOK)])
+    mail.alerts.store([Attempt(1, state, 503, "busy", None, HOOK, 0)])
     assert [bool(body) for body in bodies(mail)] == [is_kept]
 
 
@@ -231,6 +250,7 @@ def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
     assert [bool(body) for body in bodies(mail)[:5]] == [True, True, False, False, True]
 
 
+@SQLITE
 def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
     check = mail.heart.create()
     flap(mail, check, 2 * KEPT)
@@ -239,6 +259,7 @@ def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
         assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] <= KEPT + 3
 
 
+@SQLITE
 def test_giving_up_reads_only_what_waits(mail):
     statements = []
     check = mail.heart.create()
@@ -256,7 +277,7 @@ def test_giving_up_reads_only_what_waits(mail):
 def test_an_alert_given_up_is_logged_with_its_check_and_key_cut(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK)])
+    mail.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK, 0)])
     mail.alerts.transitions.stop()
     assert mail.heart.log_lines == [
         f"an alert of check {check.id[:4]}... of key {mail.heart.key.prefix}... was given up"
@@ -268,35 +289,47 @@ def test_a_check_tells_what_came_of_the_last_attempt(mail, state, shown):
     check = mail.heart.create()
     mail.record(check)
     assert mail.heart.read(check).delivery is None
-    mail.alerts.store([Attempt(1, state, 204, None, None, HOOK)])
+    mail.alerts.store([Attempt(1, state, 204, None, None, HOOK, 0)])
     read = mail.heart.read(check)
     assert (read.delivery, read.version, read.updated_at) == (shown, check.version, check.updated_at)
 
 
 def test_the_state_of_delivery_follows_each_attempt(mail):
     check = mail.heart.create()
-    mail.record(check)
+    mail.record(check, "check.test", "check.test")
     seen = []
-    for state in ("pending", "delivered", "pending"):
-        mail.alerts.store([Attempt(1, state, 500, None, None, HOOK)])
+    for seq, state, before in ((1, "pending", 0), (1, "delivered", 1), (2, "pending", 0)):
+        mail.alerts.store([Attempt(seq, state, 500, None, None, HOOK, before)])
         seen.append(mail.heart.read(check).delivery)
     assert seen == ["failing", "ok", "failing"]
+
+
+@pytest.mark.parametrize("url", [HOOK, "https://before.example/x"])
+@pytest.mark.parametrize("late", ["delivered", "pending", "failed"])
+@pytest.mark.parametrize("first", ["delivered", "pending", "failed"])
+def test_a_result_that_comes_after_another_processs_overwrites_nothing(mail, first, late, url):
+    check = mail.heart.create()
+    mail.record(check)
+    mail.alerts.store([Attempt(1, first, 503, "busy", None, HOOK, 0)])
+    stored = mail.heart.read(check), mail.alerts.newest(check.id)
+    mail.alerts.store([Attempt(1, late, 410, "gone", 9, url, 0)])
+    assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
 
 
 @pytest.mark.parametrize(("url", "shown"), [("https://other.example/", "failing"), (None, None)])
 def test_another_webhook_url_changes_nothing_about_the_last_attempt(mail, url, shown):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
+    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url)).wait()
     assert changed.as_json("")["delivery"] == shown
     # A post to the URL before may have been on its way, and says nothing of this one.
-    mail.alerts.store([Attempt(1, "delivered", 204, None, None, HOOK)])
+    mail.alerts.store([Attempt(1, "delivered", 204, None, None, HOOK, 1)])
     assert mail.heart.read(check).as_json("")["delivery"] == shown
 
 
 def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
+    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"

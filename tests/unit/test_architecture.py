@@ -94,14 +94,23 @@ PURE = {
 
 SQLITE_ALLOWED = {
     "commands/doctor.py",
+    "database/postgresql_backup.py",
     "database/sqlite.py",
     "database/sqlite_backup.py",
     "database/sqlite_errors.py",
     "database/sqlite_file.py",
     "database/sqlite_open_files.py",
     "database/sqlite_restore.py",
+    "database/sqlite_rows.py",
 }
 """The only modules that know the driver of SQLite."""
+PSYCOPG_ALLOWED = {
+    "database/__init__.py",
+    "database/postgresql.py",
+    "database/postgresql_connection.py",
+    "database/postgresql_errors.py",
+}
+"""The only modules that know the driver of PostgreSQL."""
 ENGINES_ALLOWED = {"commands", "database"}
 """The parts that know more of the database than its protocols; what else is in its folder is the engines' own."""
 
@@ -244,10 +253,20 @@ def test_every_folder_of_modules_is_a_package_and_so_in_the_wheel():
     assert all((folder / "__init__.py").is_file() for folder in folders)
 
 
-def test_nothing_outside_the_standard_library_but_pillow_is_imported():
-    for name, path in MODULES.items():
-        tops = {imported.split(".")[0] for imported in imports(path)}
-        assert tops <= set(sys.stdlib_module_names) | {"cardbeat", "PIL"}, name
+def test_nothing_outside_the_standard_library_but_pillow_is_imported_and_the_driver_of_postgresql():
+    usual = set(sys.stdlib_module_names) | {"cardbeat", "PIL"}
+    others = {
+        name: {top for imported in imports(path) if (top := imported.split(".")[0]) not in usual}
+        for name, path in MODULES.items()
+    }
+    assert {name: tops for name, tops in others.items() if tops} == {name: {"psycopg"} for name in PSYCOPG_ALLOWED}
+
+
+def test_the_driver_of_postgresql_is_imported_only_where_it_is_asked_for():
+    """By a module that is imported inside a function of the package alone."""
+    imported = "sys, cardbeat.service, cardbeat.commands.doctor, cardbeat.commands.keys"
+    code = f"import {imported}; sys.exit('psycopg' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 
 def test_only_one_module_asks_which_system_this_is():

@@ -38,7 +38,7 @@ def changed():
 
 @pytest.fixture
 def couriers(courier, changed):
-    couriers = Couriers(courier, changed, limit=2)
+    couriers = Couriers(courier, changed, limit=2, may_post=lambda: True)
     yield couriers
     couriers.stop()
     courier.let_go.release(10)
@@ -64,6 +64,26 @@ def test_each_courier_goes_on_to_the_next_queue_and_no_more_run_than_the_limit(c
     courier.let_go.release(2)
     assert sorted(brought_back(couriers, 3)) == [1, 2, 3]
     assert not couriers.posting()
+
+
+def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier, changed):
+    may = []
+    couriers = Couriers(courier, changed, limit=1, may_post=lambda: bool(may))
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1])
+    may.clear()
+    courier.let_go.release()
+    assert brought_back(couriers, 1) == [1]
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1, 2])
+    courier.let_go.release(2)
+    assert brought_back(couriers, 3) == [1, 2, 3]
 
 
 def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
@@ -198,7 +218,7 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
             wait_until(lambda: len(attempts) > 1)
             return Result(queue)
 
-    couriers = Couriers(Courier(), changed, limit=3)
+    couriers = Couriers(Courier(), changed, limit=3, may_post=lambda: True)
     couriers.add(map(queue, (1, 2)))
     couriers.send_out()
     assert sorted(brought_back(couriers, 2)) == [1, 2]
@@ -227,7 +247,7 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
 
 def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed, monkeypatch):
     monkeypatch.setattr(module, "STARTING_SECONDS", 0)
-    couriers = Couriers(courier, changed, limit=512)
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True)
     couriers.add(queue(number) for number in range(300))
     couriers.send_out()
     assert couriers.has_news()
@@ -244,7 +264,7 @@ def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(c
 
 def test_once_all_threads_are_started_there_is_no_more_news(courier, changed, monkeypatch):
     monkeypatch.setattr(module, "STARTING_SECONDS", 60)
-    couriers = Couriers(courier, changed, limit=512)
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True)
     couriers.add(map(queue, range(100)))
     couriers.send_out()
     assert not couriers.has_news()

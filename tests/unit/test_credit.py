@@ -5,8 +5,12 @@ import pytest
 from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat.credit import lost_seconds
 from tests.heart import SWEEP_SECONDS, Heart
+from tests.postgresql import BOTH_ENGINES
 
 HOUR = 3600
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -40,7 +44,7 @@ def beat(heart, sweep=None):
     ],
 )
 def test_what_was_lost(gap, listened, lost):
-    assert lost_seconds(gap, listened, 60) == lost
+    assert lost_seconds(gap, listened, 2 * SWEEP_SECONDS) == lost
 
 
 def test_an_outage_is_credited_to_the_checks_that_were_on_time(heart):

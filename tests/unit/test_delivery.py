@@ -19,7 +19,7 @@ from cardbeat.heartbeat import couriers, delivery, liveness
 from cardbeat.heartbeat.alert import Outcome, signed_headers
 from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.delivery import GONE_SECONDS
+from cardbeat.heartbeat.dispatcher import GONE_SECONDS
 from cardbeat.heartbeat.lanes import COURIERS
 from cardbeat.heartbeat.liveness import STALLED_SECONDS
 from cardbeat.heartbeat.pending import PendingAlerts
@@ -28,7 +28,10 @@ from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
 from cardbeat.system import try_lock
 from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
+from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -344,7 +347,7 @@ def test_without_a_url_what_is_pending_waits_until_there_is_one_again(mail, chec
     give_url(mail, check, None)
     for _ in range(3):
         mail.pass_time(24 * 3600)
-        wait_until(lambda: mail.elapsed() < mail.delivery._schedule.next_due_at() < math.inf)
+        wait_until(lambda: mail.elapsed() < mail.delivery._dispatcher._schedule.next_due_at() < math.inf)
         assert (last(mail, check)["state"], last(mail, check)["attempts"]) == ("pending", 1)
     give_url(mail, check, "https://new.example/x")
     mail.settled(2)
@@ -376,7 +379,7 @@ def test_a_url_that_comes_back_while_a_courier_finds_none_is_gone_to_at_once(mai
         found = message(seq)
         mail.alerts.message = message
         give_url(mail, check, "https://new.example/x")
-        wait_until(lambda: mail.delivery._schedule._queues[check.seq, True].is_moved)
+        wait_until(lambda: mail.delivery._dispatcher._schedule._queues[check.seq, True].is_moved)
         return found
 
     mail.alerts.message = message_and_then_a_url
@@ -392,8 +395,8 @@ def test_what_stands_in_line_for_a_silent_host_goes_to_another_at_once(mail):
     for check in checks:
         mail.record(check)
     wait_until(lambda: mail.posted)
-    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._schedule._queues.values()))
-    moved = next(check for check in checks if not mail.delivery._schedule._queues[check.seq, True].is_taken)
+    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._dispatcher._schedule._queues.values()))
+    moved = next(check for check in checks if not mail.delivery._dispatcher._schedule._queues[check.seq, True].is_taken)
     give_url(mail, moved, "https://new.example/x")
     wait_until(lambda: [url for url, _, _ in mail.posted] == ["https://silent.example/x", "https://new.example/x"])
     mail.held.clear()
@@ -408,9 +411,9 @@ def test_what_waits_long_for_a_check_that_is_gone_is_forgotten(mail, check):
     mail.record(check)
     mail.settled(1)
     mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
-    assert mail.delivery._schedule.waiting() == [check.seq]
+    assert mail.delivery._dispatcher._schedule.waiting() == [check.seq]
     mail.pass_time(GONE_SECONDS)
-    wait_until(lambda: mail.delivery._schedule.waiting() == [])
+    wait_until(lambda: mail.delivery._dispatcher._schedule.waiting() == [])
 
 
 def test_the_alerts_of_a_deleted_check_are_forgotten(mail, check):
@@ -481,6 +484,7 @@ def test_a_day_that_a_receiver_asked_for_outlasts_a_quick_restart(mail, check, c
     assert mail.states(check) == ["delivered"]
 
 
+@SQLITE
 def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, lock_tries):
     mail.delivery.start()
     wait_until(lambda: lock_tries)
@@ -497,6 +501,7 @@ def test_of_two_processes_one_delivers_and_the_other_takes_over(mail, check, loc
     assert len(mail.posted) == 2
 
 
+@SQLITE
 def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, monkeypatch, caplog):
     refusals = [OSError(errno.ENOLCK, "No locks available")] * 2
     taken = lock_file.try_lock
@@ -517,6 +522,7 @@ def test_a_lock_that_can_not_be_asked_for_is_told_and_tried_again(mail, check, m
     assert "delivery.lock (No locks available)" in told[0]
 
 
+@SQLITE
 def test_a_stop_does_not_wait_for_a_lock_that_can_not_be_asked_for(mail, monkeypatch):
     tried = threading.Event()
 
@@ -540,6 +546,7 @@ def test_an_alert_stored_by_another_process_is_seen(mail, check):
     mail.settled(1)
 
 
+@SQLITE
 def test_what_still_runs_after_a_stop_keeps_the_lock(mail, check, lock_tries):
     mail.held.set()
     mail.delivery.start()
@@ -672,6 +679,7 @@ def test_where_no_thread_can_start_the_alert_waits(mail, check, monkeypatch, cap
     wait_until(lambda: mail.pass_time(1) or mail.delivery.totals()["delivered"])
 
 
+@SQLITE
 def test_a_process_that_waits_for_the_lock_of_one_that_does_nothing_is_not_healthy(mail, check, lock_tries, quick_poll):
     with holding(mail.database.path.with_name(DELIVERY_LOCK)):
         mail.delivery.start()
@@ -686,6 +694,7 @@ def test_a_process_that_waits_for_the_lock_of_one_that_does_nothing_is_not_healt
     wait_until(mail.delivery.liveness.healthy)
 
 
+@SQLITE
 def test_a_process_that_waits_for_the_lock_sees_that_the_other_one_works(mail, lock_tries, quick_poll):
     mail.delivery.start()
     wait_until(lambda: lock_tries)
@@ -780,7 +789,7 @@ def end_while_stopping(mail):
     """Let the posts that are held end once a stop has begun; it waits for them."""
     stop = threading.Thread(target=mail.delivery.stop, args=(10,))
     stop.start()
-    wait_until(lambda: mail.delivery._couriers._stopping)
+    wait_until(lambda: mail.delivery._dispatcher.couriers._stopping)
     mail.held.clear()
     stop.join()
 

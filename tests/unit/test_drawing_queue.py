@@ -2,9 +2,16 @@
 
 import random
 import statistics
+import threading
 
-from cardbeat.cards.drawing_queue import WAITING_OF_KEY, Waiter, gives_way, turn_cost
+import pytest
+
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue, Waiter, gives_way, turn_cost
+from cardbeat.config import FREE
+from cardbeat.errors import TooMany, Unavailable
 from cardbeat.fair_queue import FairQueue
+from cardbeat.keys.key import CARDS, Key
+from cardbeat.later import Later
 
 DEAR_KEYS = 28
 
@@ -48,3 +55,61 @@ def test_among_keys_with_as_many_the_newest_of_the_client_with_most_gives_way() 
 
 def test_where_all_have_as_many_the_newest_of_all_gives_way() -> None:
     assert gives_way([Waiter("a", "x"), Waiter("b", "x"), Waiter("c", "x")]) == 2
+
+
+class Asked:
+    """A limit of renders that answers when the test does."""
+
+    def __init__(self) -> None:
+        self.taken: list[Later[float]] = []
+
+    def take_later(self, _name: str, _per_minute: int) -> Later[float]:
+        self.taken.append(Later())
+        return self.taken[-1]
+
+
+def key(key_id: str) -> Key:
+    return Key(key_id, CARDS, "free", FREE, None, "sk_", 0)
+
+
+def test_a_card_is_drawn_once_its_render_is_taken_and_what_is_refused_leaves_its_place() -> None:
+    limit = Asked()
+    queue = DrawingQueue(limit)
+    drawn = [queue.submit(key("a"), "x", lambda number=number: number) for number in range(WAITING_OF_KEY)]  # type: ignore[misc]
+    with pytest.raises(Unavailable):
+        queue.submit(key("a"), "x", lambda: 9)
+    assert len(limit.taken) == WAITING_OF_KEY
+    limit.taken[0].succeed(3)
+    limit.taken[1].fail(Unavailable("database_unavailable", "Try again."))
+    for taken in limit.taken[2:]:
+        taken.succeed(0)
+    with pytest.raises(TooMany, match="120 new cards a minute"):
+        drawn[0].wait()
+    with pytest.raises(Unavailable, match="Try again"):
+        drawn[1].wait()
+    assert [later.wait() for later in drawn[2:]] == list(range(2, WAITING_OF_KEY))
+    assert not queue._waiting
+
+
+def test_nobody_gives_way_to_a_card_whose_render_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cardbeat.cards.drawing_queue.WAITING_IN_ALL", 2)
+    limit, go = Asked(), threading.Event()
+    queue = DrawingQueue(limit)
+    begun = threading.Event()
+    queue.submit(key("first"), "x", lambda: (begun.set(), go.wait(10)))
+    limit.taken[0].succeed(0)
+    assert begun.wait(10)
+    older, newer, refused, last = (
+        queue.submit(key(name), client, lambda name=name: name) for name, client in zip("aabc", "xxyz", strict=True)
+    )
+    for place, wait_seconds in ((1, 0), (2, 0), (3, 5)):
+        limit.taken[place].succeed(wait_seconds)
+    assert not older.is_settled
+    assert not newer.is_settled
+    limit.taken[4].succeed(0)
+    with pytest.raises(TooMany):
+        refused.wait()
+    with pytest.raises(Unavailable):
+        newer.wait()
+    go.set()
+    assert [older.wait(), last.wait()] == ["a", "c"]

@@ -16,9 +16,13 @@ from cardbeat.keys.key import Key
 from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
+from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
 
 TIERS = {"free": FREE, "unlimited": UNLIMITED}
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture(autouse=True)
@@ -219,10 +223,11 @@ def test_only_keys_that_live_are_counted(keys: Keys) -> None:
 
 @pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
-    keys: Keys, tmp_path: Path, change: list[str]
+    keys: Keys, tmp_path: Path, database_url: str | None, change: list[str]
 ) -> None:
     issued = keys.issue().wait()
     before = keys.find(issued.value)
     action, *name = change
-    assert cli.main(["keys", action, issued.key.id, *name, "--data", str(tmp_path)]) == 0
+    place = ["--data", str(tmp_path)] if database_url is None else ["--database", database_url]
+    assert cli.main(["keys", action, issued.key.id, *name, *place]) == 0
     assert keys.find(issued.value) != before

@@ -153,3 +153,27 @@ def test_an_alarm_for_which_the_system_grants_no_thread_is_settled_at_once_and_t
         patch.setattr(threading.Thread, "start", refuse)
         alarms.set(time.monotonic() + 1000).wait()
     alarms.set(time.monotonic()).wait()
+
+
+def test_what_is_begun_with_a_result_is_waited_for_too() -> None:
+    first: Later[int] = Later()
+    second: Later[int] = Later()
+    begun = []
+    chained = first.chain(lambda result: begun.append(result) or second)
+    assert not begun
+    first.succeed(1)
+    assert begun == [1]
+    assert not chained.is_settled
+    second.succeed(2)
+    assert chained.wait() == 2
+
+
+def test_what_fails_on_the_way_is_raised_at_the_end() -> None:
+    failed: Later[int] = Later()
+    failed.fail(ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        failed.chain(lambda _: failed).wait()
+    done: Later[int] = Later()
+    done.succeed(1)
+    with pytest.raises(KeyError):
+        done.chain(lambda result: {}[result]).wait()

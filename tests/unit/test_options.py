@@ -115,7 +115,7 @@ def test_help_fits_a_screen_and_shows_every_option_with_its_default():
     lines = help_lines()
     assert len(lines) <= 24
     for option in SERVE_OPTIONS:
-        (line,) = [line for line in lines if line.strip().startswith(option.flag)]
+        (line,) = [line for line in lines if f"{line.strip()} ".startswith(f"{option.flag} ")]
         assert f"[{option.shown}]" in line
     assert all(command in "\n".join(lines) for command in cli.COMMANDS)
 
@@ -128,3 +128,45 @@ def test_no_line_of_help_is_wider_than_a_screen(command):
 def test_an_unknown_command_is_one_line_and_status_2(capsys):
     assert cli.main(["srve"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+GOOD_URL = "postgresql://me:s3%40cret@one,two:5433/db?target_session_attrs=read-write"
+
+
+def test_a_database_is_named_by_a_variable_by_a_file_or_without_a_password_by_the_flag(monkeypatch, tmp_path):
+    file = tmp_path / "url"
+    file.write_text(GOOD_URL + "\n")
+    assert values()["database"] is None
+    assert values("--database", str(file))["database"] == GOOD_URL
+    assert values("--database", "postgresql://me@[::1]/db")["database"] == "postgresql://me@[::1]/db"
+    for text in (GOOD_URL, str(file)):
+        monkeypatch.setenv("CARDBEAT_DATABASE", text)
+        assert values()["database"] == GOOD_URL
+        assert "cret" not in repr(config_from(values()))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:s3cret@host/db",
+        "postgresql://host/db?user=me&password=s3cret",
+        "mysql://me:s3cret@host/db",
+        "postgresql://me:s3/cret@host/db",
+        "postgresql://me:s3@cret@host/db",
+        "postgresql://me:s3:cret@host/db",
+        "postgresql://me:s3#cret@host/db",
+        "postgresql://me:s3?cret@host/db",
+        "postgresql://me:s3%zzcret@host/db",
+        "s3cret",
+        "s3cret\0",
+    ],
+)
+def test_no_refusal_of_a_database_shows_a_password_nor_is_one_taken_where_others_read_it(monkeypatch, url):
+    with pytest.raises(StartupError, match=r"--database.* must ") as by_flag:
+        values("--database", url)
+    assert "cret" not in str(by_flag.value)
+    if "=" not in url and "me:s3cret@" not in url and "\0" not in url:
+        monkeypatch.setenv("CARDBEAT_DATABASE", url)
+        with pytest.raises(StartupError, match=r"CARDBEAT_DATABASE.* must ") as by_variable:
+            values()
+        assert "cret" not in str(by_variable.value)

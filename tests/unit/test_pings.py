@@ -5,7 +5,10 @@ import pytest
 from cardbeat.errors import NotFound
 from cardbeat.heartbeat import pings
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import writer_held
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -74,6 +77,7 @@ def test_a_ping_of_a_revoked_key_finds_no_check(heart):
             result.wait()
 
 
+@SQLITE
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 500])
 def test_a_statement_for_any_number_finds_its_checks_by_an_index(heart, number):
     statements = []

@@ -2,11 +2,13 @@
 
 import pytest
 
-from cardbeat.database import open_database
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
 from tests.heart import HOOK, Heart, at_once
+from tests.postgresql import BOTH_ENGINES
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -52,7 +54,7 @@ def test_while_five_wait_it_is_told_when_the_first_of_them_is_tried_again(heart,
     for _ in range(5):
         take(heart, check)
     due_at = int(heart.clock()) + next_attempt_in
-    heart.alerts.store([Attempt(1, "pending", 500, "busy", due_at, HOOK)])
+    heart.alerts.store([Attempt(1, "pending", 500, "busy", due_at, HOOK, 0)])
     _, seconds = refused(heart, check)
     assert seconds == told
 
@@ -62,9 +64,9 @@ def test_one_that_is_finished_makes_room(heart, state):
     check = heart.create()
     for _ in range(5):
         take(heart, check)
-    heart.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK)])
+    heart.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     refused(heart, check)
-    heart.alerts.store([Attempt(1, state, 500, "busy", None, HOOK)])
+    heart.alerts.store([Attempt(1, state, 500, "busy", None, HOOK, 1)])
     take(heart, check)
 
 
@@ -111,13 +113,11 @@ def test_deleting_the_checks_gives_no_more(heart):
     refused(heart, heart.create())
 
 
-def test_a_restart_and_a_second_process_give_no_more(heart, clock, tmp_path):
+def test_a_restart_and_a_second_process_give_no_more(heart, clock, open_again):
     take_all(heart)
-    second = open_database(tmp_path)
-    other = Heart(second, clock)
+    other = Heart(open_again(), clock)
     other.key = heart.key
     refused(other, other.create())
-    second.close()
 
 
 def test_at_once_no_more_are_taken(heart):

@@ -8,9 +8,13 @@ import pytest
 from cardbeat.heartbeat import sweep as sweep_module
 from cardbeat.heartbeat.sweep import Sweep
 from tests.heart import HOOK, Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
 
 SECONDS = 0.02
 LONG = 10
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -107,6 +111,7 @@ def test_more_checks_than_a_step_holds_are_all_turned(heart, monkeypatch):
     assert all(heart.alert_types(check) == ["check.overdue"] for check in checks)
 
 
+@SQLITE
 def test_the_sweep_reads_only_what_is_due(heart):
     statements = []
     heart.database.write(lambda connection: connection.set_trace_callback(statements.append))

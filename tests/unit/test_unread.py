@@ -1,6 +1,7 @@
 """The order in which undelivered alerts are read: all of them once, those of a check in order, new ones first."""
 
 import random
+import secrets
 
 import pytest
 
@@ -10,8 +11,12 @@ from cardbeat.heartbeat import unread as module
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES
 
 PAGE = 5
+
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture(autouse=True)
@@ -37,8 +42,8 @@ def record(heart, checks):
         for check in checks:
             connection.execute(
                 "INSERT INTO alerts (id, check_id, type, body, created_at, next_attempt_at)"
-                " VALUES (hex(randomblob(9)), ?, 'check.test', '', 0, 0)",
-                (check.id,),
+                " VALUES (?, ?, 'check.test', '', 0, 0)",
+                (secrets.token_hex(9), check.id),
             )
         return connection.execute("SELECT max(seq) FROM alerts").fetchone()[0]
 

@@ -7,7 +7,10 @@ from cardbeat.database import Database
 from cardbeat.keys.key import IssuedKey
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
+from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from cardbeat.errors import StartupError, Unavailable
 def leases(tmp_path):
     """The same lease, as two processes ask for it."""
     databases = [open_database(tmp_path) for _ in range(2)]
-    yield [database.lease("delivery") for database in databases]
+    yield [database.lease() for database in databases]
     for database in databases:
         database.close()
 

@@ -6,13 +6,16 @@ import threading
 import time
 from collections import deque
 
+import psycopg
 import pytest
 
-from cardbeat.database import open_database
 from cardbeat.database.queue import READ_CONNECTIONS
 from cardbeat.database.sqlite_file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
+from tests.postgresql import BOTH_ENGINES
 from tests.support import count_up, counted, wait_until, writer_held
+
+pytestmark = BOTH_ENGINES
 
 
 def test_what_write_returned_from_is_seen_by_readers(database):
@@ -73,7 +76,7 @@ def test_readers_cannot_write(database):
 
 
 def test_an_error_of_the_job_itself_is_raised_as_it_is(database):
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises((sqlite3.IntegrityError, psycopg.errors.NotNullViolation)):
         database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES ('n', NULL)"))
     with pytest.raises(ZeroDivisionError):
         database.write(lambda connection: 1 / 0)
@@ -106,8 +109,7 @@ def test_whoever_fails_when_told_of_a_write_keeps_nobody_from_writing(database, 
     assert "could not be told" in caplog.text
 
 
-def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_path):
-    database = open_database(tmp_path)
+def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(database, tmp_path):
     database.write(count_up)
     database.close()
     with pytest.raises(Unavailable):
@@ -117,12 +119,11 @@ def test_a_closed_database_refuses_writes_after_finishing_the_queued_ones(tmp_pa
     assert not (tmp_path / f"{FILE_NAME}-wal").exists()
 
 
-def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(tmp_path):
-    database = open_database(tmp_path)
+def test_a_connection_that_is_read_from_at_the_close_is_closed_after_it(database):
     with database.read() as connection:
         database.close()
         assert connection.execute("SELECT count(*) FROM keys").fetchone()[0] == 0
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+    with pytest.raises((sqlite3.ProgrammingError, psycopg.OperationalError), match="closed"):
         connection.execute("SELECT 1")
 
 

@@ -1,0 +1,219 @@
+"""PostgreSQL, for several processes on several hosts: one connection that writes, others that read.
+
+What is told of a write is what the server has said of its COMMIT. Where it said nothing, the caller is told that the
+database can't be used, and whether it was written is unknown.
+"""
+
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import psycopg
+
+from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_errors import (
+    Unconfirmed,
+    Unreachable,
+    in_one_line,
+    is_trouble,
+    may_be_repeated,
+    translated,
+    unavailable,
+)
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
+from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.database.row_lease import RowLease
+from cardbeat.database.sampled_clock import SampledClock
+from cardbeat.disk import Reserve
+from cardbeat.errors import StartupError
+from cardbeat.later import Later
+from cardbeat.staging import remove_left_behind
+
+if TYPE_CHECKING:
+    from cardbeat.database import Transaction
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
+"""Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
+UNREACHABLE_SECONDS: Final = 1.0
+"""How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
+
+
+class Server:
+    """Where connections come from. While there are none to be had, it is tried once each `UNREACHABLE_SECONDS`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        # Written and read by any thread, without a lock: at worst two of them try at the same moment.
+        self._try_at = -inf
+
+    def connect(self, *, only_reads: bool = False) -> Connection:
+        """Raises `Unreachable`."""
+        if time.monotonic() < self._try_at:
+            raise Unreachable("the server could not be reached a moment ago")
+        try:
+            return connect(self._url, only_reads=only_reads)
+        except psycopg.Error as error:
+            self._try_at = time.monotonic() + UNREACHABLE_SECONDS
+            log.error("the database can't be reached: %s", in_one_line(error))
+            raise Unreachable("the server can't be reached") from None
+
+
+class PostgresqlDatabase(WriteQueue[Connection]):
+    """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
+
+    def __init__(self, folder: Path, url: str) -> None:
+        self.reserve = Reserve(folder)
+        # Of a restore that was killed.
+        remove_left_behind(folder)
+        self._server = Server(url)
+        with start_up_errors():
+            self._writer = prepared(url)
+        self._readers = Readers(
+            partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
+        )
+        self._clock = SampledClock(self._ask_time)
+        self._lease = RowLease(self)
+        # Once the writer's thread runs, `self._writer` and these are used by it alone.
+        self._unconfirmed: Connection | None = None
+        self._may_repeat = False
+        super().__init__()
+
+    def read(self) -> contextlib.AbstractContextManager[Connection]:
+        return self._readers.read()
+
+    def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
+        # It takes no room on the disk of the folder.
+        return self.write_later(work)
+
+    def clock(self) -> float:
+        return self._clock()
+
+    @property
+    def fence(self) -> RowLease:
+        return self._lease
+
+    def lease(self) -> RowLease:
+        return self._lease
+
+    def hold(self, transaction: "Transaction", name: str, /) -> None:
+        # The first half of the number is cardbeat's own.
+        transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
+
+    def close(self, seconds: float | None = None) -> bool:
+        if not self._finish(seconds):
+            return False
+        self._readers.close()
+        self._writer.close()
+        if self._unconfirmed:
+            self._unconfirmed.close()
+        return True
+
+    def _commit(self, group: list[Write[Any]]) -> None:
+        with unavailable("write"):
+            for pause_seconds in PAUSES_SECONDS:
+                try:
+                    self._try(group, may_repeat=True)
+                    return
+                except psycopg.Error as error:
+                    if not may_be_repeated(error):
+                        raise
+                time.sleep(pause_seconds)
+            self._try(group, may_repeat=False)
+
+    def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
+        self._may_repeat = may_repeat
+        connection = self._connected()
+        for write in group:
+            write.error = None
+        try:
+            connection.begin()
+            self._make(connection, group)
+            connection.commit_in_time()
+        except Unconfirmed:
+            if connection.is_waiting():
+                self._unconfirmed = connection
+            raise
+        except BaseException:
+            roll_back(connection)
+            raise
+
+    def _connected(self) -> Connection:
+        """The connection to write by. Raises psycopg's errors where there is none."""
+        if self._unconfirmed:
+            # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
+            if self._unconfirmed.is_waiting():
+                raise Unreachable("a commit waits for a standby")
+            log.info("the commit that was not confirmed in time has ended")
+            self._unconfirmed = None
+        if not self._writer.is_idle():
+            self._writer.close()
+            self._writer = self._server.connect()
+            # It may be another server by now.
+            self._clock.sample()
+        elif self._clock.is_old():
+            self._clock.sample()
+        return self._writer
+
+    def _ask_time(self) -> float:
+        (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]
+        return float(now)
+
+    def _translated(self, error: Exception) -> Exception:
+        # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
+        if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
+            raise error
+        return translated(error)
+
+    def _set_savepoint(self, connection: Connection) -> None:
+        connection.set_savepoint()
+
+    def _release_savepoint(self, connection: Connection) -> None:
+        connection.release_savepoint()
+
+    def _after_commit(self) -> None:
+        """Nothing waits until then."""
+
+
+def prepared(url: str) -> Connection:
+    """A connection to a server that is fit, to a database of the newest schema. Raises `StartupError`."""
+    connection = connect(url)
+    try:
+        check_server(connection)
+        bring_up_to_date(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+@contextlib.contextmanager
+def looking(url: str) -> Iterator[Connection]:
+    """As `open_to_look`."""
+    with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
+        check_server(connection)
+        yield connection
+
+
+def roll_back(connection: Connection) -> None:
+    """Undo what `begin` began, as far as the server hears of it; else it undoes it by itself."""
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
+@contextlib.contextmanager
+def start_up_errors() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise StartupError(f"can't use the PostgreSQL database: {in_one_line(error)}") from None

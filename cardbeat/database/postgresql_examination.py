@@ -1,0 +1,100 @@
+"""What an operator should know of a PostgreSQL server: above all what could make it lose what it has confirmed.
+
+Each sentence says what was found and, behind "; ", what to do about it. It stands behind whether it is a problem, which
+breaks what this program promises, or a warning. All is read with a role that has no rights but to connect.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cardbeat.clock import Clock, utc_text
+from cardbeat.database.schema import numbered_scripts
+from cardbeat.errors import StartupError
+
+if TYPE_CHECKING:
+    from cardbeat.database import Transaction
+
+SKEW_SECONDS: Final = 2.0
+"""Up to here clocks differ that time servers keep."""
+
+_SETTINGS: Final = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
+_NO_STANDBY: Final = (
+    "no commit waits for a standby, so a failover can lose pings that were answered; name a standby in "
+    "synchronous_standby_names, with synchronous_commit on, unless the storage itself is replicated"
+)
+
+
+def description(connection: "Transaction") -> str:
+    """Which server it is and of which version the tables are. Raises `StartupError` for a newer one."""
+    (server,) = connection.execute("SELECT current_setting('server_version')").fetchone()
+    schema = _schema(connection)
+    if schema > len(numbered_scripts("postgresql")):
+        raise StartupError(f"the database was written by a newer cardbeat (schema {schema}); run that version")
+    return f"PostgreSQL {server} is reached, " + (f"schema {schema}" if schema else "no tables yet, serving makes them")
+
+
+def require_tables(connection: "Transaction") -> None:
+    """Raise `StartupError` where there are none yet, for what must not make them."""
+    if not _schema(connection):
+        raise StartupError("the database has no tables of cardbeat yet; serving makes them")
+
+
+def weaknesses(connection: "Transaction") -> Iterator[tuple[bool, str]]:
+    """By which settings the server may lose or damage what it has confirmed."""
+    fsync, full_page_writes, synchronous_commit, standbys = (
+        connection.execute("SELECT current_setting(?)", (name,)).fetchone()[0] for name in _SETTINGS
+    )
+    if fsync == "off":
+        yield True, "fsync is off, so a power cut can lose pings that were answered, or all; set fsync = on"
+    if full_page_writes == "off":
+        found = "full_page_writes is off, so a power cut can damage the database"
+        yield False, f"{found}; set full_page_writes = on, unless its file system never writes half a page"
+    if synchronous_commit == "off":
+        found = "synchronous_commit is off, so a crash of the server loses pings that were answered"
+        yield True, f"{found}; set synchronous_commit = on for this role or database"
+    elif not standbys or synchronous_commit == "local":
+        yield False, _NO_STANDBY
+    elif _waits_in_vain(connection):
+        found = "no standby of synchronous_standby_names is connected, so nothing can be written"
+        yield True, f"{found}; start one, and look at pg_stat_replication"
+
+
+def clock_doubts(connection: "Transaction", clock: Clock) -> Iterator[tuple[bool, str]]:
+    """How the server's clock, which counts for all servers, stands to that of this host and to what is stored."""
+    asked_at = clock()
+    (server,) = connection.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchone()
+    now = clock()
+    ahead = (asked_at + now) / 2 - server
+    if abs(ahead) > SKEW_SECONDS + (now - asked_at) / 2:
+        side = "ahead of" if ahead > 0 else "behind"
+        found = f"this host's clock is {abs(ahead):.0f} s {side} the database server's, which counts"
+        yield False, f"{found}; keep both by NTP"
+    latest = _last_moment(connection)
+    if server < latest - 60:
+        found = f"the database server's says {utc_text(server)} UTC, which is before {utc_text(latest)}"
+        yield True, f"{found}; set it, and keep it by NTP"
+
+
+def _schema(connection: "Transaction") -> int:
+    """The version of the tables; 0 where there are none."""
+    (table,) = connection.execute("SELECT to_regclass('cardbeat_schema')").fetchone()
+    return (
+        int(connection.execute("SELECT coalesce(max(version), 0) FROM cardbeat_schema").fetchone()[0]) if table else 0
+    )
+
+
+def _waits_in_vain(connection: "Transaction") -> bool:
+    """Whether commits wait for a standby that is not connected; False also where this role must not know."""
+    connected, known, waited_for = connection.execute(
+        "SELECT count(*), count(sync_state), sum(CASE WHEN sync_state IN ('sync', 'quorum') THEN 1 ELSE 0 END)"
+        " FROM pg_stat_replication"
+    ).fetchone()
+    return not connected or (known == connected and not waited_for)
+
+
+def _last_moment(connection: "Transaction") -> int:
+    """The latest Unix second that the monitor has noted of itself, 0 if there is none."""
+    if not _schema(connection):
+        return 0
+    (latest,) = connection.execute("SELECT max(value) FROM monitor WHERE name LIKE 'last_%_at'").fetchone()
+    return int(latest or 0)

@@ -1,0 +1,115 @@
+"""The README's section "On more than one machine": its commands on the built artifact, and its nginx before two."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+
+from tests.artifact import ROOT, clean_environment, free_port, starter
+from tests.support import wait_until
+
+HOOK = "https://hooks.example.com/"
+SECTION = (ROOT / "README.md").read_text().split("\n### On more than one machine\n")[1].split("\n## ")[0]
+
+
+def block(language):
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
+    return found
+
+
+def posted(url, body=None, key=""):
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    request = urllib.request.Request(url, b"" if body is None else json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=10) as answer:
+        return answer.status, answer.headers["X-Cache"]
+
+
+@pytest.fixture
+def nodes(postgresql, pyz, tmp_path):
+    """Two of them, started as it says after the commands before that line, the second in a folder of its own."""
+    commands = block("shell").replace(
+        "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat", postgresql.new_schema()
+    )
+    *before, serve = commands.splitlines()
+    assert before.pop(0) == 'python -m pip install "psycopg[binary]"'
+    shutil.copy(pyz, tmp_path / "cardbeat.pyz")
+    with starter(sys.executable, pyz, tmp_path) as start:
+        server = start("--data", "file")
+        key = posted(f"{server.url}/register")["key"]
+        server.process.terminate()
+        assert server.process.wait() == 0
+    before.insert(0, "python cardbeat.pyz backup cardbeat-backup.db --data file")
+    ran = subprocess.run(
+        ["bash", "-c", "\n".join(before)],
+        cwd=tmp_path,
+        env={**clean_environment(), "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # The tests' PostgreSQL runs so.
+    assert "problem  database: fsync is off" in ran.stdout
+    assert "keys 1, checks 0" in ran.stdout, ran.stdout + ran.stderr
+    options = serve.replace("10.0.0.1", "127.0.0.1").replace("10.0.0.9", "127.0.0.1").split()[2:]
+    with starter(sys.executable, pyz, tmp_path) as start:
+        yield key, [start("--database", "database-url", "--data", f"node{n}", *options) for n in range(2)]
+
+
+@pytest.fixture
+def balancer(nodes, tmp_path):
+    """The URL of nginx with the section's configuration."""
+    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+    if nginx is None:
+        assert not os.environ.get("CI"), "nginx is not installed"
+        pytest.skip("nginx is not installed")
+    port = free_port()
+    adapted = re.sub(r"^ *ssl_.*\n", "", block("nginx"), flags=re.MULTILINE).replace("443 ssl", f"127.0.0.1:{port}")
+    for number, node in enumerate(nodes[1], 1):
+        adapted = adapted.replace(f"10.0.0.{number}:8080", f"127.0.0.1:{node.port}")
+    folders = "".join(
+        f"{name}_temp_path {tmp_path}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (tmp_path / "nginx.conf").write_text(
+        f"daemon off; pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off;\n{folders}{adapted}}}"
+    )
+    process = subprocess.Popen([nginx, "-p", tmp_path, "-c", tmp_path / "nginx.conf"], stderr=subprocess.DEVNULL)
+    url = f"http://127.0.0.1:{port}"
+    try:
+        wait_until(lambda: answers(f"{url}/healthz"))
+        yield url
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def answers(url):
+    try:
+        return fetched(url)[0] == 200
+    except OSError:
+        return False
+
+
+def test_two_nodes_behind_a_balancer_draw_each_card_once_and_outlive_one_of_them(nodes, balancer):
+    key, (first, second) = nodes
+    cards = [f"{balancer}/og?title={number}&key={key}" for number in range(8)]
+    assert {fetched(url) for url in cards} == {(200, "MISS")}
+    assert {fetched(url) for url in cards} == {(200, "HIT")}
+    checks_key = posted(f"{balancer}/register", {"email": "you@example.com"})["key"]
+    nightly = {"name": "Nightly backup", "period_seconds": 86400, "grace_seconds": 3600, "webhook_url": HOOK}
+    check = posted(f"{balancer}/checks", nightly, checks_key)["check"]
+    ping = f"/ping/{check['id']}"
+    assert [fetched(node.url + ping)[0] for node in (first, second)] == [200, 200]
+    first.process.kill()
+    first.process.wait()
+    assert [fetched(balancer + ping)[0] for _ in range(4)] == [200] * 4
+    assert {fetched(url)[0] for url in cards} == {200}

@@ -1,0 +1,301 @@
+"""What PostgreSQL alone needs: a server that goes away and comes back, and commits that wait for a standby."""
+
+import contextlib
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from cardbeat import cli
+from cardbeat.database import open_database, postgresql_connection, postgresql_schema
+from cardbeat.database import postgresql as engine_module
+from cardbeat.database.postgresql_connection import in_its_own_sql
+from cardbeat.errors import NotFound, StartupError, Unavailable
+from tests.heart import Heart
+from tests.postgresql import POSTGRESQL
+from tests.support import count_up, counted, wait_until, writer_held
+
+pytestmark = POSTGRESQL
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch):
+    monkeypatch.setattr(engine_module, "UNREACHABLE_SECONDS", 0.05)
+
+
+def attempt(work):
+    """What comes of it."""
+    try:
+        return work()
+    except Unavailable as refusal:
+        return refusal
+
+
+def test_values_stand_in_statements_as_in_all_engines():
+    assert in_its_own_sql("UPDATE t SET a = ?, b = 'is it? :no' WHERE c = ?")[0] == (
+        "UPDATE t SET a = $1, b = 'is it? :no' WHERE c = $2"
+    )
+    assert in_its_own_sql("SELECT :b, :a, :b FROM t INDEXED BY i WHERE x LIKE '%'") == (
+        "SELECT $1, $2, $1 FROM t WHERE x LIKE '%'",
+        ("b", "a"),
+    )
+
+
+def test_rows_have_their_values_by_name_and_by_place(database):
+    with database.read() as connection:
+        row = connection.execute("SELECT :a AS a, CAST(:b AS INTEGER) AS b", {"b": 2, "a": "x", "c": 0}).fetchone()
+        number, text = connection.execute("SELECT 1, '50%'").fetchone()
+    assert (row["a"], row["b"], row[1], tuple(row), dict(row)) == ("x", 2, 2, ("x", 2), {"a": "x", "b": 2})
+    assert (number, text) == (1, "50%")
+
+
+def test_a_text_with_a_nul_is_looked_for_in_vain(database, clock):
+    heart = Heart(database, clock)
+    check = heart.create()
+    for look in (lambda check_id: heart.checks.get(heart.key.id, check_id), lambda id: heart.checks.ping(id).wait()):
+        with pytest.raises(NotFound):
+            look(f"{check.id}\0")
+
+
+def sever(postgresql):
+    """End all other sessions of the server."""
+    others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+    postgresql.execute(f"SELECT pg_terminate_backend(pid) {others}")
+    wait_until(lambda: not postgresql.execute(f"SELECT pid {others}"))
+
+
+def test_sessions_that_the_server_ends_are_begun_anew_and_nobody_notices(database, postgresql):
+    database.write(count_up)
+    assert counted(database) == 1
+    sever(postgresql)
+    assert counted(database) == 1
+    database.write(count_up)
+    assert counted(database) == 2
+
+
+def test_a_transaction_whose_session_ends_before_its_commit_is_made_again(database, postgresql):
+    tries = []
+
+    def work(transaction):
+        count_up(transaction)
+        if not tries:
+            sever(postgresql)
+        tries.append(1)
+        transaction.execute("SELECT 1")
+
+    database.write(work)
+    assert (counted(database), len(tries)) == (1, 2)
+
+
+def test_while_the_server_is_gone_all_are_told_so_and_it_goes_on_by_itself(database, postgresql, caplog):
+    database.write(count_up)
+    postgresql.stop()
+    try:
+        refusals = [attempt(lambda: database.write(count_up)) for _ in range(3)]
+        refusals += [attempt(lambda: counted(database)) for _ in range(3)]
+        assert [refusal.headers["Retry-After"] for refusal in refusals] == ["5"] * 6
+    finally:
+        postgresql.start()
+    wait_until(lambda: attempt(lambda: counted(database)) == 1)
+    wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
+    assert counted(database) == 2
+    assert "\n" not in caplog.records[0].getMessage()
+
+
+def test_a_server_that_can_not_be_reached_is_tried_once_in_a_while_and_not_for_each_caller(
+    database, postgresql, monkeypatch
+):
+    tried = []
+
+    def connect(*_, **__):
+        tried.append(1)
+        raise psycopg.OperationalError("nobody there")
+
+    monkeypatch.setattr(engine_module, "UNREACHABLE_SECONDS", 60)
+    monkeypatch.setattr(engine_module, "connect", connect)
+    sever(postgresql)
+    assert isinstance(attempt(lambda: counted(database)), Unavailable)
+    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+    assert len(tried) == 1
+
+
+def test_a_statement_that_takes_too_long_is_given_up(database, monkeypatch):
+    monkeypatch.setattr(postgresql_connection.Connection, "limit_seconds", 0.1)
+    for slow in (lambda: database.write(lambda it: it.execute("SELECT pg_sleep(9)")), lambda: read_slowly(database)):
+        assert isinstance(attempt(slow), Unavailable)
+        database.write(count_up)
+    assert counted(database) == 2
+
+
+def read_slowly(database):
+    with database.read() as connection:
+        connection.execute("SELECT pg_sleep(9)")
+
+
+def test_a_lock_that_another_session_keeps_fails_all_that_wait_at_once(database, open_again, monkeypatch):
+    begin = postgresql_connection._BEGIN
+    monkeypatch.setattr(postgresql_connection, "_BEGIN", begin.replace("lock_timeout = 5000", "lock_timeout = 50"))
+    other, held, release = open_again(), threading.Event(), threading.Event()
+    kept = other.write_later(lambda transaction: (count_up(transaction), held.set(), release.wait(20)))
+    assert held.wait(20)
+    with writer_held(database):
+        written = [database.write_later(count_up) for _ in range(3)]
+    assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
+    release.set()
+    kept.wait()
+    database.write(count_up)
+    assert counted(database) == 2
+
+
+@pytest.fixture
+def without_standby(database, postgresql, monkeypatch):
+    """Commits wait for a standby that there is not, until they need not."""
+    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.2)
+
+    def wait_for(names):
+        # In a session that waits for no standby itself.
+        postgresql.execute(f"ALTER SYSTEM SET synchronous_standby_names = '{names}'")
+        postgresql.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: read_one(database, "SHOW synchronous_standby_names".replace("SHOW ", SETTING)) == names)
+
+    wait_for("nobody")
+    yield lambda: wait_for("")
+    wait_for("")
+
+
+SETTING = "SELECT current_setting('synchronous_standby_names') -- "
+
+
+def read_one(database, sql):
+    with database.read() as connection:
+        return connection.execute(sql).fetchone()[0]
+
+
+def waiting_sessions(database):
+    return read_one(database, "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+
+
+def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off(database, without_standby):
+    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+    began = time.monotonic()
+    # Not even tried: all others would come to wait behind it.
+    assert all(isinstance(attempt(lambda: database.write(count_up)), Unavailable) for _ in range(20))
+    assert time.monotonic() - began < 2
+    assert waiting_sessions(database) == 1
+    without_standby()
+    wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
+    assert counted(database) == 2
+
+
+@pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
+def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_standby, postgresql, monkeypatch, end):
+    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 20)
+    made = []
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(attempt, lambda: database.write(lambda it: (made.append(1), count_up(it))))
+        wait_until(lambda: waiting_sessions(database) or written.done())
+        postgresql.execute(f"SELECT {end}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+        assert isinstance(written.result(20), Unavailable)
+    assert len(made) == 1
+    without_standby()
+    database.write(count_up)
+    # The primary alone has it.
+    assert counted(database) == 2
+
+
+def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch):
+    present = postgresql_schema._scripts()
+    once = "INSERT INTO monitor (name, value) VALUES ('times_migrated', 1)"
+    monkeypatch.setattr(postgresql_schema, "_scripts", lambda: [*present, once])
+    url = postgresql.new_schema()
+    start = threading.Barrier(10)
+
+    def open_(_):
+        start.wait(20)
+        return open_database(tmp_path, url)
+
+    with ThreadPoolExecutor(10) as pool:
+        databases = list(pool.map(open_, range(10)))
+    assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 1
+    for database in databases:
+        database.close()
+
+
+def test_a_script_that_fails_leaves_the_schema_as_it_was(postgresql, tmp_path, monkeypatch):
+    url, present = postgresql.new_schema(), postgresql_schema._scripts()
+    open_database(tmp_path, url).close()
+    with monkeypatch.context() as patch:
+        patch.setattr(postgresql_schema, "_scripts", lambda: [*present, "DROP TABLE moves", "DROP TABLE nowhere"])
+        with pytest.raises(StartupError, match="nowhere"):
+            open_database(tmp_path, url)
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        assert read_one(database, "SELECT count(*) FROM moves") == 0
+
+
+def test_a_newer_schema_is_refused(postgresql, tmp_path, monkeypatch):
+    url, present = postgresql.new_schema(), postgresql_schema._scripts()
+    with monkeypatch.context() as patch:
+        patch.setattr(postgresql_schema, "_scripts", lambda: [*present, "SELECT 1"])
+        open_database(tmp_path, url).close()
+    with pytest.raises(StartupError, match="newer cardbeat"):
+        open_database(tmp_path, url)
+
+
+def test_every_engine_has_the_same_tables_and_columns(postgresql, tmp_path):
+    in_file = open_database(tmp_path)
+    on_server = open_database(tmp_path, postgresql.new_schema())
+    with in_file.read() as connection:
+        names = [row["name"] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        tables = {
+            name: {row["name"] for row in connection.execute(f"PRAGMA table_xinfo({name})")}
+            for name in names
+            if not name.startswith("sqlite_")
+        }
+    with on_server.read() as connection:
+        for table, columns in tables.items():
+            found = connection.execute(
+                "SELECT column_name FROM information_schema.columns"
+                " WHERE table_schema = current_schema() AND table_name = ?",
+                (table,),
+            )
+            assert {row[0] for row in found} == columns, table
+    in_file.close()
+    on_server.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "sentence"),
+    [
+        ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
+        ("postgresql://me:s3cret@127.0.0.1:0x/db", "port"),
+        ("postgresql://me:s3cret@127.0.0.1/db?nothing=1", "nothing"),
+        ("postgresql://me:s3cret@nowhere.invalid/db", "nowhere.invalid"),
+    ],
+)
+def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the_password(tmp_path, url, sentence):
+    with pytest.raises(StartupError, match=sentence) as refused:
+        open_database(tmp_path, url)
+    assert "\n" not in str(refused.value)
+    assert "cret" not in str(refused.value)
+
+
+def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
+        open_database(tmp_path, "postgresql://127.0.0.1/db")
+
+
+def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys):
+    url = postgresql.new_schema()
+    command = ["doctor", "--data", str(tmp_path), "--database", url]
+    cli.main(command)
+    assert "PostgreSQL 1" in (found := capsys.readouterr().out)
+    assert "no tables yet" in found
+    open_database(tmp_path, url).close()
+    cli.main(command)
+    assert f"schema {len(postgresql_schema._scripts())}\n" in capsys.readouterr().out
+    cli.main([*command[:-1], "postgresql://127.0.0.1:1/db"])
+    assert "refused" in capsys.readouterr().out

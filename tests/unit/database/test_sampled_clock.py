@@ -1,0 +1,48 @@
+"""A server's clock as two machines know it whose own clocks have nothing to do with each other."""
+
+import pytest
+
+from cardbeat.database.sampled_clock import SAMPLE_SECONDS, SampledClock
+from tests.support import FakeClock
+
+LATENCY_SECONDS = 0.3
+
+
+@pytest.fixture
+def server(clock):
+    return clock
+
+
+def sampled(server, monotonic):
+    """Asks over a network that is as slow in both directions."""
+
+    def ask():
+        monotonic.advance(LATENCY_SECONDS)
+        answer = server()
+        monotonic.advance(LATENCY_SECONDS)
+        server.advance(LATENCY_SECONDS)
+        return answer
+
+    return SampledClock(ask, monotonic)
+
+
+def test_machines_that_share_a_server_agree_on_the_time(server):
+    near, far = FakeClock(5000), FakeClock(90_000)
+    clocks = sampled(server, near), sampled(server, far)
+    near.advance(2 * LATENCY_SECONDS)
+    for seconds in (0, 3600):
+        for clock in (server, near, far):
+            clock.advance(seconds)
+        assert max(abs(clock() - server()) for clock in clocks) < LATENCY_SECONDS + 0.001
+
+
+def test_a_server_that_was_set_is_seen_with_the_next_sample(server):
+    monotonic = FakeClock(5000)
+    clock = sampled(server, monotonic)
+    server.advance(3600)
+    assert not clock.is_old()
+    monotonic.advance(SAMPLE_SECONDS)
+    assert clock.is_old()
+    clock.sample()
+    assert not clock.is_old()
+    assert clock() == pytest.approx(server())

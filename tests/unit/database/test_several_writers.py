@@ -1,0 +1,225 @@
+"""What is right with one writer and wrong with several unless something keeps them apart: two nodes over a server."""
+
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from cardbeat.config import Tier
+from cardbeat.errors import NotFound, Refusal, TooMany
+from cardbeat.heartbeat.alert import TEST
+from cardbeat.heartbeat.check import Settings
+from cardbeat.heartbeat.pending import PendingAlerts
+from cardbeat.heartbeat.quota import TESTS_AN_HOUR
+from cardbeat.heartbeat.unread import Unread
+from tests.heart import HOOK, Heart
+from tests.postgresql import POSTGRESQL
+from tests.support import wait_until
+
+pytestmark = POSTGRESQL
+
+
+@pytest.fixture
+def nodes(open_again, clock):
+    """Two hearts that beat for the same key."""
+    first = Heart(open_again(), clock, Tier(max_checks=10))
+    second = Heart(open_again(), clock, Tier(max_checks=10))
+    second.keys.revoke(second.key.id)
+    second.key = first.key
+    return first, second
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+@contextlib.contextmanager
+def uncommitted(node, work):
+    """Do some work in a transaction of this node's writer, which ends with the block; its result."""
+    done, release = threading.Event(), threading.Event()
+    results = []
+
+    def hold(transaction):
+        results.append(work(transaction))
+        done.set()
+        release.wait(20)
+
+    written = node.database.write_later(hold)
+    assert done.wait(20)
+    try:
+        yield results[0]
+    finally:
+        release.set()
+    written.wait()
+
+
+def wait_for_lock(node, future):
+    """Return once some session waits for another's lock, or what it is asked for is there already."""
+
+    def waits():
+        with node.database.read() as connection:
+            return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+
+    wait_until(lambda: future.done() or waits())
+
+
+def test_a_check_that_is_pinged_while_the_sweep_chooses_it_is_not_overdue(nodes, pool):
+    pinging, sweeping = nodes
+    check = pinging.create()
+    pinging.pass_time(61)
+    with uncommitted(pinging, lambda transaction: pinging.checks._ping(transaction, [check.id])):
+        swept = pool.submit(sweeping.sweep.sweep_once)
+        wait_for_lock(pinging, swept)
+    assert swept.result(20) == 0
+    assert pinging.status(check) == "on_time"
+    assert pinging.alert_types(check) == []
+
+
+def test_a_ping_that_meets_the_sweep_finds_its_check_and_ends_the_outage(nodes, pool):
+    pinging, sweeping = nodes
+    check = pinging.create()
+    pinging.pass_time(61)
+    moment = sweeping.sweep.credit.moment()
+    with uncommitted(sweeping, lambda transaction: sweeping.sweep._mark_overdue(transaction, moment)):
+        pinged = pool.submit(pinging.ping, check)
+        wait_for_lock(sweeping, pinged)
+    assert pinged.result(20).recovered
+    assert pinging.status(check) == "on_time"
+    assert pinging.alert_types(check) == ["check.overdue", "check.recovered"]
+
+
+def test_two_nodes_that_sweep_at_once_alert_once(nodes, pool):
+    one, other = nodes
+    checks = [one.create() for _ in range(5)]
+    one.pass_time(61)
+    moment = one.sweep.credit.moment()
+    with uncommitted(one, lambda transaction: one.sweep._mark_overdue(transaction, moment)):
+        swept = pool.submit(other.sweep.sweep_once)
+        wait_for_lock(one, swept)
+    assert swept.result(20) == 0
+    assert [one.alert_types(check) for check in checks] == [["check.overdue"]] * 5
+    assert one.checks.totals() == {"on_time": 0, "overdue": 5}
+
+
+def test_an_alert_that_is_committed_late_is_read_all_the_same(nodes, pool):
+    late, quick = nodes
+    checks = [late.create(), late.create()]
+    unread = Unread(PendingAlerts(late.database))
+    assert unread.page() == []
+
+    def record(node, check, transaction):
+        return node.alerts.record(transaction, TEST, [check], 1)
+
+    with uncommitted(late, lambda transaction: record(late, checks[0], transaction)):
+        recorded = pool.submit(quick.database.write, lambda transaction: record(quick, checks[1], transaction))
+        wait_for_lock(late, recorded)
+        read = unread.page()
+    recorded.result(20)
+    assert [alert.check_seq for alert in (*read, *unread.page())] == [check.seq for check in checks]
+
+
+def test_a_move_that_is_committed_late_is_read_all_the_same(nodes, pool):
+    late, quick = nodes
+    checks = [late.create(), late.create()]
+    for check in checks:
+        late.checks.test_alert(late.key.id, check.id).wait()
+    pending = PendingAlerts(late.database)
+
+    def move(node, check, transaction):
+        return node.alerts.move(transaction, check.id, 1)
+
+    with uncommitted(late, lambda transaction: move(late, checks[0], transaction)):
+        moved = pool.submit(quick.database.write, lambda transaction: move(quick, checks[1], transaction))
+        wait_for_lock(late, moved)
+        read = pending.moves_after(0)
+    moved.result(20)
+    last = read[-1].seq if read else 0
+    assert [one.check_seq for one in (*read, *pending.moves_after(last))] == [check.seq for check in checks]
+
+
+def test_no_more_checks_are_created_than_the_tier_allows(nodes, pool):
+    one, other = nodes
+    for _ in range(9):
+        one.create()
+    with uncommitted(one, lambda transaction: insert(one, transaction)):
+        created = pool.submit(other.create)
+        wait_for_lock(one, created)
+    with pytest.raises(Refusal) as refused:
+        created.result(20)
+    assert refused.value.code == "too_many_checks"
+    assert one.checks.count(one.key.id) == 10
+
+
+def insert(node, transaction):
+    """Create a check in this transaction."""
+    made = []
+
+    class Here:
+        def create_later(self, work):
+            made.append(work(transaction))
+
+    checks = type(node.checks)(Here(), node.clock, node.alerts, node.delivery)
+    checks.create(node.key, Settings("job", 60, 0, HOOK))
+    return made
+
+
+def test_no_more_tests_are_taken_in_an_hour_than_may_be(nodes, pool):
+    one, other = nodes
+    checks = [one.create() for _ in range(7)]
+    for number in range(TESTS_AN_HOUR - 1):
+        one.checks.test_alert(one.key.id, checks[number % 7].id).wait()
+    with uncommitted(one, lambda transaction: one.checks._test(transaction, one.key.id, checks[5].id)):
+        taken = pool.submit(lambda: other.checks.test_alert(one.key.id, checks[6].id).wait())
+        wait_for_lock(one, taken)
+    with pytest.raises(TooMany):
+        taken.result(20)
+
+
+def test_a_check_for_a_key_that_goes_meanwhile_is_refused_as_if_it_had_gone_before(nodes, pool):
+    one, other = nodes
+    sql = "DELETE FROM keys WHERE id = ?"
+    with uncommitted(one, lambda transaction: transaction.execute(sql, (one.key.id,))):
+        created = pool.submit(other.create)
+        wait_for_lock(one, created)
+    with pytest.raises(Refusal) as refused:
+        created.result(20)
+    assert refused.value.status == 401
+
+
+def test_an_alert_for_a_check_that_goes_meanwhile_is_none(nodes, pool):
+    one, other = nodes
+    check = one.create()
+    sql = "DELETE FROM checks WHERE id = ?"
+    with uncommitted(one, lambda transaction: transaction.execute(sql, (check.id,))):
+        tested = pool.submit(lambda: other.checks.test_alert(other.key.id, check.id).wait())
+        wait_for_lock(one, tested)
+    with pytest.raises(NotFound):
+        tested.result(20)
+
+
+def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
+    both_have_one = threading.Barrier(2)
+    tries = []
+
+    def count_both(names):
+        def work(transaction):
+            tries.append(names)
+            for name in names:
+                sql = "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = 2"
+                transaction.execute(sql, (name,))
+                if name == names[0] and len(tries) <= 2:
+                    both_have_one.wait(20)
+
+        return work
+
+    one, other = (
+        pool.submit(node.database.write, count_both(names)) for node, names in zip(nodes, ("ab", "ba"), strict=True)
+    )
+    one.result(20)
+    other.result(20)
+    assert len(tries) > 2
+    with nodes[0].database.read() as connection:
+        assert connection.execute("SELECT sum(value) FROM monitor WHERE name IN ('a', 'b')").fetchone()[0] == 4

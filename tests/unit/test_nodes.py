@@ -1,0 +1,166 @@
+"""Several nodes over one database: one at a time sweeps, credits and delivers, and what it does not hold it lets be."""
+
+import threading
+
+import pytest
+
+from cardbeat import monitor
+from cardbeat.database.row_lease import TERM_SECONDS
+from cardbeat.errors import LeaseLost
+from cardbeat.heartbeat import sweep as sweep_module
+from tests.heart import SWEEP_SECONDS
+from tests.nodes import Nodes, flush
+from tests.postgresql import BOTH_ENGINES
+
+pytestmark = BOTH_ENGINES
+
+HOUR = 3600
+
+
+@pytest.fixture
+def nodes(open_again, clock):
+    return Nodes(open_again, clock)
+
+
+def beat(heart, sweep=None):
+    """What the sweep's thread does in each round while its process has the lease."""
+    sweep = sweep or heart.sweep
+    return sweep.sweep_once(sweep.credit.give_due(threading.Event()))
+
+
+def hand_over(giver, taker):
+    giver.fence.release()
+    flush(giver)
+    # Who had it before and was not asked meanwhile is told first that another one had it.
+    assert taker.fence.take() or taker.fence.take()
+
+
+def noted(heart):
+    with heart.database.read() as connection:
+        return monitor.values(connection)
+
+
+def test_machines_whose_clocks_are_apart_credit_each_other_nothing(nodes, caplog):
+    check = nodes.first.create(HOUR)
+    giver, taker = nodes.first, nodes.second
+    assert giver.fence.take()
+    for _ in range(6):
+        for _ in range(3):
+            beat(giver)
+            nodes.pass_time(20)
+            assert giver.fence.take()
+        hand_over(giver, taker)
+        giver, taker = taker, giver
+    assert nodes.first.read(check) == check
+    assert "the deadlines of checks" not in caplog.text
+
+
+def test_an_outage_of_all_nodes_is_credited_once(nodes):
+    check = nodes.first.create(HOUR)
+    nodes.first.fence.take()
+    beat(nodes.first)
+    nodes.pass_time(2 * HOUR)
+    for _ in range(2):
+        assert nodes.second.fence.take()
+        assert beat(nodes.second) == 0
+        nodes.pass_time(SWEEP_SECONDS)
+    hand_over(nodes.second, nodes.first)
+    assert beat(nodes.first) == 0
+    assert nodes.first.read(check).deadline_at == check.deadline_at + 2 * HOUR
+
+
+@pytest.mark.parametrize("sweep_seconds", [0.5, 5, 60])
+def test_the_time_until_another_node_takes_over_is_no_outage(nodes, sweep_seconds):
+    check = nodes.first.create(HOUR)
+    sweeps = [heart.sweep_every(sweep_seconds, monotonic=heart.monotonic) for heart in nodes]
+    nodes.first.fence.take()
+    beat(nodes.first, sweeps[0])
+    # It is killed just before its next sweep, and the lease was renewed just before that.
+    nodes.pass_time(sweep_seconds)
+    nodes.first.fence.take()
+    while not nodes.second.fence.take():
+        nodes.pass_time(1)
+    beat(nodes.second, sweeps[1])
+    assert nodes.first.read(check).deadline_at == check.deadline_at
+
+
+def test_a_clock_that_was_set_while_one_node_sweeps_takes_the_deadlines_with_it(nodes):
+    check = nodes.first.create(3 * HOUR)
+    nodes.first.fence.take()
+    beat(nodes.first)
+    nodes.pass_time(1)
+    nodes.clock.advance(HOUR)
+    nodes.first.fence.take()
+    beat(nodes.first)
+    assert nodes.first.read(check).deadline_at == check.deadline_at + HOUR
+
+
+def test_a_node_that_was_stopped_past_its_lease_changes_nothing(nodes, monkeypatch):
+    monkeypatch.setattr(sweep_module, "SWEEP_BATCH", 2)
+    checks = [nodes.first.create(1) for _ in range(5)]
+    nodes.first.fence.take()
+    beat(nodes.first)
+    nodes.pass_time(4)
+    nodes.first.fence.take()
+    moment = nodes.first.sweep.credit.give_due(threading.Event())
+    nodes.pass_time(HOUR)
+    nodes.second.fence.take()
+    # What it would do next, in the middle of a sweep, of a credit, and at its stop.
+    before = noted(nodes.second)
+    with pytest.raises(LeaseLost):
+        nodes.first.sweep.sweep_once(moment)
+    with pytest.raises(LeaseLost):
+        nodes.first.sweep.credit.give_due(threading.Event())
+    nodes.first.sweep.stop()
+    flush(nodes.first)
+    assert noted(nodes.second) == before
+    assert [nodes.first.status(check) for check in checks] == ["on_time"] * 5
+
+
+def test_only_who_has_the_lease_sweeps_and_reports(nodes):
+    check = nodes.first.create(1)
+    nodes.pass_time(2)
+    reports = []
+    first, second = (
+        heart.sweep_every(60, monotonic=heart.monotonic, after=lambda heart=heart: reports.append(heart))
+        for heart in nodes
+    )
+    nodes.first.fence.take()
+    assert second._sweep_or_look() == sweep_module.POLL_SECONDS
+    assert nodes.first.status(check) == "on_time"
+    assert first._sweep_or_look() == 60
+    assert nodes.first.status(check) == "overdue"
+    assert reports == [nodes.first]
+
+
+def test_who_lost_the_lease_in_the_middle_of_a_sweep_does_not_report_it(nodes, monkeypatch):
+    reports = []
+    sweep = nodes.first.sweep_every(60, monotonic=nodes.first.monotonic, after=lambda: reports.append(1))
+    nodes.first.fence.take()
+    held = nodes.first.fence.held
+
+    def held_until_now():
+        answer = held()
+        nodes.pass_time(TERM_SECONDS)
+        nodes.second.fence.take()
+        return answer
+
+    monkeypatch.setattr(nodes.first.fence, "held", held_until_now)
+    assert sweep._sweep_or_look() == sweep_module.POLL_SECONDS
+    assert reports == []
+
+
+def test_every_node_knows_how_long_ago_a_sweep_was(nodes):
+    first, second = (heart.sweep_every(60, monotonic=heart.monotonic) for heart in nodes)
+    for _ in range(5):
+        nodes.first.fence.take()
+        first._sweep_or_look()
+        second._sweep_or_look()
+        nodes.pass_time(50)
+        assert [sweep.age_seconds() for sweep in (first, second)] == [50, 50]
+    nodes.pass_time(200)
+    second._sweep_or_look()
+    assert not second.healthy()
+    nodes.second.fence.take()
+    second._sweep_or_look()
+    assert second.healthy()
