@@ -119,6 +119,8 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
         for table in NUMBERED:
             if number := sqlite_rows.last_number(copy, table):
                 connection.execute(f"SELECT setval({_sequence(table)}, ?)", (number,))
+        # Else the server would guess how many rows there are until it looks by itself, and read whole tables.
+        connection.run_script(f"ANALYZE {', '.join(TABLES)}")
         require_going()
     except BaseException:
         roll_back(connection)

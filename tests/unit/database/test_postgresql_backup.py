@@ -114,10 +114,12 @@ def test_after_the_move_new_rows_have_new_numbers_and_the_totals_go_on(filled, p
         with database.read() as connection:
             seqs = [connection.execute(f"SELECT max(seq) FROM {table}").fetchone()[0] for table in ("keys", "checks")]
             totals = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
+            known = connection.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass('checks')").fetchone()[0]
             counted = dict(connection.execute("SELECT status, count(*) FROM checks GROUP BY status").fetchall())
         # The number of a check that is gone is not given to another.
         assert seqs == [len(before["keys"]) + 1, dict(before["sqlite_sequence"])["checks"] + 1]
         assert totals == counted
+        assert known == len(before["checks"])
         assert heart.status(check) == "overdue"
 
 
