@@ -323,3 +323,12 @@ def test_what_a_killed_restore_left_behind_goes_with_the_next_start(postgresql, 
     (left / "lock").write_text("\n")
     open_database(tmp_path, postgresql.emptied(tmp_path / "other")).close()
     assert not left.exists()
+
+
+def test_a_database_that_an_older_version_has_made_is_not_backed_up_by_a_newer_one(postgresql, tmp_path):
+    url = postgresql.new_schema("older")
+    open_database(tmp_path, url).close()
+    postgresql.execute("DELETE FROM older.cardbeat_schema WHERE version > 5")
+    with pytest.raises(StartupError, match=r"older cardbeat \(schema 5\); serve it once"):
+        back_up(url, tmp_path, tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []
