@@ -29,7 +29,9 @@ COMMIT_SECONDS: Final = 600.0
 
 _TIMES: Final = (
     # Limits set for the role or the database are meant for what serves.
-    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000"
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000;"
+    # And what is restored is told when it is on disk.
+    " SET LOCAL synchronous_commit = on"
 )
 
 
