@@ -11,7 +11,9 @@ from cardbeat.database import sqlite_rows
 from cardbeat.database.postgresql import roll_back, start_up_errors
 from cardbeat.database.postgresql_connection import Connection, connect, without_nul
 from cardbeat.database.postgresql_errors import Unconfirmed
-from cardbeat.database.postgresql_schema import bring_up_to_date, check_server, require_newest, version
+from cardbeat.database.postgresql_examination import require_tables
+from cardbeat.database.postgresql_schema import bring_up_to_date, check_server, version
+from cardbeat.database.schema import numbered_scripts
 from cardbeat.database.sqlite_backup import place_for_backup, written_whole
 from cardbeat.database.sqlite_file import FILE_NAME, last_moment, migrate
 from cardbeat.database.sqlite_file import connect as open_file
@@ -27,7 +29,9 @@ COMMIT_SECONDS: Final = 600.0
 
 _TIMES: Final = (
     # Limits set for the role or the database are meant for what serves.
-    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000"
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000;"
+    # And what is restored is told when it is on disk.
+    " SET LOCAL synchronous_commit = on"
 )
 
 
@@ -47,9 +51,18 @@ def _snapshot(url: str) -> Iterator[Connection]:
     """A connection that sees the database as it is now, whatever others write."""
     with contextlib.closing(connect(url)) as connection:
         check_server(connection)
-        require_newest(connection)
+        _require_newest(connection)
         connection.run_script(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {_TIMES}")
         yield connection
+
+
+def _require_newest(connection: Connection) -> None:
+    """Raise `StartupError` for a database that this version has not brought up to date, or made."""
+    require_tables(connection)
+    if (found := version(connection)) < len(numbered_scripts("postgresql")):
+        raise StartupError(
+            f"the database was written by an older cardbeat (schema {found}); serve it once, or use that version"
+        )
 
 
 def _copy_out(source: Connection, copy: sqlite3.Connection, require_going: RequireGoing) -> None:
@@ -119,6 +132,8 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
         for table in NUMBERED:
             if number := sqlite_rows.last_number(copy, table):
                 connection.execute(f"SELECT setval({_sequence(table)}, ?)", (number,))
+        # Else the server would guess how many rows there are until it looks by itself, and read whole tables.
+        connection.run_script(f"ANALYZE {', '.join(TABLES)}")
         require_going()
     except BaseException:
         roll_back(connection)

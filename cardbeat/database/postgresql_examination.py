@@ -20,7 +20,7 @@ SKEW_SECONDS: Final = 2.0
 _SETTINGS: Final = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
 _NO_STANDBY: Final = (
     "no commit waits for a standby, so a failover can lose pings that were answered; name a standby in "
-    "synchronous_standby_names, with synchronous_commit on, unless the storage itself is replicated"
+    "synchronous_standby_names, unless the storage itself is replicated"
 )
 
 
@@ -50,9 +50,10 @@ def weaknesses(connection: "Transaction") -> Iterator[tuple[bool, str]]:
         found = "full_page_writes is off, so a power cut can damage the database"
         yield False, f"{found}; set full_page_writes = on, unless its file system never writes half a page"
     if synchronous_commit == "off":
-        found = "synchronous_commit is off, so a crash of the server loses pings that were answered"
-        yield True, f"{found}; set synchronous_commit = on for this role or database"
-    elif not standbys or synchronous_commit == "local":
+        # What serving writes is committed with it on, whatever is set.
+        found = "synchronous_commit is off, with which the server confirms what a crash loses"
+        yield False, f"{found}; set synchronous_commit = on for this role or database"
+    if not standbys:
         yield False, _NO_STANDBY
     elif _waits_in_vain(connection):
         found = "no standby of synchronous_standby_names is connected, so nothing can be written"

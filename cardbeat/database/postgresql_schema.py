@@ -1,7 +1,6 @@
 """The schema in PostgreSQL: found, and brought up to date by one of all that start at the same moment."""
 
 from cardbeat.database.postgresql_connection import Connection
-from cardbeat.database.postgresql_examination import require_tables
 from cardbeat.database.schema import numbered_scripts
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
@@ -36,15 +35,6 @@ def version(connection: Connection) -> int:
     if found > len(_scripts()):
         raise StartupError(f"the database was written by a newer cardbeat (schema {found}); run that version")
     return int(found)
-
-
-def require_newest(connection: Connection) -> None:
-    """Raise `StartupError` for a database that this version has not brought up to date, or made."""
-    require_tables(connection)
-    if (found := version(connection)) < len(_scripts()):
-        raise StartupError(
-            f"the database was written by an older cardbeat (schema {found}); serve it once, or use that version"
-        )
 
 
 def check_server(connection: Connection) -> None:

@@ -114,10 +114,12 @@ def test_after_the_move_new_rows_have_new_numbers_and_the_totals_go_on(filled, p
         with database.read() as connection:
             seqs = [connection.execute(f"SELECT max(seq) FROM {table}").fetchone()[0] for table in ("keys", "checks")]
             totals = dict(connection.execute("SELECT status, checks FROM totals_by_status").fetchall())
+            known = connection.execute("SELECT reltuples FROM pg_class WHERE oid = to_regclass('checks')").fetchone()[0]
             counted = dict(connection.execute("SELECT status, count(*) FROM checks GROUP BY status").fetchall())
         # The number of a check that is gone is not given to another.
         assert seqs == [len(before["keys"]) + 1, dict(before["sqlite_sequence"])["checks"] + 1]
         assert totals == counted
+        assert known == len(before["checks"])
         assert heart.status(check) == "overdue"
 
 
@@ -321,3 +323,12 @@ def test_what_a_killed_restore_left_behind_goes_with_the_next_start(postgresql, 
     (left / "lock").write_text("\n")
     open_database(tmp_path, postgresql.emptied(tmp_path / "other")).close()
     assert not left.exists()
+
+
+def test_a_database_that_an_older_version_has_made_is_not_backed_up_by_a_newer_one(postgresql, tmp_path):
+    url = postgresql.new_schema("older")
+    open_database(tmp_path, url).close()
+    postgresql.execute("DELETE FROM older.cardbeat_schema WHERE version > 5")
+    with pytest.raises(StartupError, match=r"older cardbeat \(schema 5\); serve it once"):
+        back_up(url, tmp_path, tmp_path / "copy.db")
+    assert list(tmp_path.iterdir()) == []
