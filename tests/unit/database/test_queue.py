@@ -199,9 +199,10 @@ def test_those_written_in_one_go_go_before_others_that_wait(database):
     work, others = Together(), []
     with writer_held(database):
         first = database.write_together(work, 1)
-        database.write_later(lambda transaction: others.append(list(work.calls)))
+        other = database.write_later(lambda transaction: others.append(list(work.calls)))
         second = database.write_together(work, 2)
     assert (first.wait(), second.wait()) == (10, 20)
+    other.wait()
     assert (others, work.calls) == ([[[1, 2]]], [[1, 2]])
 
 
