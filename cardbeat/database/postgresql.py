@@ -102,6 +102,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
+        # What other writes would lock behind this, others who wait for it may have locked.
+        self._ends_group = True
         # The first half of the number is cardbeat's own.
         transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
 
