@@ -7,7 +7,7 @@ database can't be used, and whether it was written is unknown.
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -106,6 +106,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._ends_group = True
         # The first half of the number is cardbeat's own.
         transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
+
+    def lock(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> None:
+        transaction.execute(f"{sql} FOR NO KEY UPDATE", values)
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):

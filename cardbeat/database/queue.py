@@ -54,9 +54,7 @@ class Write(Later[T]):
 
     __slots__ = ("came_at", "error", "item", "queue", "value", "work")
 
-    def __init__(
-        self, queue: "deque[Write[Any]]", work: Callable[[Any, list[Item]], Sequence[T]], item: Item
-    ) -> None:
+    def __init__(self, queue: "deque[Write[Any]]", work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
         super().__init__()
         self.queue = queue
         self.work = work
@@ -85,8 +83,9 @@ class WriteQueue(ABC, Generic[C]):
         self._queue: deque[Write[Any]] = deque()
         self._together: deque[Write[Any]] = deque()
         """Those that are made together: they are quick and many, and go before the others."""
-        self._order = self._usual_order = (self._together, self._queue)
-        """Of the next group. After one that had no time for all, those who came last there go first."""
+        self._all = (self._together, self._queue)
+        self._turn: tuple[deque[Write[Any]], ...] = self._all
+        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._closing = False
         # Used by the writer's thread alone.
         self._commit_seconds = self._made_seconds = 0.0
@@ -152,7 +151,7 @@ class WriteQueue(ABC, Generic[C]):
             while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            return [queue.popleft() for queue in self._order for _ in range(min(len(queue), GROUP_SIZE))]
+            return [queue.popleft() for queue in self._turn for _ in range(min(len(queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.
@@ -168,7 +167,7 @@ class WriteQueue(ABC, Generic[C]):
             self._make_together(connection, work, writes)
             made += len(writes)
         with self._queued:
-            self._order = self._usual_order if made == len(group) else self._order[::-1]
+            self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
             for write in reversed(group[made:]):
                 write.queue.appendleft(write)
         del group[made:]

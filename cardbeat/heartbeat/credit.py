@@ -195,6 +195,8 @@ class Credit:
         ).fetchone()
         if last_seq is None:
             return _end_credit(transaction)
+        batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
+        self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
         transaction.execute(
             "UPDATE checks SET "
             "clock_from = CASE WHEN clock_from + :seconds < :now THEN clock_from + :seconds ELSE :now END "
