@@ -122,7 +122,7 @@ def postgresql() -> Iterator[Cluster]:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engines(*names): of the database that the test runs on, by default sqlite")
     config.addinivalue_line("markers", "sqlite: a test that can run on several engines, on SQLite")
-    config.addinivalue_line("markers", "postgresql: a test that can run on several engines, on PostgreSQL")
+    config.addinivalue_line("markers", "postgresql: a test that needs PostgreSQL")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -130,6 +130,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if mark and "engine" in metafunc.fixturenames:
         on_each = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in mark.args]
         metafunc.parametrize("engine", on_each, indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "postgresql" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgresql)
 
 
 @pytest.fixture
