@@ -53,4 +53,4 @@ class HealthRoutes:
         return Response.json(200, {"status": "ok"})
 
     def _note_health_check(self, transaction: Transaction) -> None:
-        monitor.note(transaction, "last_health_check_at", int(self._clock()))
+        monitor.note(transaction, last_health_check_at=int(self._clock()))

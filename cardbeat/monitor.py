@@ -7,11 +7,12 @@ def values(transaction: Transaction) -> dict[str, int]:
     return dict(transaction.execute("SELECT name, value FROM monitor").fetchall())
 
 
-def note(transaction: Transaction, name: str, value: int) -> None:
-    """Replace the value of this name, inside the caller's transaction."""
+def note(transaction: Transaction, **values: int) -> None:
+    """Replace the values of these names, inside the caller's transaction."""
+    rows = ", ".join(["(?, ?)"] * len(values))
     transaction.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        (name, value),
+        f"INSERT INTO monitor (name, value) VALUES {rows} ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [part for item in values.items() for part in item],
     )
 
 

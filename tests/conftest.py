@@ -26,12 +26,21 @@ def usual_umask() -> Iterator[None]:
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
-    return Config(data=tmp_path / "data", port=0, base_url="https://cards.example", register_per_minute=1000)
+def config(tmp_path: Path, database_url: str | None) -> Config:
+    return Config(
+        data=tmp_path / "data",
+        database=database_url,
+        port=0,
+        base_url="https://cards.example",
+        register_per_minute=1000,
+    )
 
 
 @pytest.fixture
 def app(config: Config, clock: FakeClock) -> Iterator[App]:
     service = service_of(config, clock)
+    if service.database.fence is not None:
+        # No other node sweeps.
+        service.database.lease().take()
     yield App(service, clock)
     service.close()

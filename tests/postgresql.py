@@ -20,6 +20,7 @@ BOTH_ENGINES = pytest.mark.engines("sqlite", "postgresql")
 SQLITE = pytest.mark.engines("sqlite")
 POSTGRESQL = pytest.mark.engines("postgresql")
 
+AS_NOBODY: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
 SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "deadlock_timeout=50ms")
 
 EMPTY = """
@@ -28,6 +29,9 @@ EMPTY = """
     ALTER SEQUENCE keys_seq_seq RESTART; ALTER SEQUENCE checks_seq_seq RESTART;
     ALTER SEQUENCE alerts_seq_seq RESTART; ALTER SEQUENCE moves_seq_seq RESTART
 """
+
+
+REMOVE = 'read -r _; "$1/pg_ctl" --pgdata="$2/data" --mode=immediate stop; rm -rf "$2"'
 
 
 class Cluster:
@@ -78,12 +82,20 @@ class Cluster:
             self.execute(EMPTY)
         return self._used
 
+    @contextlib.contextmanager
+    def removed_afterwards(self) -> Iterator[None]:
+        """Stop the server and remove its folder behind this block, also where these tests are killed in it."""
+        # In a session of its own, so that Ctrl-C does not end it.
+        command = ["sh", "-c", REMOVE, "sh", self._programs, self.folder]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet, **AS_NOBODY):
+            yield
+
     def _run(self, program: str, *arguments: str) -> None:
-        as_nobody = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
         command = [self._programs / program, f"--pgdata={self.folder}/data", *arguments]
         # Its output is not read to the end: the server would inherit a pipe.
         with (self.folder / "output").open("w+") as output:
-            ran = subprocess.run(command, cwd=self.folder, stdout=output, stderr=output, check=False, **as_nobody)
+            ran = subprocess.run(command, cwd=self.folder, stdout=output, stderr=output, check=False, **AS_NOBODY)
             output.seek(0)
             assert ran.returncode == 0, output.read()
 
@@ -101,17 +113,16 @@ def postgresql() -> Iterator[Cluster]:
     if not found:
         assert not os.environ.get("CI"), "PostgreSQL is not installed"
         pytest.skip("PostgreSQL is not installed")
-    with tempfile.TemporaryDirectory(prefix="cardbeat-postgresql-") as folder:
-        cluster = Cluster(Path(folder), found[-1])
+    cluster = Cluster(Path(tempfile.mkdtemp(prefix="cardbeat-postgresql-")), found[-1])
+    with cluster.removed_afterwards():
         cluster.start()
         yield cluster
-        cluster.stop()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "engines(*names): of the database that the test runs on, by default sqlite")
     config.addinivalue_line("markers", "sqlite: a test that can run on several engines, on SQLite")
-    config.addinivalue_line("markers", "postgresql: a test that can run on several engines, on PostgreSQL")
+    config.addinivalue_line("markers", "postgresql: a test that needs PostgreSQL")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -119,6 +130,12 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if mark and "engine" in metafunc.fixturenames:
         on_each = [pytest.param(name, marks=getattr(pytest.mark, name)) for name in mark.args]
         metafunc.parametrize("engine", on_each, indirect=True)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "postgresql" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.postgresql)
 
 
 @pytest.fixture

@@ -145,6 +145,13 @@ class Database(Protocol):
         Rows of a table that are inserted behind it have numbers in the order of their commits.
         """
 
+    def lock(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> None:
+        """Keep others from changing the rows that a SELECT finds, from here until the end of this transaction.
+
+        They are locked in its order. Who is to change several rows of `checks` locks them by `seq` first: so no two
+        transactions wait for each other.
+        """
+
     def close(self, seconds: float | None = None) -> bool:
         """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
 

@@ -7,7 +7,7 @@ database can't be used, and whether it was written is unknown.
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -105,8 +105,13 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
+        # What other writes would lock behind this, others who wait for it may have locked.
+        self._ends_group = True
         # The first half of the number is cardbeat's own.
         transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
+
+    def lock(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> None:
+        transaction.execute(f"{sql} FOR NO KEY UPDATE", values)
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):

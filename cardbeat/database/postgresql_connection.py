@@ -35,6 +35,11 @@ _DEFAULTS: Final = {
 }
 """What a URL may say otherwise."""
 
+DURABLY: Final = (
+    "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply'"
+)
+"""Has a transaction's COMMIT answered when it is on disk, on the standby too where there is one, whatever is set for
+the role, the database or the server."""
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
@@ -42,7 +47,7 @@ _BEGIN: Final = (
     # A process that is suspended in a transaction must not keep its locks.
     " SET LOCAL idle_in_transaction_session_timeout = 10000;"
     # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.
-    " SET LOCAL random_page_cost = 1; SET LOCAL jit = off"
+    f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
 )
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""

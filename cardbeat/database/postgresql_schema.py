@@ -1,6 +1,6 @@
 """The schema in PostgreSQL: found, and brought up to date by one of all that start at the same moment."""
 
-from cardbeat.database.postgresql_connection import Connection
+from cardbeat.database.postgresql_connection import DURABLY, Connection
 from cardbeat.database.schema import numbered_scripts
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
@@ -17,6 +17,7 @@ def bring_up_to_date(connection: Connection) -> None:
         return
     connection.execute("BEGIN")
     try:
+        connection.execute(DURABLY)
         with tell_if_slow("bringing the database up to date"):
             # Whoever waits here finds that it is done.
             connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))

@@ -48,13 +48,15 @@ T = TypeVar("T")
 class Write(Later[T]):
     """One write, settled by the writer's thread once it is on disk or has failed.
 
-    `work` makes those of several items at once, each of them a write like this one, and gives a result for each.
+    `work` makes those of several items at once, each of them a write like this one, and gives a result for each. It
+    waits in `queue`.
     """
 
-    __slots__ = ("came_at", "error", "item", "value", "work")
+    __slots__ = ("came_at", "error", "item", "queue", "value", "work")
 
-    def __init__(self, work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
+    def __init__(self, queue: "deque[Write[Any]]", work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
         super().__init__()
+        self.queue = queue
         self.work = work
         self.item = item
         self.came_at = time.monotonic()
@@ -81,9 +83,14 @@ class WriteQueue(ABC, Generic[C]):
         self._queue: deque[Write[Any]] = deque()
         self._together: deque[Write[Any]] = deque()
         """Those that are made together: they are quick and many, and go before the others."""
+        self._all = (self._together, self._queue)
+        self._turn: tuple[deque[Write[Any]], ...] = self._all
+        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._closing = False
         # Used by the writer's thread alone.
         self._commit_seconds = self._made_seconds = 0.0
+        self._ends_group = False
+        """Set in a write that is to be the last of its transaction."""
         self.precedence = Precedence()
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
@@ -92,16 +99,16 @@ class WriteQueue(ABC, Generic[C]):
         return self.write_later(work).wait()
 
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
-        return self._put(self._queue, Write(lambda connection, _: (work(connection),), None))
+        return self._put(Write(self._queue, lambda connection, _: (work(connection),), None))
 
     def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        return self._put(self._together, Write(work, item))
+        return self._put(Write(self._together, work, item))
 
-    def _put(self, queue: deque[Write[Any]], write: Write[T]) -> Write[T]:
+    def _put(self, write: Write[T]) -> Write[T]:
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
-            queue.append(write)
+            write.queue.append(write)
             self.precedence.has_work = True
             self._queued.notify()
         return write
@@ -144,25 +151,25 @@ class WriteQueue(ABC, Generic[C]):
             while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            return [
-                queue.popleft() for queue in (self._together, self._queue) for _ in range(min(len(queue), GROUP_SIZE))
-            ]
+            return [queue.popleft() for queue in self._turn for _ in range(min(len(queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.
 
-        Those that would take it too long leave the group, for the next one.
+        Those that would take it too long, or come behind one that must be the last, leave the group, for the next one.
         """
-        began, made = time.monotonic(), 0
+        began, made, self._ends_group = time.monotonic(), 0, False
         ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
         for work, neighbours in groupby(group, _work_of):
-            if made and time.monotonic() > ends_at:
+            if made and (self._ends_group or time.monotonic() > ends_at):
                 break
             writes = list(neighbours)
             self._make_together(connection, work, writes)
             made += len(writes)
         with self._queued:
-            self._queue.extendleft(reversed(group[made:]))
+            self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
+            for write in reversed(group[made:]):
+                write.queue.appendleft(write)
         del group[made:]
         self._made_seconds = time.monotonic() - began
 

@@ -2,12 +2,16 @@
 
 import time
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from cardbeat.clock import Clock
 
 SAMPLE_SECONDS: Final = 10.0
 """From one sample to the next: the server's clock may be set, and another machine may become the server."""
+SLOW_SECONDS: Final = 1.0
+"""A sample that took longer, as while this process was suspended, tells less than the one before and the monotonic
+clock since then."""
 
 
 class SampledClock:
@@ -21,7 +25,7 @@ class SampledClock:
         self._monotonic = monotonic
         # Written by the thread that samples, read by any: single values, each whole at any time.
         self._offset = 0.0
-        self._sampled_at = 0.0
+        self._sampled_at = -inf
         self.sample()
 
     def __call__(self) -> float:
@@ -32,8 +36,14 @@ class SampledClock:
         return self._monotonic() >= self._sampled_at + SAMPLE_SECONDS
 
     def sample(self) -> None:
-        """Ask for the time now. It is taken for that in the middle between question and answer."""
+        """Ask for the time now. It is taken for that in the middle between question and answer.
+
+        A slow answer counts only where there was none before. Then `is_old` remains.
+        """
         asked_at = self._monotonic()
         now = self._ask()
-        self._sampled_at = self._monotonic()
-        self._offset = now - (asked_at + self._sampled_at) / 2
+        answered_at = self._monotonic()
+        is_quick = answered_at - asked_at <= SLOW_SECONDS
+        if is_quick or self._sampled_at == -inf:
+            self._offset = now - (asked_at + answered_at) / 2
+            self._sampled_at = answered_at if is_quick else asked_at - SAMPLE_SECONDS

@@ -8,7 +8,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -86,6 +86,9 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
 
     def hold(self, transaction: object, name: str, /) -> None:
         """There is one writer, and its lock is held all the time."""
+
+    def lock(self, transaction: object, sql: str, values: Sequence[object], /) -> None:
+        """As `hold`."""
 
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds) or not self._files.may_close(self._writer):

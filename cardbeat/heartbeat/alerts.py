@@ -131,6 +131,10 @@ class Alerts:
         """
 
         def store(transaction: Transaction) -> tuple[set[int], list[str]]:
+            # Nobody is to give a check another URL between what is asked of it here and what is stored.
+            among = ", ".join("?" * len(attempts))
+            checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
+            self._database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in attempts])
             moved = {attempt.seq for attempt in attempts if _store_if_moved(transaction, attempt)}
             tried = [(_store(transaction, attempt), attempt) for attempt in attempts if attempt.seq not in moved]
             failed = [id for id, attempt in tried if id is not None and attempt.state == "failed"]

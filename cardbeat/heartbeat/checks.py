@@ -161,7 +161,7 @@ class Checks:
         # The clock is read here, one group after another, so that of two pings the later one's time stays.
         now = int(self._clock())
         found, overdue = {}, []
-        for check_id, status, deadline_at in note_pings(transaction, check_ids, now):
+        for check_id, status, deadline_at in note_pings(self._database, transaction, check_ids, now):
             found[check_id] = PingResult(deadline_at, recovered=False)
             if status == "overdue":
                 overdue.append(check_id)

@@ -138,10 +138,8 @@ class Credit:
         seconds = lost_seconds(gap, listened, self._outage_seconds)
         if seconds:
             _note_credit(transaction, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
-        monitor.note(transaction, "last_sweep_at", moment.wall)
-        monitor.note(transaction, "last_sweep_monotonic", moment.monotonic)
-        if noted.get("last_sweep_epoch", 0) != self._epoch():
-            monitor.note(transaction, "last_sweep_epoch", self._epoch())
+        epoch = {} if noted.get("last_sweep_epoch", 0) == self._epoch() else {"last_sweep_epoch": self._epoch()}
+        monitor.note(transaction, last_sweep_at=moment.wall, last_sweep_monotonic=moment.monotonic, **epoch)
         # From here on the commit is work. If it fails, `write` takes this back.
         self._noted = self._listened = moment
         return not seconds and "credit_seconds" not in noted
@@ -195,6 +193,8 @@ class Credit:
         ).fetchone()
         if last_seq is None:
             return _end_credit(transaction)
+        batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
+        self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
         transaction.execute(
             "UPDATE checks SET "
             "clock_from = CASE WHEN clock_from + :seconds < :now THEN clock_from + :seconds ELSE :now END "
@@ -208,7 +208,7 @@ class Credit:
                 "now": int(self._clock()),
             },
         )
-        monitor.note(transaction, "credit_after_seq", last_seq)
+        monitor.note(transaction, credit_after_seq=last_seq)
         return True
 
 
@@ -224,9 +224,9 @@ def _newest(noted: Moment, other: Moment | None) -> Moment:
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
     """Begin a credit or, while one is being given, add to the one that comes next."""
     prefix = "next_" if "credit_seconds" in noted else ""
-    monitor.note(transaction, f"{prefix}credit_seconds", seconds + noted.get(f"{prefix}credit_seconds", 0))
-    monitor.note(transaction, f"{prefix}credit_before", before)
-    monitor.note(transaction, f"{prefix}credit_after_seq", 0)
+    seconds_in_all = seconds + noted.get(f"{prefix}credit_seconds", 0)
+    credit = {"credit_seconds": seconds_in_all, "credit_before": before, "credit_after_seq": 0}
+    monitor.note(transaction, **{f"{prefix}{name}": value for name, value in credit.items()})
     log.warning(*_sentence(seconds))
 
 

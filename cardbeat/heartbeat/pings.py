@@ -4,17 +4,20 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from functools import cache
 
-from cardbeat.database import Row, Transaction
+from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.transitions import KEY_PREFIX
 
 
-def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
     """Note pings at this Unix second; the `id`, `status` and `deadline_at` of the checks that there are.
 
     The status stays as it is: it tells in which one the pings found the check, of which the transaction now has the
     row. `turn_back` is to be called for those that are overdue.
     """
     unique = list(dict.fromkeys(check_ids))
+    if len(unique) > 1:
+        ids = _padded(unique)
+        database.lock(transaction, _lock_sql(len(ids)), ids)
     if len(unique) == len(check_ids):
         return _note(transaction, unique, 1, now)
     by_number = defaultdict(list)
@@ -34,14 +37,22 @@ def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
 
 def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
     """Note so many pings of each of these checks."""
-    # One statement serves all numbers up to a power of two: one for each number would often have to be prepared anew.
-    size = 1 << (len(check_ids) - 1).bit_length()
-    again = check_ids[-1:] * (size - len(check_ids))
-    return transaction.execute(_statement(size), (now, now, pings, *check_ids, *again)).fetchall()
+    ids = _padded(check_ids)
+    return transaction.execute(_note_sql(len(ids)), (now, now, pings, *ids)).fetchall()
+
+
+def _padded(check_ids: list[str]) -> list[str]:
+    """As many ids as the next power of two: a statement for each number would often have to be prepared anew."""
+    return check_ids + check_ids[-1:] * ((1 << (len(check_ids) - 1).bit_length()) - len(check_ids))
 
 
 @cache
-def _statement(size: int) -> str:
+def _lock_sql(size: int) -> str:
+    return f"SELECT seq FROM checks WHERE id IN ({', '.join('?' * size)}) ORDER BY seq"
+
+
+@cache
+def _note_sql(size: int) -> str:
     return (
         "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
         f" WHERE id IN ({', '.join('?' * size)})"

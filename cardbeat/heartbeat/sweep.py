@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cardbeat import threads
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Fence, Transaction
+from cardbeat.database import Database, Fence, Row, Transaction
 from cardbeat.errors import LeaseLost, Unavailable
 from cardbeat.heartbeat import alert
 from cardbeat.heartbeat.alerts import Alerts
@@ -27,10 +27,25 @@ POLL_SECONDS = 1.0
 
 
 class Step(NamedTuple):
-    """What one write job did: the checks that it marked, and those of the alerts that gave way to newer ones."""
+    """What one write job did: the checks that it marked, and those of the alerts that gave way to newer ones.
+
+    `is_last` if it found no more that were due.
+    """
 
     overdue: list[str]
     given_up: list[str]
+    is_last: bool
+
+
+def _due(transaction: Transaction, now: int) -> list[int]:
+    """The `seq` of the checks that are due the longest, as many as one write job marks."""
+    rows = transaction.execute(
+        "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
+        # Those of a revoked key wait for their removal.
+        " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?",
+        (now, SWEEP_BATCH),
+    )
+    return [row["seq"] for row in rows]
 
 
 class Sweep:
@@ -108,7 +123,7 @@ class Sweep:
                 self._wake()
             self._alerts.transitions.note(OVERDUE, step.overdue)
             self._alerts.transitions.note(GIVEN_UP, step.given_up)
-            if len(step.overdue) < SWEEP_BATCH:
+            if step.is_last:
                 self._finish(started)
                 break
         return marked
@@ -127,18 +142,22 @@ class Sweep:
         """
         if not self.credit.note(transaction) or self.credit.jumped_since(moment):
             return None
-        rows = transaction.execute(
-            "UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ("
-            "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
-            # Those of a revoked key wait for their removal.
-            " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
-            f") AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
-            (moment.wall, SWEEP_BATCH, moment.wall),
-        ).fetchall()
+        due = _due(transaction, moment.wall)
+        rows = self._mark(transaction, due, moment.wall) if due else []
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        if self._fence is not None and len(rows) < SWEEP_BATCH:
+        is_last = len(due) < SWEEP_BATCH
+        if self._fence is not None and is_last:
             self._rounds.count(transaction)
-        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up)
+        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up, is_last)
+
+    def _mark(self, transaction: Transaction, seqs: list[int], now: int) -> list[Row]:
+        among = ", ".join("?" * len(seqs))
+        self._database.lock(transaction, f"SELECT seq FROM checks WHERE seq IN ({among}) ORDER BY seq", seqs)
+        return transaction.execute(
+            f"UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ({among})"
+            f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
+            (*seqs, now),
+        ).fetchall()
 
     def _run(self) -> None:
         while not self._stopping.wait(self._sweep_or_look()):
@@ -156,6 +175,9 @@ class Sweep:
                 self._after()
         except LeaseLost:
             return POLL_SECONDS
+        except Unavailable:
+            # Why is in the log already.
+            log.error("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         except Exception:
             log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         return max(0, started + self._sweep_seconds - self._monotonic())

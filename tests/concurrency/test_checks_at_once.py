@@ -6,7 +6,6 @@ from functools import partial
 import pytest
 
 from cardbeat.config import Tier
-from cardbeat.database import open_database
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check, Settings
 from cardbeat.heartbeat.checks import Checks, PingResult
@@ -15,7 +14,10 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.heart import Heart, at_once
+from tests.postgresql import BOTH_ENGINES
 from tests.support import answer_of
+
+pytestmark = BOTH_ENGINES
 
 
 @pytest.fixture
@@ -24,11 +26,9 @@ def heart(database, clock):
 
 
 @pytest.fixture
-def other_process(heart, tmp_path):
-    """A second server's view of the same data folder."""
-    database = open_database(tmp_path)
-    yield Heart(database, heart.clock)
-    database.close()
+def other_process(heart, open_again):
+    """A second server's view of the same database."""
+    return Heart(open_again(), heart.clock)
 
 
 class MeetingChecks(Checks):

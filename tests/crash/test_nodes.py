@@ -10,7 +10,7 @@ import pytest
 
 from cardbeat.database.row_lease import TERM_SECONDS
 from tests.artifact import starter
-from tests.crash.client import ask, checks_key, new_check
+from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.receiver import Receiver, answer, hang
 from tests.support import wait_until
 
@@ -40,7 +40,9 @@ def receiver():
 @pytest.fixture
 def nodes(start):
     """Two of them, of which the first monitors."""
-    return start("first"), start("second")
+    first = start("first")
+    wait_until(lambda: has_swept(first))
+    return first, start("second")
 
 
 def metric(server, name):
@@ -61,9 +63,8 @@ def received(receiver, kind):
 def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     first, second = nodes
     key = checks_key(second)
-    check = new_check(second, key, period_seconds=5, webhook_url=receiver.url)
+    check = new_check(second, key, period_seconds=7, webhook_url=receiver.url)
     steady = new_check(second, key, webhook_url=receiver.url)
-    wait_until(lambda: has_swept(first))
     assert not has_swept(second)
     assert metric(second, "cardbeat_sweep_age_seconds") < 5
     first.process.kill()
@@ -73,7 +74,7 @@ def test_alerts_go_on_after_the_node_that_monitors_was_killed(nodes, receiver):
     ask(second, "GET", f"/ping/{check['id']}")
     wait_until(lambda: received(receiver, "check.recovered"))
     assert len(receiver.received) == 2
-    assert has_swept(second)
+    wait_until(lambda: has_swept(second))
     assert ask(second, "GET", f"/checks/{steady['id']}", key=key).json["check"] == steady
     assert "the deadlines of checks" not in second.log.read_text()
 
@@ -88,6 +89,30 @@ def test_alerts_go_on_at_once_after_the_node_that_monitors_was_stopped(nodes, re
     wait_until(lambda: receiver.received)
     assert time.monotonic() - stopped_at < TAKEN_OVER_SECONDS
     assert first.process.wait() == 0
+
+
+def test_what_was_acknowledged_before_and_after_the_database_was_gone_is_there(nodes, postgresql):
+    key = checks_key(nodes[0])
+    busy = [Busy(server, key) for server in nodes]
+
+    def wait_for_answers(status):
+        before = [one.pings[status] for one in busy]
+        wait_until(lambda: all(one.pings[status] > number for one, number in zip(busy, before, strict=True)))
+
+    wait_for_answers(200)
+    postgresql.stop()
+    try:
+        wait_for_answers(503)
+        assert ask(nodes[0], "GET", f"/ping/{busy[0].check['id']}").headers["Retry-After"] == "5"
+        assert ask(nodes[0], "GET", "/healthz").status == 503
+    finally:
+        postgresql.start()
+    wait_for_answers(200)
+    for one, server in zip(busy, nodes, strict=True):
+        one.stop()
+        one.stored(server)
+        assert set(one.pings) == {200, 503}
+        assert "Traceback" not in server.log.read_text()
 
 
 @contextlib.contextmanager

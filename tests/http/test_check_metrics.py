@@ -4,7 +4,10 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from cardbeat import check_metrics
+from tests.postgresql import BOTH_ENGINES
 from tests.support import GOOD_CHECK
+
+pytestmark = BOTH_ENGINES
 
 UP = "cardbeat_check_up"
 LAST_PING = "cardbeat_check_last_ping_timestamp_seconds"

@@ -7,7 +7,10 @@ import pytest
 
 from cardbeat.config import Tier
 from cardbeat.heartbeat.checks import Checks
+from tests.postgresql import BOTH_ENGINES
 from tests.support import GOOD_CHECK, App, service_of
+
+pytestmark = BOTH_ENGINES
 
 MEMBERS = [
     *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),

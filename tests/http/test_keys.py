@@ -6,7 +6,10 @@ import threading
 import pytest
 
 from cardbeat.keys.store import Keys
+from tests.postgresql import BOTH_ENGINES
 from tests.support import App, service_of, wait_until
+
+pytestmark = BOTH_ENGINES
 
 CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
 

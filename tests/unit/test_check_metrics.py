@@ -7,6 +7,9 @@ from cardbeat.check_metrics import CheckMetricsRoutes
 from cardbeat.errors import Refusal, Unavailable
 from cardbeat.web.message import Request
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES
+
+pytestmark = BOTH_ENGINES
 
 
 class Turns:

@@ -1,16 +1,14 @@
 """Any sequence of what can happen to checks, against a reference simple enough to be seen right."""
 
-import tempfile
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
 
-from cardbeat.database import open_database
 from tests.heart import SWEEP_SECONDS, Heart
+from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
 
 
@@ -34,18 +32,14 @@ class Model:
 class Beating(RuleBasedStateMachine):
     checks = Bundle("checks")
 
-    def __init__(self):
+    def __init__(self, database):
         super().__init__()
-        self.folder = tempfile.TemporaryDirectory()
         self.clock = FakeClock()
-        self.heart = Heart(open_database(Path(self.folder.name)), self.clock)
+        database.write(empty)
+        self.heart = Heart(database, self.clock)
         self.models = {}
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
-
-    def teardown(self):
-        self.heart.database.close()
-        self.folder.cleanup()
 
     @rule(target=checks, period=st.integers(1, 200), grace=st.integers(0, 100))
     def create(self, period, grace):
@@ -132,7 +126,16 @@ class Beating(RuleBasedStateMachine):
         assert self.heart.checks.count(self.heart.key.id) == len(self.models)
 
 
-TestBeating = Beating.TestCase
-TestBeating.settings = settings(
-    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
-)
+def empty(transaction):
+    for table in ("keys", "monitor"):
+        transaction.execute(f"DELETE FROM {table}")
+
+
+@BOTH_ENGINES
+def test_rows_are_what_the_rules_make_of_them(database):
+    run_state_machine_as_test(
+        lambda: Beating(database),
+        settings=settings(
+            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )

@@ -9,6 +9,9 @@ from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat import sweep as sweep_module
 from cardbeat.heartbeat.credit import LOOK_SECONDS
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES
+
+pytestmark = BOTH_ENGINES
 
 HOUR = 3600
 SWEEP_SECONDS = 5
@@ -29,7 +32,7 @@ class Process:
         self.writes = 0
         self.sweep = heart.sweep_every(sweep_seconds, monotonic=heart.monotonic)
         self.sweep.credit._database = self
-        self.read = heart.database.read
+        self.read, self.lock = heart.database.read, heart.database.lock
 
     def write_later(self, work):
         def slow(connection):

@@ -4,7 +4,10 @@ import pytest
 
 from cardbeat.heartbeat.transitions import GIVEN_UP, LINES, OVERDUE, RECOVERED, TransitionLog, subject_of
 from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES
 from tests.support import wait_until
+
+pytestmark = BOTH_ENGINES
 
 
 class Written:

@@ -2,6 +2,7 @@
 
 import random
 import secrets
+from functools import partial
 
 import pytest
 
@@ -11,7 +12,7 @@ from cardbeat.heartbeat import unread as module
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import Heart
-from tests.postgresql import BOTH_ENGINES
+from tests.postgresql import BOTH_ENGINES, POSTGRESQL
 
 PAGE = 5
 
@@ -111,3 +112,18 @@ def test_what_could_not_be_read_is_read_the_next_time(heart, unread, monkeypatch
 def test_with_no_alerts_all_are_read_at_once(unread):
     assert unread.page() == []
     assert unread.has_read_old()
+
+
+@POSTGRESQL
+@pytest.mark.parametrize("read", [PendingAlerts.after, partial(PendingAlerts.between, before=9, from_newest=True)])
+def test_a_page_is_chosen_before_its_checks_are_looked_up(heart, monkeypatch, read):
+    """To look up those of all that are pending first takes seconds when they are many."""
+    plans = []
+    with heart.database.read() as connection:
+        execute = connection.execute
+        explain = lambda sql, values: plans.append(execute(f"EXPLAIN {sql}", values).fetchall()) or ()  # noqa: E731
+        monkeypatch.setattr(connection, "execute", explain)
+    assert read(PendingAlerts(heart.database), 0) == []
+    (steps,) = ([step for (step,) in plan] for plan in plans)
+    assert "Limit" not in steps[0]
+    assert any("Limit" in step for step in steps)

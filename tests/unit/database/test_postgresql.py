@@ -5,6 +5,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import psycopg
 import pytest
@@ -179,8 +180,8 @@ def waiting_sessions(database):
 
 
 def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off(database, without_standby):
-    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
     began = time.monotonic()
+    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
     # Not even tried: all others would come to wait behind it.
     assert all(isinstance(attempt(lambda: database.write(count_up)), Unavailable) for _ in range(20))
     assert time.monotonic() - began < 2
@@ -209,7 +210,8 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_
 def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch):
     present = postgresql_schema._scripts()
     once = "INSERT INTO monitor (name, value) VALUES ('times_migrated', 1)"
-    monkeypatch.setattr(postgresql_schema, "_scripts", lambda: [*present, once])
+    # It takes as long as ten need to begin.
+    monkeypatch.setattr(postgresql_schema, "_scripts", lambda: ["SELECT pg_sleep(0.3)", *present, once])
     url = postgresql.new_schema()
     start = threading.Barrier(10)
 
@@ -219,7 +221,7 @@ def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, mon
 
     with ThreadPoolExecutor(10) as pool:
         databases = list(pool.map(open_, range(10)))
-    assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 1
+    assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 2
     for database in databases:
         database.close()
 
@@ -280,6 +282,52 @@ def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the
         open_database(tmp_path, url)
     assert "\n" not in str(refused.value)
     assert "cret" not in str(refused.value)
+
+
+@pytest.fixture
+def protected(postgresql):
+    """A URL with a password that the server asks for, and what changes that on the server."""
+    password = """s3cret: '\\"@/?#%&=é"""
+    rules = postgresql.folder / "data" / "pg_hba.conf"
+    before = rules.read_text()
+    rules.write_text(f"host all protected all scram-sha-256\n{before}")
+    postgresql.execute("SELECT pg_reload_conf()")
+
+    def change(password):
+        quoted = password.replace("'", "''")
+        postgresql.execute(f"ALTER ROLE protected PASSWORD '{quoted}'")
+
+    postgresql.execute("CREATE ROLE protected SUPERUSER LOGIN")
+    change(password)
+    postgresql.new_schema("protected")
+    yield f"postgresql://protected:{quote(password, safe='')}@127.0.0.1:{postgresql.port}/postgres", change
+    rules.write_text(before)
+
+
+def test_no_message_holds_the_password_where_the_server_refuses_it(protected, postgresql, tmp_path, caplog):
+    url, change = protected
+    url += "?options=-csearch_path%3Dprotected"
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        database.write(count_up)
+        change("another")
+        sever(postgresql)
+        assert isinstance(attempt(lambda: counted(database)), Unavailable)
+        assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+        with pytest.raises(StartupError, match="password authentication failed") as refused:
+            open_database(tmp_path, url)
+    assert "password authentication failed" in caplog.text
+    shown = caplog.text + str(refused.value) + repr(database.__dict__)
+    assert "s3cret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("set_to", "used"), [("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")]
+)
+def test_a_commit_waits_for_the_disk_and_the_standby_whatever_is_set_for_the_role(postgresql, tmp_path, set_to, used):
+    url = postgresql.emptied(tmp_path) + f"%20-csynchronous_commit%3D{set_to}"
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        setting = database.write(lambda it: it.execute("SELECT current_setting('synchronous_commit')").fetchone()[0])
+        assert setting == used
 
 
 def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, monkeypatch):

@@ -46,3 +46,21 @@ def test_a_server_that_was_set_is_seen_with_the_next_sample(server):
     clock.sample()
     assert not clock.is_old()
     assert clock() == pytest.approx(server())
+
+
+@pytest.mark.parametrize("pauses", [(0, 60), (60, 0)])
+def test_what_was_heard_over_a_suspension_counts_less_than_any_other_answer(server, pauses):
+    monotonic = FakeClock(5000)
+    asked = iter(pauses)
+
+    def ask():
+        answer, pause = server(), next(asked)
+        for one in (server, monotonic):
+            one.advance(pause)
+        return answer
+
+    clock = SampledClock(ask, monotonic)
+    assert clock.is_old() == (pauses[0] > 0)
+    clock.sample()
+    assert clock() == pytest.approx(server())
+    assert clock.is_old() == (pauses[0] == 0)

@@ -1,21 +1,26 @@
 """What is right with one writer and wrong with several unless something keeps them apart: two nodes over a server."""
 
 import contextlib
+import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cardbeat.clock import utc_text
 from cardbeat.config import Tier
+from cardbeat.database import queue
 from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat.alert import TEST
+from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.check import Settings
+from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import HOOK, Heart
 from tests.postgresql import POSTGRESQL
-from tests.support import wait_until
+from tests.support import wait_until, writer_held
 
 pytestmark = POSTGRESQL
 
@@ -198,6 +203,82 @@ def test_an_alert_for_a_check_that_goes_meanwhile_is_none(nodes, pool):
         wait_for_lock(one, tested)
     with pytest.raises(NotFound):
         tested.result(20)
+
+
+def locked(postgresql, check):
+    """Whether some session keeps others from changing this check."""
+    free = f"SELECT id FROM emptied.checks WHERE id = '{check.id}' FOR NO KEY UPDATE SKIP LOCKED"
+    return not postgresql.execute(free)
+
+
+def ping_both(node, older, newer):
+    node.database.write(lambda transaction: node.checks._ping(transaction, [newer.id, older.id]))
+
+
+def sweep_both(node, _older, _newer):
+    node.sweep.sweep_once()
+
+
+def credit_both(node, _older, _newer):
+    node.clock.advance(5000)
+    node.sweep.credit.give_due(threading.Event())
+
+
+def store_both(node, _older, _newer):
+    node.alerts.store([Attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
+
+
+@pytest.mark.parametrize("work", [ping_both, sweep_both, credit_both, store_both])
+def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monkeypatch, work):
+    """Else two nodes that change the same checks in one transaction each could wait for each other."""
+    one, other = nodes
+    # By their ids the newer check comes first.
+    ids = iter(range(99, 0, -1))
+    monkeypatch.setattr(secrets, "token_hex", lambda size: f"{next(ids):0{2 * size}x}")
+    older, newer = one.create(90), one.create(60)
+    for check in (newer, older):
+        one.checks.test_alert(one.key.id, check.id).wait()
+    # In the order in which a table is read too.
+    one.ping(older)
+    other.sweep.sweep_once()
+    other.pass_time(100)
+    with uncommitted(one, lambda transaction: one.checks._ping(transaction, [older.id])):
+        waiting = pool.submit(work, other, older, newer)
+        wait_for_lock(one, waiting)
+        assert not waiting.done()
+        assert not locked(postgresql, newer)
+    waiting.result(20)
+
+
+def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(nodes, monkeypatch):
+    monkeypatch.setattr(queue, "GROUP_SECONDS", 20)
+    one, other = nodes
+    first, second = one.create(), one.create()
+    with uncommitted(other, lambda transaction: other.checks._ping(transaction, [second.id])):
+        with writer_held(one.database):
+            one.checks.test_alert(one.key.id, first.id)
+            pinged = one.database.write_later(lambda transaction: one.checks._ping(transaction, [second.id]))
+        wait_until(lambda: one.checks.count_tests(one.key.id))
+        assert not pinged.is_settled
+    pinged.wait()
+
+
+def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_once(nodes, pool):
+    moving, storing = nodes
+    check = moving.create()
+    moving.checks.test_alert(moving.key.id, check.id).wait()
+    elsewhere = moving.settings(check, webhook_url=f"{HOOK}/elsewhere")
+
+    def move(transaction):
+        _update(transaction, check, elsewhere, int(moving.clock()))
+        moving.alerts.move(transaction, check.id, int(moving.clock()))
+
+    attempt = Attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
+    with uncommitted(moving, move):
+        stored = pool.submit(storing.alerts.store, [attempt])
+        wait_for_lock(moving, stored)
+    assert stored.result(20) == {1}
+    assert moving.alerts.newest(check.id)[0]["next_attempt_at"] == utc_text(moving.clock())
 
 
 def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
