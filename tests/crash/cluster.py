@@ -4,6 +4,7 @@ Every process here ends with the one that started it, however that ends.
 """
 
 import contextlib
+import itertools
 import os
 import shutil
 import signal
@@ -146,22 +147,28 @@ class Postgres:
 
 
 class Pair:
-    """A primary and its standby. Each commit waits for the standby, unless `is_synchronous` says otherwise."""
+    """A primary and its standby."""
 
     def __init__(self, folder: Path, programs: Path) -> None:
         self.primary, self.standby = (Postgres(folder / name, programs) for name in ("one", "other"))
         self._ports = f"127.0.0.1:{self.primary.port},127.0.0.1:{self.standby.port}"
+        self._schemas = itertools.count(1)
         self.primary.create()
         self.primary.start()
         self.add_standby()
 
-    def url(self, schema: str) -> str:
-        """Of a schema that is made with it. It names both servers, so that it leads to the one that is primary."""
+    def new_schema(self) -> str:
+        """The name of one without any table."""
+        schema = f"test_{next(self._schemas)}"
         self.primary.execute(f"CREATE SCHEMA {schema}")
+        return schema
+
+    def url(self, schema: str) -> str:
+        """It names both servers, so that it leads to the one that is primary."""
         return f"postgresql://cardbeat@{self._ports}/postgres?options=-csearch_path%3D{schema}"
 
     def add_standby(self, *, is_synchronous: bool = True) -> None:
-        """From the data of the primary as it is now, and up to date at the end."""
+        """From the data of the primary as it is now. At the end it is up to date, and each commit waits for it."""
         self.standby.kill()
         self._set_synchronous(is_synchronous=False)
         self.standby.copy(self.primary)
