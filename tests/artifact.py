@@ -56,8 +56,6 @@ def free_port() -> int:
 class Running:
     """A server process of the artifact."""
 
-    host = "127.0.0.1"
-
     def __init__(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         self.process = process
         self.port = port

@@ -35,6 +35,11 @@ _DEFAULTS: Final = {
 }
 """What a URL may say otherwise."""
 
+_KEEPALIVES: Final = (
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
+    " SET tcp_user_timeout = 15000"
+)
+"""The same for the server's end, which would keep a session for hours whose host is gone, out of the few it has."""
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
@@ -206,6 +211,11 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
         cursor_factory=psycopg.RawCursor,
         **options,
     )
+    try:
+        connection.execute(_KEEPALIVES)
+    except BaseException:
+        connection.close()
+        raise
     connection.only_reads = only_reads
     connection.add_notice_handler(connection.note)
     return connection
