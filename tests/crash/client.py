@@ -24,7 +24,7 @@ class Answer:
 
 
 def connect(server: Running) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(server.host, server.port, timeout=30)
+    return http.client.HTTPConnection(getattr(server, "host", "127.0.0.1"), server.port, timeout=30)
 
 
 def exchange(connection, method: str, path: str, body: Any = None, key: str | None = None) -> Answer:

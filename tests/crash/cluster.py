@@ -64,6 +64,11 @@ class Postgres:
         options = ("--write-recovery-conf", "--checkpoint=fast", "--no-sync", "--wal-method=stream")
         self._run("pg_basebackup", f"--pgdata={self.data}", source, *options)
 
+    def allow(self, addresses: str) -> None:
+        """Let clients from these in, from the next start on. Those on this machine are let in anyway."""
+        with (self.data / "pg_hba.conf").open("a") as allowed:
+            allowed.write(f"host all all {addresses} trust\n")
+
     def start(self, **settings: str) -> None:
         """Settings are of this start alone."""
         values = {**SETTINGS, "listen_addresses": self._addresses, "port": str(self.port), **settings}
