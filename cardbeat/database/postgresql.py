@@ -6,10 +6,10 @@ database can't be used, and whether it was written is unknown.
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -43,27 +43,59 @@ T = TypeVar("T")
 PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
 """Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
 UNREACHABLE_SECONDS: Final = 1.0
-"""How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
+"""How soon a server that could not be reached is tried again."""
 
 
 class Server:
-    """Where connections come from. While there are none to be had, it is tried once each `UNREACHABLE_SECONDS`."""
+    """Where connections come from. While none is to be had, a thread tries for one, and callers are told so at once.
+
+    A host that is out of reach without a word keeps whoever tries waiting for seconds.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        # Written and read by any thread, without a lock: at worst two of them try at the same moment.
-        self._try_at = -inf
+        # Set by any thread, unset by the one that tries alone.
+        self._is_away = threading.Event()
+        self._closed = threading.Event()
+        self._begin = threading.Lock()
 
     def connect(self, *, only_reads: bool = False) -> Connection:
         """Raises `Unreachable`."""
-        if time.monotonic() < self._try_at:
+        if self._is_away.is_set():
             raise Unreachable("the server could not be reached a moment ago")
         try:
             return connect(self._url, only_reads=only_reads)
         except psycopg.Error as error:
-            self._try_at = time.monotonic() + UNREACHABLE_SECONDS
-            log.error("the database can't be reached: %s", in_one_line(error))
+            log_unreachable(error)
+            self._look_out()
             raise Unreachable("the server can't be reached") from None
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _look_out(self) -> None:
+        """Have a thread try from now on, unless one does. Where the system grants none, the next caller tries."""
+        with self._begin:
+            if self._is_away.is_set():
+                return
+            self._is_away.set()
+            try:
+                threading.Thread(target=self._try_again, name="database-reach", daemon=True).start()
+            except RuntimeError:
+                self._is_away.clear()
+
+    def _try_again(self) -> None:
+        while not self._closed.wait(UNREACHABLE_SECONDS):
+            try:
+                connect(self._url).close()
+                break
+            except Exception as error:
+                log_unreachable(error)
+        self._is_away.clear()
+
+
+def log_unreachable(error: Exception) -> None:
+    log.error("the database can't be reached: %s", in_one_line(error))
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):
@@ -108,6 +140,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
             return False
+        self._server.close()
         self._readers.close()
         self._writer.close()
         if self._unconfirmed:
