@@ -1,10 +1,12 @@
-"""Two nodes over PostgreSQL under load: its primary, or a node, killed with SIGKILL again and again.
+"""Two nodes over PostgreSQL under load: its primary or a node killed with SIGKILL, or stopped, again and again.
 
-    python -m tests.bench.node_kills [--primary N] [--nodes N] [--without-standby]
+    python -m tests.bench.node_kills [--primary N] [--nodes N] [--standby N] [--suspended N] [--without-standby]
 
 Clients ping, PATCH and order test alerts at both nodes while checks go overdue and recover. In the end every
 acknowledged ping and change is stored, every acknowledged alert has arrived, and each outage was told once and in
-order. A standby, which every commit waits for, takes the place of a killed primary, and gets a standby itself.
+order. A standby, which every commit waits for, takes the place of a killed primary, and gets a standby itself. Where
+it is the standby that stops for some seconds, every other time the primary is killed before it goes on. A suspended
+node goes on after its lease has ended.
 With `--without-standby` no commit waits, and the standby is behind at each kill of the primary: so it must find that
 something is missing.
 """
@@ -43,6 +45,10 @@ def main(arguments: argparse.Namespace) -> None:
                     kills.kill_behind() if arguments.without_standby else kills.kill_primary(number)
                 for number in range(arguments.nodes):
                     kills.kill_node(number)
+                for number in range(arguments.standby):
+                    kills.stop_standby(number)
+                for _ in range(arguments.suspended):
+                    kills.suspend_node()
                 load.settle(pair.primary, schema)
                 report(kills, load.missing(pair.primary, schema), is_control=arguments.without_standby)
         finally:
@@ -117,14 +123,37 @@ class Kills:
         self.node.append(time.monotonic() - began)
         node.wait()
 
+    def stop_standby(self, number: int) -> None:
+        if number % 2 == 0:
+            self.pair.add_standby()
+        with self.pair.standby.suspended():
+            time.sleep(random.uniform(0.5, 8))
+            if number % 2:
+                self.pair.primary.kill()
+        if number % 2:
+            self.pair.fail_over()
+        self.load.wait()
+
+    def suspend_node(self) -> None:
+        node = self.sends_alerts()
+        with node.suspended():
+            self.load.wait_for_outages(1)
+        self.load.wait()
+
     def sends_alerts(self) -> Node:
-        """The node that sends them, once one does: the other has never swept since its start."""
+        """The node that sends them, once one does: it is the one that sweeps."""
+        before = {node: self._swept(node) for node in self.nodes}
         while True:
-            for node in self.nodes:
-                with contextlib.suppress(OSError):
-                    if metric(node, "cardbeat_sweep_duration_seconds") > 0:
-                        return node
             time.sleep(0.1)
+            for node in self.nodes:
+                if self._swept(node) not in (0, before[node]):
+                    return node
+
+    def _swept(self, node: Node) -> float:
+        """How long the last sweep of a node took: it is never the same twice. 0 before the first."""
+        with contextlib.suppress(OSError):
+            return metric(node, "cardbeat_sweep_duration_seconds")
+        return 0
 
 
 def report(kills: Kills, missing: list[str], *, is_control: bool) -> None:
@@ -149,5 +178,7 @@ if __name__ == "__main__":
     parser = parser_of(__doc__, trees=False)
     parser.add_argument("--primary", metavar="N", type=int, default=20, help="kills of the primary [20]")
     parser.add_argument("--nodes", metavar="N", type=int, default=50, help="kills of nodes [50]")
+    parser.add_argument("--standby", metavar="N", type=int, default=10, help="stops of the standby [10]")
+    parser.add_argument("--suspended", metavar="N", type=int, default=3, help="stops of the node that alerts [3]")
     parser.add_argument("--without-standby", action="store_true", help="the control, which must find a loss")
     main(parser.parse_args())
