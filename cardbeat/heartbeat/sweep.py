@@ -156,6 +156,9 @@ class Sweep:
                 self._after()
         except LeaseLost:
             return POLL_SECONDS
+        except Unavailable:
+            # The database has logged its trouble.
+            log.warning("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         except Exception:
             log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         return max(0, started + self._sweep_seconds - self._monotonic())
