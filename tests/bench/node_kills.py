@@ -15,14 +15,12 @@ import argparse
 import contextlib
 import random
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from tests.bench.running import parser_of
 from tests.crash.client import metric
-from tests.crash.cluster import Node, Pair, installed
+from tests.crash.cluster import Node, Pair, folder_for_all, installed
 from tests.crash.load import Load
 
 CLIENTS = 6
@@ -54,14 +52,6 @@ def main(arguments: argparse.Namespace) -> None:
         finally:
             for node in nodes:
                 node.kill()
-
-
-@contextlib.contextmanager
-def folder_for_all() -> Iterator[Path]:
-    """One that PostgreSQL, which runs as another user, can read."""
-    with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def new_node(folder: Path, url: str) -> Node:

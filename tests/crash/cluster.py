@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
-import time
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -260,8 +260,9 @@ def installed() -> Path | None:
     return found[-1] if found else None
 
 
-def seconds_until(condition: Any, limit_seconds: float) -> float:
-    """How long it took until the condition held. Fails when it takes longer than the limit."""
-    began = time.monotonic()
-    wait_until(condition, limit_seconds)
-    return time.monotonic() - began
+@contextlib.contextmanager
+def folder_for_all() -> Iterator[Path]:
+    """One that PostgreSQL can read, which runs as another user."""
+    with tempfile.TemporaryDirectory(prefix="cardbeat-cluster-") as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)

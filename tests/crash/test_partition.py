@@ -3,7 +3,6 @@
 Clients and webhook receivers still reach it.
 """
 
-import os
 import sys
 import threading
 import time
@@ -12,7 +11,7 @@ import pytest
 
 from cardbeat.database.row_lease import HELD_SECONDS, TERM_SECONDS
 from tests.crash.client import ask, checks_key, metric, new_check
-from tests.crash.cluster import Node, Postgres, installed
+from tests.crash.cluster import Node, Postgres, folder_for_all
 from tests.crash.network import Network, Refused
 from tests.receiver import Receiver
 from tests.support import wait_until
@@ -38,20 +37,14 @@ def network():
 
 
 @pytest.fixture
-def postgres(network, tmp_path_factory):
-    if (programs := installed()) is None:
-        assert not os.environ.get("CI"), "PostgreSQL is not installed"
-        pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("cut")
-    # PostgreSQL runs as another user, who must come to its data.
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
-    postgres = Postgres(folder / "postgres", programs, f"127.0.0.1,{network.behind_router}")
-    postgres.create()
-    postgres.allow(network.addresses)
-    postgres.start()
-    yield postgres
-    postgres.kill()
+def postgres(network, postgresql_programs):
+    with folder_for_all() as folder:
+        postgres = Postgres(folder / "postgres", postgresql_programs, f"127.0.0.1,{network.behind_router}")
+        postgres.create()
+        postgres.allow(network.addresses)
+        postgres.start()
+        yield postgres
+        postgres.kill()
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """Two nodes over a primary with a synchronous standby: the primary is killed, and the standby stops for a time."""
 
-import os
+import contextlib
 import sys
 import time
 
@@ -8,7 +8,7 @@ import pytest
 
 from cardbeat.database.postgresql_connection import COMMIT_SECONDS
 from tests.crash.client import ask, checks_key, new_check
-from tests.crash.cluster import Node, Pair, installed
+from tests.crash.cluster import Node, Pair, folder_for_all
 from tests.crash.load import Load, stored_pings
 from tests.support import wait_until
 
@@ -18,17 +18,9 @@ PATIENCE_SECONDS = 2.0
 
 
 @pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    if (programs := installed()) is None:
-        assert not os.environ.get("CI"), "PostgreSQL is not installed"
-        pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("pair")
-    # PostgreSQL runs as another user, who must come to its data.
-    for parent in (folder, folder.parent, folder.parent.parent):
-        parent.chmod(0o755)
-    pair = Pair(folder, programs)
-    yield pair
-    pair.close()
+def pair(postgresql_programs):
+    with folder_for_all() as folder, contextlib.closing(Pair(folder, postgresql_programs)) as pair:
+        yield pair
 
 
 @pytest.fixture
