@@ -35,11 +35,6 @@ _DEFAULTS: Final = {
 }
 """What a URL may say otherwise."""
 
-_KEEPALIVES: Final = (
-    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
-    " SET tcp_user_timeout = 15000"
-)
-"""The same for the server's end, which would keep a session for hours whose host is gone, out of the few it has."""
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
@@ -51,6 +46,11 @@ _BEGIN: Final = (
 )
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""
+_KEEPALIVES: Final = (
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
+    " SET tcp_user_timeout = 15000"
+)
+"""For the server's end what `_DEFAULTS` are for ours: it would keep a session for hours whose host is gone, out of the few it has."""
 
 
 class Row(tuple[Any, ...]):

@@ -157,8 +157,8 @@ class Sweep:
         except LeaseLost:
             return POLL_SECONDS
         except Unavailable:
-            # The database has logged its trouble.
-            log.warning("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
+            # Why is in the log already.
+            log.error("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         except Exception:
             log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         return max(0, started + self._sweep_seconds - self._monotonic())
