@@ -50,7 +50,7 @@ _KEEPALIVES: Final = (
     "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
     " SET tcp_user_timeout = 15000"
 )
-"""For the server's end what `_DEFAULTS` are for ours: it would keep a session for hours whose host is gone, out of the few it has."""
+"""The same for the server's end: for hours it would keep a session whose host is gone, out of the few that it has."""
 
 
 class Row(tuple[Any, ...]):
