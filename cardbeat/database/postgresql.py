@@ -113,6 +113,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
+        self._look_elsewhere_at = 0.0
         self._may_repeat = False
         super().__init__()
 
@@ -178,10 +179,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _connected(self) -> Connection:
         """The connection to write by. Raises psycopg's errors where there is none."""
-        if self._unconfirmed:
+        if self._unconfirmed and self._unconfirmed.is_waiting():
             # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
-            if self._unconfirmed.is_waiting():
-                raise Unreachable("a commit waits for a standby")
+            self._writer = self._connected_elsewhere(self._unconfirmed)
+            self._unconfirmed.close()
+            self._clock.sample()
+        if self._unconfirmed:
             log.info("the commit that was not confirmed in time has ended")
             self._unconfirmed = None
         if not self._writer.is_idle():
@@ -192,6 +195,19 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         elif self._clock.is_old():
             self._clock.sample()
         return self._writer
+
+    def _connected_elsewhere(self, waiting: Connection) -> Connection:
+        """A connection to another server than the one that does not answer: that may hang, and have lost its place.
+
+        Raises `Unreachable` where there is no other, and at once where that was found a moment ago.
+        """
+        if time.monotonic() >= self._look_elsewhere_at:
+            connection = self._server.connect()
+            self._look_elsewhere_at = time.monotonic() + UNREACHABLE_SECONDS
+            if connection.server != waiting.server:
+                return connection
+            connection.close()
+        raise Unreachable("a commit waits for a standby")
 
     def _ask_time(self) -> float:
         (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]

@@ -101,6 +101,8 @@ class Connection(psycopg.Connection[Row]):
 
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
+    server = ""
+    """What no other server has in common with the one at the other end: the moment of its start."""
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
@@ -213,6 +215,7 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     )
     try:
         connection.execute(_KEEPALIVES)
+        ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
     except BaseException:
         connection.close()
         raise

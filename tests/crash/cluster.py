@@ -19,6 +19,8 @@ import psycopg
 from tests.artifact import ROOT, clean_environment, free_port
 from tests.support import wait_until
 
+STARTED_SECONDS = 120
+"""Within which any server is up, on a machine that has much else to do."""
 ENDS_WITH_US = ("setpriv", "--pdeathsig", "KILL")
 """In front of a command: it is killed as soon as the process that started it is gone."""
 AS_NOBODY = ("--reuid", "nobody", "--regid", "nogroup", "--clear-groups")
@@ -76,7 +78,7 @@ class Postgres:
         command = self._command("postgres", "-D", str(self.data), *options)
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, cwd=self.folder, stdout=log, stderr=log)
-        wait_until(self._answers)
+        wait_until(self._answers, STARTED_SECONDS)
 
     def kill(self) -> None:
         """As a power cut would, but for what the system has in its memory."""
@@ -185,6 +187,10 @@ class Pair:
     def fail_over(self) -> None:
         """Kill the primary. The standby takes its place, and has none itself."""
         self.primary.kill()
+        self.hand_over()
+
+    def hand_over(self) -> None:
+        """Promote the standby, whatever the primary does."""
         self.standby.promote()
         self.primary, self.standby = self.standby, self.primary
 
@@ -230,7 +236,7 @@ class Node:
             self.process = subprocess.Popen(self._command, cwd=ROOT, stderr=log, env=clean_environment())
 
     def wait(self) -> None:
-        wait_until(self._serves)
+        wait_until(self._serves, STARTED_SECONDS)
 
     def kill(self) -> None:
         if self.process:

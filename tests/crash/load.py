@@ -123,13 +123,13 @@ class Load:
         for client in self.clients:
             client.join()
 
-    def wait(self, seconds: float = 60) -> float:
+    def wait(self, seconds: float = 120) -> float:
         """Until something was acknowledged to each client from now on; how long that took."""
         began = time.monotonic()
         wait_until(lambda: all(client.answered_at > began for client in self.clients), seconds)
         return time.monotonic() - began
 
-    def wait_for_outages(self, count: int, seconds: float = 60) -> None:
+    def wait_for_outages(self, count: int, seconds: float = 120) -> None:
         """Until so many more outages were told."""
         before = len(self.receiver.received)
         wait_until(lambda: _told(self.receiver, before) >= count, seconds)

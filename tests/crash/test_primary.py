@@ -99,6 +99,21 @@ def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on
     assert stored_pings(pair.primary, schema, check["id"]) == acknowledged + 1
 
 
+def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(pair, nodes, schema):
+    pair.add_standby()
+    check = new_check(nodes[0], checks_key(nodes[0]))
+    with contextlib.ExitStack() as hanging:
+        with pair.standby.suspended():
+            assert ping(nodes[0], check)[0] == 503
+            hanging.enter_context(pair.primary.suspended())
+        pair.hand_over()
+        for node in nodes:
+            wait_until(lambda node=node: ping(node, check)[0] == 200)
+        # It is the old one that must be gone before it goes on, as whoever promotes the other one sees to it.
+        pair.standby.kill()
+    assert stored_pings(pair.primary, schema, check["id"]) >= 2
+
+
 def test_what_a_standby_does_not_have_yet_is_lost_where_no_commit_waits_for_it(pair, nodes, schema):
     """So what the tests above find missing would be missing."""
     pair.add_standby(is_synchronous=False)
