@@ -6,10 +6,10 @@ database can't be used, and whether it was written is unknown.
 
 import contextlib
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -44,27 +44,59 @@ T = TypeVar("T")
 PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
 """Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
 UNREACHABLE_SECONDS: Final = 1.0
-"""How soon a server that could not be reached is tried again. Meanwhile callers are told so at once."""
+"""How soon a server that could not be reached is tried again."""
 
 
 class Server:
-    """Where connections come from. While there are none to be had, it is tried once each `UNREACHABLE_SECONDS`."""
+    """Where connections come from. While none is to be had, a thread tries for one, and callers are told so at once.
+
+    A host that is out of reach without a word keeps whoever tries waiting for seconds.
+    """
 
     def __init__(self, url: str) -> None:
         self._url = url
-        # Written and read by any thread, without a lock: at worst two of them try at the same moment.
-        self._try_at = -inf
+        # Set by any thread, unset by the one that tries alone.
+        self._is_away = threading.Event()
+        self._closed = threading.Event()
+        self._begin = threading.Lock()
 
     def connect(self, *, only_reads: bool = False) -> Connection:
         """Raises `Unreachable`."""
-        if time.monotonic() < self._try_at:
+        if self._is_away.is_set():
             raise Unreachable("the server could not be reached a moment ago")
         try:
             return connect(self._url, only_reads=only_reads)
         except psycopg.Error as error:
-            self._try_at = time.monotonic() + UNREACHABLE_SECONDS
-            log.error("the database can't be reached: %s", in_one_line(error))
+            log_unreachable(error)
+            self._look_out()
             raise Unreachable("the server can't be reached") from None
+
+    def close(self) -> None:
+        self._closed.set()
+
+    def _look_out(self) -> None:
+        """Have a thread try from now on, unless one does. Where the system grants none, the next caller tries."""
+        with self._begin:
+            if self._is_away.is_set():
+                return
+            self._is_away.set()
+            try:
+                threading.Thread(target=self._try_again, name="database-reach", daemon=True).start()
+            except RuntimeError:
+                self._is_away.clear()
+
+    def _try_again(self) -> None:
+        while not self._closed.wait(UNREACHABLE_SECONDS):
+            try:
+                connect(self._url).close()
+                break
+            except Exception as error:
+                log_unreachable(error)
+        self._is_away.clear()
+
+
+def log_unreachable(error: Exception) -> None:
+    log.error("the database can't be reached: %s", in_one_line(error))
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):
@@ -84,6 +116,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._unconfirmed: Connection | None = None
+        self._look_elsewhere_at = 0.0
         self._may_repeat = False
         super().__init__()
 
@@ -116,6 +149,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
             return False
+        self._server.close()
         self._readers.close()
         self._writer.close()
         if self._unconfirmed:
@@ -153,10 +187,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _connected(self) -> Connection:
         """The connection to write by. Raises psycopg's errors where there is none."""
-        if self._unconfirmed:
+        if self._unconfirmed and self._unconfirmed.is_waiting():
             # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
-            if self._unconfirmed.is_waiting():
-                raise Unreachable("a commit waits for a standby")
+            self._writer = self._connected_elsewhere(self._unconfirmed)
+            self._unconfirmed.close()
+            self._clock.sample()
+        if self._unconfirmed:
             log.info("the commit that was not confirmed in time has ended")
             self._unconfirmed = None
         if not self._writer.is_idle():
@@ -167,6 +203,19 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         elif self._clock.is_old():
             self._clock.sample()
         return self._writer
+
+    def _connected_elsewhere(self, waiting: Connection) -> Connection:
+        """A connection to another server than the one that does not answer: that may hang, and have lost its place.
+
+        Raises `Unreachable` where there is no other, and at once where that was found a moment ago.
+        """
+        if time.monotonic() >= self._look_elsewhere_at:
+            connection = self._server.connect()
+            self._look_elsewhere_at = time.monotonic() + UNREACHABLE_SECONDS
+            if connection.server != waiting.server:
+                return connection
+            connection.close()
+        raise Unreachable("a commit waits for a standby")
 
     def _ask_time(self) -> float:
         (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]

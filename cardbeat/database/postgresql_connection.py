@@ -51,6 +51,11 @@ _BEGIN: Final = (
 )
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""
+_KEEPALIVES: Final = (
+    "SET tcp_keepalives_idle = 5; SET tcp_keepalives_interval = 3; SET tcp_keepalives_count = 3;"
+    " SET tcp_user_timeout = 15000"
+)
+"""The same for the server's end: for hours it would keep a session whose host is gone, out of the few that it has."""
 
 
 class Row(tuple[Any, ...]):
@@ -101,6 +106,8 @@ class Connection(psycopg.Connection[Row]):
 
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
+    server = ""
+    """What no other server has in common with the one at the other end: the moment of its start."""
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
@@ -213,6 +220,12 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
         cursor_factory=psycopg.RawCursor,
         **options,
     )
+    try:
+        connection.execute(_KEEPALIVES)
+        ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
+    except BaseException:
+        connection.close()
+        raise
     connection.only_reads = only_reads
     connection.add_notice_handler(connection.note)
     return connection

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 
 SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
-POLL_SECONDS = 1.0
-"""How soon it is seen that this process has the lease now."""
+POLL_SECONDS = 0.25
+"""How soon it is seen that this process has the lease now. It comes on top of the time that it takes to get that."""
 
 
 class Step(NamedTuple):

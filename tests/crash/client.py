@@ -24,7 +24,7 @@ class Answer:
 
 
 def connect(server: Running) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+    return http.client.HTTPConnection(getattr(server, "host", "127.0.0.1"), server.port, timeout=30)
 
 
 def exchange(connection, method: str, path: str, body: Any = None, key: str | None = None) -> Answer:
@@ -48,6 +48,12 @@ def checks_key(server: Running) -> str:
 def new_check(server: Running, key: str, **fields: Any) -> dict[str, Any]:
     body = {"name": "job", "period_seconds": 3600, "grace_seconds": 0} | fields
     return dict(ask(server, "POST", "/checks", body, key).json["check"])
+
+
+def metric(server: Running, name: str) -> float:
+    lines = ask(server, "GET", "/metrics").body.decode().splitlines()
+    (line,) = (line for line in lines if line.startswith(f"{name} "))
+    return float(line.partition(" ")[2])
 
 
 class Busy(threading.Thread):

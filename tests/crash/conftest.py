@@ -1,11 +1,14 @@
 """Faults below a server: a library loaded into it lets syncs fail, keeps what was synced, and moves its clock."""
 
 import contextlib
+import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from tests.crash.cluster import installed
 
 
 @pytest.fixture(scope="session")
@@ -58,3 +61,12 @@ def faults(faulty_library, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNC_SECONDS", str(faults.sync_seconds))
     monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
     return faults
+
+
+@pytest.fixture(scope="session")
+def postgresql_programs() -> Path:
+    """The folder of PostgreSQL's programs."""
+    if (programs := installed()) is None:
+        assert not os.environ.get("CI"), "PostgreSQL is not installed"
+        pytest.skip("PostgreSQL is not installed")
+    return programs

@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from cardbeat.database.queue import database_unavailable
 from cardbeat.heartbeat import sweep as sweep_module
 from cardbeat.heartbeat.sweep import Sweep
 from tests.heart import HOOK, Heart
@@ -174,6 +175,17 @@ def test_a_failing_sweep_is_logged_and_the_next_one_works(heart, running, caplog
     assert swept.acquire(timeout=LONG)
     assert "the disk is full" in caplog.text
     assert sweep.last_duration_seconds is not None
+
+
+def test_a_sweep_without_the_database_is_one_line_in_the_log(heart, caplog, monkeypatch):
+    def give_due(_stopping):
+        raise database_unavailable()
+
+    monkeypatch.setattr(heart.sweep.credit, "give_due", give_due)
+    heart.sweep._sweep_or_look()
+    (line,) = caplog.records
+    assert line.exc_info is None
+    assert line.getMessage() == "the sweep failed; the next one is tried in 60 s"
 
 
 def test_a_failing_report_is_logged_and_not_in_the_way(running, caplog):

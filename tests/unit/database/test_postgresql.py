@@ -123,6 +123,33 @@ def test_a_server_that_can_not_be_reached_is_tried_once_in_a_while_and_not_for_e
     assert len(tried) == 1
 
 
+def test_while_a_server_does_not_answer_nobody_waits_for_it(database, postgresql, monkeypatch):
+    reachable, tries, connected = threading.Event(), threading.Semaphore(0), engine_module.connect
+
+    def connect(*arguments, **options):
+        tries.release()
+        if reachable.wait(5):
+            return connected(*arguments, **options)
+        raise psycopg.OperationalError("timeout expired")
+
+    sever(postgresql)
+    with monkeypatch.context() as patch:
+        patch.setattr(engine_module, "connect", lambda *_, **__: connect_to_nobody())
+        assert isinstance(attempt(lambda: counted(database)), Unavailable)
+    monkeypatch.setattr(engine_module, "connect", connect)
+    assert tries.acquire(timeout=5)
+    began = time.monotonic()
+    assert isinstance(attempt(lambda: counted(database)), Unavailable)
+    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+    assert time.monotonic() - began < 1
+    reachable.set()
+    wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
+
+
+def connect_to_nobody():
+    raise psycopg.OperationalError("nobody there")
+
+
 def test_a_statement_that_takes_too_long_is_given_up(database, monkeypatch):
     monkeypatch.setattr(postgresql_connection.Connection, "limit_seconds", 0.1)
     for slow in (lambda: database.write(lambda it: it.execute("SELECT pg_sleep(9)")), lambda: read_slowly(database)):

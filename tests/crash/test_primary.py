@@ -1,0 +1,130 @@
+"""Two nodes over a primary with a synchronous standby: the primary is killed, and the standby stops for a time."""
+
+import contextlib
+import sys
+import time
+
+import pytest
+
+from cardbeat.database.postgresql_connection import COMMIT_SECONDS
+from tests.crash.client import ask, checks_key, new_check
+from tests.crash.cluster import Node, Pair, folder_for_all
+from tests.crash.load import Load, stored_pings
+from tests.support import wait_until
+
+CLIENTS = 4
+PATIENCE_SECONDS = 2.0
+"""In which what waits for nothing is answered, on a machine that has much else to do."""
+
+
+@pytest.fixture(scope="module")
+def pair(postgresql_programs):
+    with folder_for_all() as folder, contextlib.closing(Pair(folder, postgresql_programs)) as pair:
+        yield pair
+
+
+@pytest.fixture
+def schema(pair):
+    return pair.new_schema()
+
+
+@pytest.fixture
+def nodes(pair, schema, pyz, tmp_path):
+    """Two of them, of which the first monitors."""
+    command = (sys.executable, str(pyz))
+    nodes = [Node(tmp_path / name, command, pair.url(schema), "--sweep-seconds", "0.5") for name in ("first", "second")]
+    try:
+        for node in nodes:
+            node.start()
+        yield nodes
+    finally:
+        for node in nodes:
+            node.kill()
+
+
+def ping(node, check):
+    """The status of the answer, and how long it took."""
+    began = time.monotonic()
+    return ask(node, "GET", f"/ping/{check['id']}").status, time.monotonic() - began
+
+
+def waiting_commits(pair):
+    """The sessions in which one waits for the standby."""
+    sql = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' ORDER BY pid"
+    return [pid for (pid,) in pair.primary.execute(sql)]
+
+
+def test_what_was_acknowledged_outlives_the_primary_and_a_node(pair, nodes, schema):
+    with Load(nodes, CLIENTS) as load:
+        load.wait_for_outages(2)
+        pair.fail_over()
+        load.wait()
+        load.wait_for_outages(2)
+        nodes[0].kill()
+        load.wait_for_outages(2)
+        load.settle(pair.primary, schema)
+        assert load.missing(pair.primary, schema) == []
+        assert load.totals()["recoveries"] > 0
+
+
+def test_a_commit_that_waits_for_the_standby_is_left_waiting_and_the_nodes_go_on(pair, nodes, schema):
+    pair.add_standby()
+    key = checks_key(nodes[0])
+    check, other = new_check(nodes[0], key), new_check(nodes[0], key)
+    with pair.standby.suspended():
+        status, seconds = ping(nodes[0], check)
+        assert status == 503
+        assert COMMIT_SECONDS <= seconds < COMMIT_SECONDS + PATIENCE_SECONDS
+        # From here on nobody waits for what can't be, and no session is added.
+        waiting = waiting_commits(pair)
+        assert 1 <= len(waiting) <= len(nodes)
+        for _ in range(3):
+            for asked in (check, other):
+                status, seconds = ping(nodes[0], asked)
+                assert status == 503
+                assert seconds < PATIENCE_SECONDS
+            began = time.monotonic()
+            assert ask(nodes[0], "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] == 0
+            assert ask(nodes[0], "GET", "/healthz").status == 503
+            assert time.monotonic() - began < PATIENCE_SECONDS
+        assert set(waiting) <= set(waiting_commits(pair))
+        assert len(waiting_commits(pair)) <= len(nodes)
+    wait_until(lambda: [ask(node, "GET", "/healthz").status for node in nodes] == [200, 200])
+    assert waiting_commits(pair) == []
+    acknowledged = sum(ping(node, check)[0] == 200 for node in nodes)
+    assert acknowledged == 2
+    pair.fail_over()
+    wait_until(lambda: ping(nodes[0], other)[0] == 200)
+    # The one that was answered with 503 was stored once the standby was back.
+    assert stored_pings(pair.primary, schema, check["id"]) == acknowledged + 1
+
+
+def test_nodes_follow_to_the_new_primary_while_the_old_one_hangs_in_a_commit(pair, nodes, schema):
+    pair.add_standby()
+    check = new_check(nodes[0], checks_key(nodes[0]))
+    with contextlib.ExitStack() as hanging:
+        with pair.standby.suspended():
+            assert ping(nodes[0], check)[0] == 503
+            hanging.enter_context(pair.primary.suspended())
+        pair.hand_over()
+        for node in nodes:
+            wait_until(lambda node=node: ping(node, check)[0] == 200)
+        # It is the old one that must be gone before it goes on, as whoever promotes the other one sees to it.
+        pair.standby.kill()
+    assert stored_pings(pair.primary, schema, check["id"]) >= 2
+
+
+def test_what_a_standby_does_not_have_yet_is_lost_where_no_commit_waits_for_it(pair, nodes, schema):
+    """So what the tests above find missing would be missing."""
+    pair.add_standby(is_synchronous=False)
+    with Load(nodes, CLIENTS) as load:
+        load.wait()
+        pair.standby.kill()
+        load.wait()
+        pair.primary.kill()
+        pair.standby.start()
+        pair.fail_over()
+        load.wait()
+        load.settle(pair.primary, schema)
+        missing = load.missing(pair.primary, schema)
+    assert [sentence for sentence in missing if sentence.startswith(("pings", "versions"))]
