@@ -7,7 +7,8 @@ from collections import Counter
 
 import pytest
 
-from cardbeat.database.row_lease import RENEWAL_SECONDS, TERM_SECONDS, RowLease
+from cardbeat.database.queue import database_unavailable
+from cardbeat.database.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.heartbeat import delivery, dispatcher
 from cardbeat.heartbeat.alerts import Attempt
 from tests.heart import HOOK
@@ -135,6 +136,21 @@ def test_a_post_that_ends_after_the_lease_is_lost_changes_nothing(mail, other):
     wait_until(lambda: not any(courier.is_alive() for courier in posting))
     flush(mail.heart)
     assert [mail.states(check) for check in checks] == [["pending"]] * 2
+    assert len(mail.posted) == 1
+
+
+def test_who_can_not_renew_the_lease_begins_no_more_posts_once_it_may_be_anothers(mail, monkeypatch):
+    two_in_line(mail)
+    posting = couriers()
+    lease = mail.database.lease()
+
+    def refuse():
+        raise database_unavailable()
+
+    monkeypatch.setattr(lease, "take", refuse)
+    mail.elapsed.advance(HELD_SECONDS)
+    mail.held.clear()
+    wait_until(lambda: not any(courier.is_alive() for courier in posting))
     assert len(mail.posted) == 1
 
 
