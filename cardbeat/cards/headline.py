@@ -99,10 +99,9 @@ class Headline:
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more where it has room, or a little smaller where that breaks less."""
         whole = partial(self._whole, width, height)
-        block = ending_well(self._paragraph, whole, worst)
-        if block and block.size_px < LARGE_TITLE_PX and not whole(Break.POOR, LARGE_TITLE_PX - 1):
+        if self._least_px < LARGE_TITLE_PX and not any(whole(b, LARGE_TITLE_PX - 1) for b in (Break.GOOD, Break.POOR)):
             return None
-        return block
+        return ending_well(self._paragraph, whole, worst)
 
     def _whole(self, width: int, height: int, least: Break, above_px: float) -> Block | None:
         for style in self._styles:

@@ -17,7 +17,7 @@ from cardbeat.typeset.han import language_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.tracking import Tracking
 from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import Work
+from cardbeat.typeset.work import Work, graphemes_within
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
@@ -26,6 +26,8 @@ _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY
 """How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
 _LEAST_KEPT = 0.6
 """The part of a cut line's graphemes that stays where it is cut after a word."""
+_MANY_RUNS = 30
+"""Hindi with ten English words in it has 21."""
 _WIDE = 3.8
 """The least width of a Han character or an emoji, in narrowest letters."""
 
@@ -67,7 +69,11 @@ class Paragraph:
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
+        self.heights_em: dict[tuple[int, float], float] = {}
+        """Of blocks of so many lines with such a leading that were too high for a box: one in a smaller size will be
+        as high in em."""
         most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
+        most = min(most, graphemes_within(max_work))
         self.truncated = len(graphemes) > most
         graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
         self._graphemes = graphemes
@@ -80,6 +86,7 @@ class Paragraph:
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent
         """Of all that is looked at, whether it will stand in the box or not."""
+        self.has_many_runs = work.runs > _MANY_RUNS
         self._left_out = [
             0 if g.isspace() else len(g) * (a is not b)
             for g, a, b in zip(graphemes, choices, self._choices, strict=True)

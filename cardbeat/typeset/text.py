@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
+from typing import NamedTuple
 
 from cardbeat.typeset.breaks import Break
 from cardbeat.typeset.fonts import Fonts
 from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph, Room
 from cardbeat.typeset.work import UNBOUNDED
-from cardbeat.typeset.wrap import Span, Word, balanced, wrapped
+from cardbeat.typeset.wrap import Length, Span, Word, balanced, wrapped
 
 _SIZE_STEP_PX = 2
 UNBOUNDED_PX = 1e9
@@ -150,6 +151,20 @@ def _sizes(size_px: int, min_size_px: int) -> range:
     return range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
 
 
+class _TooLarge(NamedTuple):
+    """Lines that were drawn in a size in which they did not stand in the box."""
+
+    spans: list[Span]
+    width_em: float
+    height_em: float
+
+    def spans_at(self, size: int, box: Box) -> list[Span]:
+        """The same lines, or none where they will be too large at that size too."""
+        # The height of each line is rounded up.
+        height_px = self.height_em * size + len(self.spans)
+        return self.spans if self.width_em * size <= box.width_px and height_px <= box.height_px else []
+
+
 class _Setting:
     """One paragraph set into one box, at one size after another, with what was learnt from each."""
 
@@ -157,12 +172,14 @@ class _Setting:
         self._paragraph, self._box = paragraph, box
         self._stretch = 1.0
         """How many times its planned width the widest line had."""
-        self._heights_em: dict[int, float] = {}
-        """Of blocks of so many lines that were too high: one in a smaller size will be as high in em."""
+        self._too_large: _TooLarge | None = None
 
     def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
         """The block at the first of the sizes at which it stands in the box."""
-        return next((block for size in sizes if (block := self.whole(words, size))), None)
+        if self._paragraph.truncated:
+            return None
+        length, self._too_large = Length.of(words), None
+        return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
     def between_words(self, sizes: Sequence[int]) -> Block | None:
         """The block at one of the sizes, as `ending_well` chooses it."""
@@ -172,31 +189,46 @@ class _Setting:
         """The largest block above that size whose lines end at least so well."""
         return self.largest(self._paragraph.words(least), (size for size in sizes if size > above_px))
 
-    def whole(self, words: Sequence[Word], size: int) -> Block | None:
+    def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
         """The block at this size, or None where it does not stand in the box."""
         for _ in range(_TRIES):
-            spans = self._planned(words, size)
+            spans = self._planned(words, length, size)
             if not spans:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
             self._stretch *= max(1.0, block.width_px / self._box.width_px)
+            self._too_large = _TooLarge(spans, block.width_px / size, block.height_px / size)
             if block.height_px > self._box.height_px:
-                self._heights_em[len(lines)] = block.height_px / size
+                self._paragraph.heights_em[len(lines), self._box.leading] = block.height_px / size
                 return None
             if block.width_px <= self._box.width_px:
                 return block
         return None
 
-    def _planned(self, words: Sequence[Word], size: int) -> list[Span]:
-        """The lines at this size, or none where it is too large."""
-        width_em = self._box.width_px / size / self._stretch
-        if self._paragraph.truncated or any(word.ink_em > width_em for word in words):
+    def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
+        """The lines at this size, or none where it is too large.
+
+        Of a text in many runs they are those that were drawn first: to draw all of them at one size after another is
+        what takes most.
+        """
+        if self._too_large and self._paragraph.has_many_runs:
+            return self._too_large.spans_at(size, self._box)
+        width_em, most = self._box.width_px / size / self._stretch, self._box.lines_at(size)
+        if not length.may_stand(width_em, most):
             return []
         spans = wrapped(words, width_em)
-        if len(spans) > self._box.lines_at(size) or self._heights_em.get(len(spans), 0) * size > self._box.height_px:
+        if len(spans) > most or self._known_height_em(len(spans)) * size > self._box.height_px:
             return []
         return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
+
+    def _known_height_em(self, lines: int) -> float:
+        """How high a block of so many lines was, or 0; of a text in many runs, as any other lets expect."""
+        known = self._paragraph.heights_em
+        if not self._paragraph.has_many_runs:
+            return known.get((lines, self._box.leading), 0)
+        each = (high / count for (count, leading), high in known.items() if leading == self._box.leading)
+        return lines * max(each, default=0)
 
     def cut(self, words: Sequence[Word], size: int) -> Block:
         """The block at this size with as many graphemes as stand in the box, and an ellipsis."""

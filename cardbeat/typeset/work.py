@@ -14,7 +14,7 @@ _OPENED = 10_000
 """For opening an inflated file in its sizes."""
 _RUN = 5_000
 """For neighbours that one font draws, in each line and size that is tried."""
-_PLANNED = 800
+_PLANNED = 1_500
 """For a grapheme that is looked at, drawn or not: its font, direction and line breaks are found."""
 _CHARACTER = 2_200
 """For a letter besides: it is measured and drawn."""
@@ -28,6 +28,13 @@ _SHAPED = 17_000
 """For a run that Raqm shapes besides: it reads the font's rules anew for each."""
 _SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
 """Likewise where they are many."""
+_LEAST_GRAPHEMES = 40
+"""So many are looked at whatever that takes: more than a label of most scripts shows."""
+
+
+def graphemes_within(most: int) -> int:
+    """How many graphemes may be looked at for so much work, with nothing left to draw them."""
+    return max(_LEAST_GRAPHEMES, most // _PLANNED)
 
 
 class Work:
@@ -37,7 +44,7 @@ class Work:
     """
 
     def __init__(self, weight: int, most: int) -> None:
-        self.spent = 0
+        self.spent = self.runs = 0
         self._weight, self._most = weight, most
         self._run: tuple[FontSubset, int] | None = None
         self._fonts: set[FontSubset] = set()
@@ -65,6 +72,7 @@ class Work:
             self._run = None
             return False
         self.spent += taken
+        self.runs += len(new)
         self._fonts.update(subset for subset, _ in new)
         self._run = (pieces[-1].subset, level) if pieces else self._run
         return True

@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple, Self
 
 _TOLERANCE_EM = 1e-6
 """Widths are added in another order here than in `wrapped`."""
@@ -25,6 +26,26 @@ class Word:
     """The width before another word."""
     penalty: float = 0.0
     """How bad it is that a line ends with it: 1 is as much as a line of middle width counts."""
+
+
+class Length(NamedTuple):
+    """How long words are, from which is seen where they can't stand."""
+
+    widest_em: float
+    full_em: float
+    """Of all of them in one line."""
+    spared_em: float
+    """At most so much is left out at the end of a line."""
+
+    @classmethod
+    def of(cls, words: Sequence[Word]) -> Self:
+        widest = max((word.ink_em for word in words), default=0.0)
+        spared = max((word.full_em - word.ink_em for word in words), default=0.0)
+        return cls(widest, sum(word.full_em for word in words), max(0.0, spared))
+
+    def may_stand(self, width_em: float, lines: int) -> bool:
+        """Whether they may stand in so many lines of that width."""
+        return self.widest_em <= width_em and self.full_em <= lines * (width_em + self.spared_em) + _TOLERANCE_EM
 
 
 def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:

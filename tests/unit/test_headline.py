@@ -1,10 +1,13 @@
 """Headlines: how their letters are set, and where their lines end."""
 
+import unicodedata
+
 import pytest
 
 from cardbeat.cards.headline import Headline, paragraph_of
-from cardbeat.cards.styles import DESCRIPTION, HEADLINE, TEXT_WORK
+from cardbeat.cards.styles import DESCRIPTION, HEADLINE, SHORT_DESCRIPTION, TEXT_WORK
 from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph
 from cardbeat.typeset.text import Block, fit
 
@@ -78,3 +81,21 @@ def test_one_long_word_of_katakana_is_broken_rather_than_small() -> None:
     assert under
     assert block.size_px >= 64
     assert len(block.lines) == 2
+
+
+@pytest.mark.parametrize(("digits", "separator", "height"), [(30, " ", 330), (30, "", 398), (60, " ", 398)])
+def test_a_title_in_many_runs_is_drawn_at_two_sizes_at_most(
+    digits: int, separator: str, height: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = set()
+    line = Paragraph.line
+
+    def noted(paragraph: Paragraph, start: int, end: int, size: int, **ellipsis: bool) -> TextLine:
+        sizes.add(size)
+        return line(paragraph, start, end, size, **ellipsis)
+
+    monkeypatch.setattr(Paragraph, "line", noted)
+    threes = [chr(code) for code in range(0x660, 0x12000) if unicodedata.decimal(chr(code), None) == 3]
+    block = Headline(FONTS, (separator.join(threes[:digits]) + "ཧྐྵ") * 3, "ja").above(description, 1056, height)[0]
+    assert not block.cut
+    assert len([size for size in sizes if size > SHORT_DESCRIPTION.largest_px]) <= 2

@@ -54,9 +54,13 @@ def one_address(trial: Trial) -> None:
 
 
 def resolver(trial: Trial) -> None:
-    """2,800 overdue checks of 28 free keys, whose names' look-ups hang, beside a victim whose receiver has a name."""
+    """2,800 overdue checks of 28 free keys, whose names' look-ups hang, beside a victim whose receiver has a name.
+
+    It lasts longer than a look-up hangs, so that they are begun again.
+    """
     with trial.scene(victim="victim.127-0-0-1.test") as scene:
-        scene.attack(partial(create_all, hooks=hooks(scene, KEYS, lambda _, number: f"n{number}.silent.test")))
+        every = hooks(scene, KEYS, lambda _, number: f"n{number}.silent.test")
+        scene.attack(partial(create_all, hooks=every), seconds=40)
 
 
 def amplify(trial: Trial) -> None:

@@ -2,7 +2,7 @@
 
 from cardbeat.typeset.clusters import clusters
 from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.work import UNBOUNDED, Work
+from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
 
 FONTS = Fonts()
 
@@ -54,3 +54,19 @@ def test_what_costs_too_much_leaves_room_for_what_does_not() -> None:
     text = "aक" * 20 + "漢"
     assert drawn(text, most=2_000_000).count("क") < 20
     assert drawn(text, most=2_000_000).startswith("aकa")
+
+
+def test_no_more_graphemes_are_looked_at_than_the_work_pays_for_but_as_many_as_a_label_shows() -> None:
+    assert graphemes_within(3_000_000) > 1_000
+    assert graphemes_within(100_000) < 100
+    assert graphemes_within(0) == graphemes_within(-1_000_000) >= 30
+
+
+def test_runs_are_counted_not_the_letters_in_them() -> None:
+    counts = []
+    for text in ("aaaa", "aकaक", "a🎉🎉a"):
+        graphemes = clusters(text)
+        work = Work(400, UNBOUNDED)
+        work.affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+        counts.append(work.runs)
+    assert counts == [1, 4, 3]

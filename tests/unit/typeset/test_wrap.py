@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from cardbeat.typeset.wrap import Word, balanced, wrapped
+from cardbeat.typeset.wrap import Length, Word, balanced, wrapped
 
 
 def words(*widths: float) -> list[Word]:
@@ -50,6 +50,28 @@ def test_no_other_lines_are_less_ragged(seed: int) -> None:
     fitting = [spans for spans in every if all(line_width(some, span) <= width for span in spans)]
     unseen = 0.005 * count * (sum(word.full_em for word in some) / count) ** 2
     assert raggedness(some, balanced(some, width, count)) <= min(raggedness(some, s) for s in fitting) + unseen
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_length_that_may_not_stand_does_not(seed: int) -> None:
+    numbers = random.Random(seed)
+    some = words(*(numbers.choice((1, 2, 3, 5)) for _ in range(9)))
+    for width in (2.0, 4.9, 5.0, *(numbers.uniform(5, 20) for _ in range(20))):
+        spans = wrapped(some, width)
+        stands = all(line_width(some, span) <= width for span in spans)
+        least = next((lines for lines in range(1, 10) if Length.of(some).may_stand(width, lines)), None)
+        assert not stands or (least is not None and least <= len(spans))
+
+
+def test_a_word_wider_than_a_line_does_not_stand_in_any_number_of_lines() -> None:
+    assert not Length.of(words(1, 9, 1)).may_stand(8.9, 100)
+    assert Length.of(words(1, 9, 1)).may_stand(9, 3)
+
+
+def test_words_twice_as_long_as_a_line_need_more_than_two_of_them() -> None:
+    assert not Length.of(words(4, 4, 4, 4)).may_stand(8, 1)
+    assert not Length.of(words(4, 4, 4, 4, 4)).may_stand(8.5, 2)
+    assert Length.of(words(4, 4, 4, 4)).may_stand(8.5, 2)
 
 
 def test_of_lines_that_are_as_ragged_the_first_is_the_longest() -> None:
