@@ -172,7 +172,7 @@ class Pair:
 
     def url(self, schema: str) -> str:
         """It names both servers, so that it leads to the one that is primary."""
-        return f"postgresql://cardbeat@{self._ports}/postgres?options=-csearch_path%3D{schema}"
+        return f"postgresql://cardbeat@{self._ports}/postgres?connect_timeout=2&options=-csearch_path%3D{schema}"
 
     def add_standby(self, *, is_synchronous: bool = True) -> None:
         """From the data of the primary as it is now. At the end it is up to date, and each commit waits for it."""

@@ -1,8 +1,10 @@
 """Two nodes, of which the one that monitors is cut off from the database: what it sends there is dropped, not refused.
 
-Clients and webhook receivers still reach it.
+Clients and webhook receivers still reach it. It is cut off once, for all tests here.
 """
 
+import contextlib
+import subprocess
 import sys
 import threading
 import time
@@ -13,6 +15,7 @@ from cardbeat.database.row_lease import HELD_SECONDS, TERM_SECONDS
 from tests.crash.client import ask, checks_key, metric, new_check
 from tests.crash.cluster import Node, Postgres, folder_for_all
 from tests.crash.network import Network, Refused
+from tests.nodes import HOURS_APART
 from tests.receiver import Receiver
 from tests.support import wait_until
 
@@ -24,45 +27,8 @@ ANSWERED_SECONDS = 16.0
 """The longest wait of a client: for a statement that is on its way, then for a connection that can't be made."""
 LATER_SECONDS = (3, 9, 11, 13)
 """When the alerts are due again that are tried before the cut."""
-
-
-@pytest.fixture
-def network():
-    try:
-        network = Network()
-    except Refused as error:
-        pytest.skip(f"the system grants no network namespaces: {error}")
-    yield network
-    network.close()
-
-
-@pytest.fixture
-def postgres(network, postgresql_programs):
-    with folder_for_all() as folder:
-        postgres = Postgres(folder / "postgres", postgresql_programs, f"127.0.0.1,{network.behind_router}")
-        postgres.create()
-        postgres.allow(network.addresses)
-        postgres.start()
-        yield postgres
-        postgres.kill()
-
-
-@pytest.fixture
-def new_node(network, postgres, pyz, tmp_path):
-    nodes = []
-
-    def new_node(name, *, is_far):
-        within, host, database = (
-            (network.far.command, network.there, network.behind_router) if is_far else ((), "127.0.0.1", "127.0.0.1")
-        )
-        url = f"postgresql://cardbeat@{database}:{postgres.port}/postgres"
-        command = (*within, sys.executable, str(pyz))
-        nodes.append(Node(tmp_path / name, command, url, "--sweep-seconds", "0.5", host=host))
-        return nodes[-1]
-
-    yield new_node
-    for node in nodes:
-        node.kill()
+RAN_LONGER = ("unshare", "--time", "--monotonic", str(HOURS_APART))
+"""In front of a command: it sees a machine that has run for so much longer."""
 
 
 class Posts:
@@ -86,13 +52,6 @@ class Posts:
 
     def by(self, address):
         return [post for post in self.found if post[1] == address]
-
-
-@pytest.fixture
-def posts(network):
-    posts = Posts(network.here)
-    yield posts
-    posts.receiver.__exit__()
 
 
 class Callers:
@@ -119,46 +78,144 @@ class Callers:
             thread.join()
 
 
-def test_a_node_that_is_cut_off_lets_another_take_over_and_comes_back(network, postgres, new_node, posts):
-    far, near = new_node("far", is_far=True), new_node("near", is_far=False)
-    far.start()
-    near.start()
-    key = checks_key(near)
-    checks = [new_check(near, key, name=str(seconds), webhook_url=posts.receiver.url) for seconds in LATER_SECONDS]
-    wait_until(lambda: metric(far, "cardbeat_sweep_duration_seconds") > 0)
-    posts.later = {str(seconds): seconds for seconds in LATER_SECONDS}
-    for check in checks:
-        assert ask(near, "POST", f"/checks/{check['id']}/test-alert", key=key).status == 202
-    silent = new_check(near, key, period_seconds=2, webhook_url=posts.receiver.url)
-    wait_until(lambda: len(posts.of("check.test")) == len(checks))
-    with network.cut():
-        cut_at = time.monotonic()
-        ((last,),) = postgres.execute("SELECT now()")
-        path = f"/checks/{silent['id']}"
-        callers = Callers(far, *((asked, key) for asked in (f"/ping/{checks[0]['id']}", path, path, "/healthz")))
-        starting = new_node("starting", is_far=True)
-        starting.begin()
-        wait_until(lambda: posts.of("check.overdue"))
-        assert time.monotonic() - cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
-        # It can't be reached at the start: one line, instead of a process that hangs.
-        assert starting.process.wait(10) == 2
-        assert len(starting.log.splitlines()) == 1
-        wait_until(lambda: len(posts.of("check.test")) == 2 * len(checks))
+class Story:
+    """What is to be judged: two nodes, the alerts that arrived, and when what happened, by the monotonic clock."""
+
+    def __init__(self, network, postgres, posts, pyz, folder):
+        self.network, self.postgres, self.posts = network, postgres, posts
+        self._pyz, self._folder = pyz, folder
+        self.nodes = []
+        self.far = self.new_node("far", network.behind_router, network.far.command, network.there)
+        self.clocks_are_apart = subprocess.run([*RAN_LONGER, "true"], check=False).returncode == 0
+        self.near = self.new_node("near", "127.0.0.1", RAN_LONGER if self.clocks_are_apart else ())
+        self.far.start()
+        self.near.start()
+        self.key = checks_key(self.near)
+
+    def new_node(self, name, database, within, host="127.0.0.1"):
+        url = f"postgresql://cardbeat@{database}:{self.postgres.port}/postgres"
+        command = (*within, sys.executable, str(self._pyz))
+        self.nodes.append(Node(self._folder / name, command, url, "--sweep-seconds", "0.5", host=host))
+        return self.nodes[-1]
+
+    def new_check(self, name, period_seconds=3600):
+        url = self.posts.receiver.url
+        return new_check(self.near, self.key, name=name, period_seconds=period_seconds, webhook_url=url)
+
+    def begin(self):
+        """Until the far node monitors, and has tried alerts that are due again later."""
+        wait_until(lambda: metric(self.far, "cardbeat_sweep_duration_seconds") > 0)
+        self.posts.later = {str(seconds): seconds for seconds in LATER_SECONDS}
+        self.tested = [self.new_check(str(seconds)) for seconds in LATER_SECONDS]
+        for check in self.tested:
+            assert ask(self.near, "POST", f"/checks/{check['id']}/test-alert", key=self.key).status == 202
+        self.silent = self.new_check("silent", 2)
+        wait_until(lambda: len(self.posts.of("check.test")) == len(self.tested))
+
+    def fall_apart(self):
+        """Until the near node has sent all alerts that were due."""
+        self.cut_at = time.monotonic()
+        ((self.cut_at_by_server,),) = self.postgres.execute("SELECT now()")
+        paths = (f"/ping/{self.silent['id']}", f"/checks/{self.silent['id']}", "/checks", "/healthz")
+        self.callers = Callers(self.far, *((path, self.key) for path in paths))
+        self.starting = self.new_node("starting", self.network.behind_router, self.network.far.command)
+        self.starting.begin()
+        wait_until(lambda: self.posts.of("check.overdue"))
+        self.taken_over_at = time.monotonic()
+        wait_until(lambda: len(self.posts.of("check.test")) == 2 * len(self.tested))
         # Silent no longer: from here on there is nothing to alert for.
-        assert ask(near, "PATCH", f"/checks/{silent['id']}", {"period_seconds": 3600}, key).status == 200
-        assert ask(near, "GET", f"/ping/{silent['id']}").json["recovered"]
-        wait_until(lambda: posts.of("check.recovered"))
-        callers.stop()
-    assert callers.statuses == {503}
-    assert callers.longest_seconds < ANSWERED_SECONDS
-    # It sends for as long as it may have the lease, and not a moment longer.
-    assert max(at for at, *_ in posts.by(network.there)) < cut_at + HELD_SECONDS + PATIENCE_SECONDS
-    wait_until(lambda: ask(far, "GET", "/healthz").status == 200)
-    assert ask(far, "GET", f"/ping/{silent['id']}").status == 200
-    wait_until(lambda: "another server sends alerts now" in far.log)
-    assert len({post[2] for post in posts.of("check.overdue")}) == 1
-    assert len({post[2] for post in posts.of("check.recovered")}) == 1
-    assert len({post[2] for post in posts.of("check.test")}) == len(checks)
-    # The server lets go of the connections of which nobody could tell it that they have ended.
-    ended = f"SELECT pid FROM pg_stat_activity WHERE client_addr = '{network.behind_cut}' AND state_change < '{last}'"
-    wait_until(lambda: postgres.execute(ended) == [])
+        path = f"/checks/{self.silent['id']}"
+        assert ask(self.near, "PATCH", path, {"period_seconds": 3600}, self.key).status == 200
+        assert ask(self.near, "GET", f"/ping/{self.silent['id']}").json["recovered"]
+        wait_until(lambda: self.posts.of("check.recovered"))
+        self.callers.stop()
+
+    def end(self):
+        """Until the far node monitors again."""
+        wait_until(lambda: ask(self.far, "GET", "/healthz").status == 200)
+        self.healed = ask(self.far, "GET", f"/ping/{self.silent['id']}").status
+        wait_until(lambda: "another server sends alerts now" in self.far.log)
+        self.near.stop()
+        before = metric(self.far, "cardbeat_sweep_duration_seconds")
+        wait_until(lambda: metric(self.far, "cardbeat_sweep_duration_seconds") != before)
+
+
+@pytest.fixture(scope="module")
+def network():
+    try:
+        network = Network()
+    except Refused as error:
+        pytest.skip(f"the system grants no network namespaces: {error}")
+    with contextlib.closing(network):
+        yield network
+
+
+@pytest.fixture(scope="module")
+def postgres(network, postgresql_programs):
+    with folder_for_all() as folder:
+        postgres = Postgres(folder / "postgres", postgresql_programs, f"127.0.0.1,{network.behind_router}")
+        postgres.create()
+        postgres.allow(network.addresses)
+        postgres.start()
+        yield postgres
+        postgres.kill()
+
+
+@pytest.fixture(scope="module")
+def story(network, postgres, pyz, tmp_path_factory):
+    posts = Posts(network.here)
+    with contextlib.ExitStack() as ends:
+        ends.callback(posts.receiver.__exit__)
+        story = Story(network, postgres, posts, pyz, tmp_path_factory.mktemp("cut"))
+        for node in story.nodes:
+            ends.callback(node.kill)
+        story.begin()
+        with network.cut():
+            story.fall_apart()
+        story.end()
+        yield story
+
+
+def test_another_node_takes_over_from_one_that_is_cut_off(story):
+    assert story.taken_over_at - story.cut_at < TERM_SECONDS + TAKEN_OVER_SECONDS
+
+
+def test_a_node_that_is_cut_off_sends_no_alert_after_its_lease(story):
+    assert max(at for at, *_ in story.posts.by(story.network.there)) < story.cut_at + HELD_SECONDS + PATIENCE_SECONDS
+
+
+def test_no_alert_is_told_twice_but_under_its_id(story):
+    told = {
+        kind: len({post[2] for post in story.posts.of(f"check.{kind}")}) for kind in ("overdue", "recovered", "test")
+    }
+    assert told == {"overdue": 1, "recovered": 1, "test": len(LATER_SECONDS)}
+
+
+def test_whoever_asks_a_node_that_is_cut_off_is_refused_in_time(story):
+    assert story.callers.statuses == {503}
+    assert story.callers.longest_seconds < ANSWERED_SECONDS
+
+
+def test_a_node_that_starts_cut_off_ends_with_one_line(story):
+    assert story.starting.process.wait(20) == 2
+    assert len(story.starting.log.splitlines()) == 1
+
+
+def test_a_node_comes_back_by_itself_when_the_cut_heals(story):
+    assert story.healed == 200
+
+
+def test_machines_whose_monotonic_clocks_are_apart_credit_each_other_nothing(story):
+    """The far one has noted moments before and after those of the other, which has run for a day longer."""
+    if not story.clocks_are_apart:
+        pytest.skip("the system grants no time namespaces")
+    deadline = story.tested[0]["deadline_at"]
+    check = ask(story.far, "GET", f"/checks/{story.tested[0]['id']}", key=story.key).json["check"]
+    assert check["deadline_at"] == deadline
+    assert "the deadlines of checks" not in story.far.log + story.near.log
+
+
+def test_the_server_lets_go_of_the_sessions_of_a_host_that_was_cut_off(story):
+    of_far = f"SELECT pid FROM pg_stat_activity WHERE client_addr = '{story.network.behind_cut}'"
+    left = f"{of_far} AND state_change < '{story.cut_at_by_server}'"
+    wait_until(lambda: story.postgres.execute(left) == [])
