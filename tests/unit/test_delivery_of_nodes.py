@@ -140,6 +140,7 @@ def test_a_post_that_ends_after_the_lease_is_lost_changes_nothing(mail, other):
 
 
 def test_who_can_not_renew_the_lease_begins_no_more_posts_once_it_may_be_anothers(mail, monkeypatch):
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.01)
     two_in_line(mail)
     posting = couriers()
 
