@@ -140,18 +140,20 @@ def test_a_post_that_ends_after_the_lease_is_lost_changes_nothing(mail, other):
 
 
 def test_who_can_not_renew_the_lease_begins_no_more_posts_once_it_may_be_anothers(mail, monkeypatch):
+    monkeypatch.setattr(delivery, "TROUBLE_SECONDS", 0.01)
     two_in_line(mail)
     posting = couriers()
-    lease = mail.database.lease()
 
     def refuse():
         raise database_unavailable()
 
-    monkeypatch.setattr(lease, "take", refuse)
-    mail.elapsed.advance(HELD_SECONDS)
-    mail.held.clear()
-    wait_until(lambda: not any(courier.is_alive() for courier in posting))
-    assert len(mail.posted) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(mail.database.lease(), "take", refuse)
+        mail.elapsed.advance(HELD_SECONDS)
+        mail.held.clear()
+        wait_until(lambda: not any(courier.is_alive() for courier in posting))
+        assert len(mail.posted) == 1
+    mail.settled(2)
 
 
 def test_posts_of_before_it_was_lost_take_nothing_more_when_the_lease_is_back(mail, other):
