@@ -71,9 +71,8 @@ class Postgres:
         with (self.data / "pg_hba.conf").open("a") as allowed:
             allowed.write(f"host all all {addresses} trust\n")
 
-    def start(self, **settings: str) -> None:
-        """Settings are of this start alone."""
-        values = {**SETTINGS, "listen_addresses": self._addresses, "port": str(self.port), **settings}
+    def start(self) -> None:
+        values = {**SETTINGS, "listen_addresses": self._addresses, "port": str(self.port)}
         options = [part for name, value in values.items() for part in ("-c", f"{name}={value}")]
         command = self._command("postgres", "-D", str(self.data), *options)
         with (self.folder / "log").open("ab") as log:
@@ -91,12 +90,6 @@ class Postgres:
         self._process = None
         if segment:
             subprocess.run(["ipcrm", "-m", segment], check=False, stderr=subprocess.DEVNULL)
-
-    def stop(self) -> None:
-        """In order: a primary first sends its standby all that there is."""
-        self._process.send_signal(signal.SIGINT)
-        assert self._process.wait(30) == 0
-        self._process = None
 
     @contextlib.contextmanager
     def suspended(self) -> Iterator[None]:
