@@ -37,15 +37,12 @@ class Step(NamedTuple):
     is_last: bool
 
 
-def _due(transaction: Transaction, now: int) -> list[int]:
-    """The `seq` of the checks that are due the longest, as many as one write job marks."""
-    rows = transaction.execute(
-        "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
-        # Those of a revoked key wait for their removal.
-        " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?",
-        (now, SWEEP_BATCH),
-    )
-    return [row["seq"] for row in rows]
+_DUE = (
+    "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
+    # Those of a revoked key wait for their removal.
+    " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
+)
+"""Those that are due the longest, as many as one write job marks."""
 
 
 class Sweep:
@@ -142,22 +139,30 @@ class Sweep:
         """
         if not self.credit.note(transaction) or self.credit.jumped_since(moment):
             return None
-        due = _due(transaction, moment.wall)
-        rows = self._mark(transaction, due, moment.wall) if due else []
+        rows, is_last = self._mark(transaction, moment.wall)
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        is_last = len(due) < SWEEP_BATCH
         if self._fence is not None and is_last:
             self._rounds.count(transaction)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up, is_last)
 
-    def _mark(self, transaction: Transaction, seqs: list[int], now: int) -> list[Row]:
-        among = ", ".join("?" * len(seqs))
-        self._database.lock(transaction, f"SELECT seq FROM checks WHERE seq IN ({among}) ORDER BY seq", seqs)
-        return transaction.execute(
+    def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
+        """Mark one batch of what is due; the rows, and whether there were no more.
+
+        Where others write meanwhile, the rows are locked in one order first. Where nobody does, one statement is
+        enough: at each row that is read the interpreter switches to another thread, and there may be hundreds.
+        """
+        values: list[object] = [now, SWEEP_BATCH]
+        among, is_alone = _DUE, self._database.fence is None
+        if not is_alone:
+            values = [row["seq"] for row in transaction.execute(_DUE, values)]
+            among = ", ".join("?" * len(values)) or "NULL"
+            self._database.lock(transaction, f"SELECT seq FROM checks WHERE seq IN ({among}) ORDER BY seq", values)
+        rows = transaction.execute(
             f"UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ({among})"
             f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
-            (*seqs, now),
+            (*values, now),
         ).fetchall()
+        return rows, len(rows if is_alone else values) < SWEEP_BATCH
 
     def _run(self) -> None:
         while not self._stopping.wait(self._sweep_or_look()):
