@@ -138,8 +138,6 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
-        # What other writes would lock behind this, others who wait for it may have locked.
-        self._ends_group = True
         # The first half of the number is cardbeat's own.
         transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
 
@@ -226,6 +224,14 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
             raise error
         return translated(error)
+
+    def _make_together(
+        self, connection: Connection, work: Callable[[Connection, list[Any]], Sequence[Any]], writes: list[Write[Any]]
+    ) -> None:
+        # What one write locks is in an order that all servers keep. Of two in one transaction, that of another server
+        # may lock the rows the other way round, and one of them is undone.
+        self._ends_group |= writes[0].queue is self._queue
+        super()._make_together(connection, work, writes)
 
     def _set_savepoint(self, connection: Connection) -> None:
         connection.set_savepoint()
