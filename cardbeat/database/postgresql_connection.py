@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.abc import Params, Query
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from cardbeat.database.postgresql_errors import Overdue, Unconfirmed
+from cardbeat.database.postgresql_url import parameters_of, safely_told
 
 T = TypeVar("T")
 
@@ -208,18 +208,8 @@ class Connection(psycopg.Connection[Row]):
 
 
 def connect(url: str, *, only_reads: bool = False) -> Connection:
-    """Raises `psycopg.Error`, whose text holds no password where `url` is one that the option takes."""
-    given = conninfo_to_dict(url)
-    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
-    connection = Connection.connect(
-        url,
-        autocommit=True,
-        # A pool between here and the server may give each transaction another session.
-        prepare_threshold=None,
-        row_factory=_row_factory,
-        cursor_factory=psycopg.RawCursor,
-        **options,
-    )
+    """Raises `psycopg.Error`, whose text holds no password."""
+    connection = _connected(url)
     try:
         connection.execute(_KEEPALIVES)
         ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
@@ -229,6 +219,24 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     connection.only_reads = only_reads
     connection.add_notice_handler(connection.note)
     return connection
+
+
+def _connected(url: str) -> Connection:
+    given = parameters_of(url)
+    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    try:
+        return Connection.connect(
+            url,
+            autocommit=True,
+            # A pool between here and the server may give each transaction another session.
+            prepare_threshold=None,
+            row_factory=_row_factory,
+            cursor_factory=psycopg.RawCursor,
+            **options,
+        )
+    except (psycopg.Error, ValueError) as error:
+        # A host name that is none is a `UnicodeError`.
+        raise safely_told(error, url) from None
 
 
 def without_nul(value: Any) -> Any:

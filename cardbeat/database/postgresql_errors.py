@@ -71,5 +71,5 @@ def unavailable(deed: str) -> Iterator[None]:
 
 
 def in_one_line(error: Exception) -> str:
-    """What the server or its library say. Neither tells a password."""
+    """What the server or its library say; of connecting, `connect` has removed the password from it."""
     return " ".join(str(error).split())

@@ -300,7 +300,16 @@ def test_every_engine_has_the_same_tables_and_columns(postgresql, tmp_path):
     [
         ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
         ("postgresql://me:s3cret@127.0.0.1:0x/db", "port"),
-        ("postgresql://me:s3cret@127.0.0.1/db?nothing=1", "nothing"),
+        ("postgresql://me:s3cret@127.0.0.1/db?nothing=1", "can't be read"),
+        ("postgresql://127.0.0.1/db?s3cret", "can't be read"),
+        ("postgresql://me:%ffs3cret@127.0.0.1/db", "URL"),
+        ("postgresql://127.0.0.1/db?connect_timeout=s3cret", "connect_timeout"),
+        ("postgresql://127.0.0.1/db?service=s3cret", "service"),
+        ("postgresql://127.0.0.1/db?sslmode=s3cret", "sslmode"),
+        ("postgresql://127.0.0.1/db?keepalives=s3cret", "keepalives"),
+        ("postgresql://me:s3c%72et@127.0.0.1:1/s3cret?user=s3c%72et", "refused"),
+        ("postgresql://me:s3cret@a..b/db", "URL"),
+        ("postgresql://me:s3cret@s3cret.invalid/db", "[*]{3}.invalid"),
         ("postgresql://me:s3cret@nowhere.invalid/db", "nowhere.invalid"),
     ],
 )
