@@ -22,10 +22,11 @@ from cardbeat.database.postgresql_errors import (
     in_one_line,
     is_trouble,
     may_be_repeated,
+    only_reads,
     translated,
     unavailable,
 )
-from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server, require_rights
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -179,8 +180,10 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             if connection.is_waiting():
                 self._unconfirmed = connection
             raise
-        except BaseException:
+        except BaseException as error:
             roll_back(connection)
+            if only_reads(error):
+                connection.close()
             raise
 
     def _connected(self) -> Connection:
@@ -249,6 +252,7 @@ def prepared(url: str) -> Connection:
     try:
         check_server(connection)
         bring_up_to_date(connection)
+        require_rights(connection)
     except BaseException:
         connection.close()
         raise

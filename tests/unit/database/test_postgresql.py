@@ -320,6 +320,38 @@ def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the
     assert "cret" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("code", "is_another"), [("0A000", True), ("25006", True), ("42501", False)])
+def test_a_server_that_does_not_let_it_write_is_trouble_that_may_pass(database, caplog, code, is_another):
+    def process(transaction):
+        return transaction.execute("SELECT pg_backend_pid()").fetchone()[0]
+
+    def refuse(transaction):
+        transaction.execute(f"DO $$ BEGIN RAISE 'not here' USING ERRCODE = '{code}'; END $$")
+
+    before = database.write(process)
+    assert attempt(lambda: database.write(refuse)).headers["Retry-After"] == "5"
+    assert [record.getMessage().partition(" CONTEXT")[0] for record in caplog.records] == [
+        "the database can't write: not here"
+    ]
+    assert (database.write(process) != before) == is_another
+
+
+@pytest.mark.parametrize("right", ["SELECT", "INSERT", "UPDATE", "DELETE"])
+def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgresql, tmp_path, right):
+    url = postgresql.emptied(tmp_path)
+    postgresql.execute(f"""
+        CREATE ROLE web LOGIN; GRANT USAGE ON SCHEMA emptied TO web;
+        GRANT ALL ON ALL TABLES IN SCHEMA emptied TO web; REVOKE {right} ON emptied.moves FROM web
+    """)
+    try:
+        with pytest.raises(StartupError, match=f"the role web has no right to {right} on the table moves; grant"):
+            open_database(tmp_path, url.replace("cardbeat@", "web@"))
+        postgresql.execute(f"GRANT {right} ON emptied.moves TO web")
+        open_database(tmp_path, url.replace("cardbeat@", "web@")).close()
+    finally:
+        postgresql.execute("DROP OWNED BY web; DROP ROLE web")
+
+
 @pytest.fixture
 def protected(postgresql):
     """A URL with a password that the server asks for, and what changes that on the server."""
