@@ -178,20 +178,21 @@ class Connection(psycopg.Connection[Row]):
     def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         """Take in a notice of the server: that a COMMIT did not wait for the standby comes as a warning.
 
-        To a connection that is idle, its last word before it ends it comes so too.
+        To a connection that is idle, its last word before it ends it comes so too: as a warning, where it crashed.
         """
         self._warned |= diagnostic.severity_nonlocalized == "WARNING"
         self._is_ending |= diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, as far as is known without asking the server."""
+        self._warned = False
         try:
             # The server's last word, or the end of the connection, may wait here to be read.
             self.pgconn.consume_input()
             self.pgconn.is_busy()
         except psycopg.Error:
             return False
-        return self.pgconn.transaction_status == TransactionStatus.IDLE and not self._is_ending
+        return self.pgconn.transaction_status == TransactionStatus.IDLE and not (self._is_ending or self._warned)
 
     def is_waiting(self) -> bool:
         """Whether the answer to a statement is still to come. One that has come is dropped."""
