@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_connection import Connection, connect, roll_back
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
     Unreachable,
@@ -265,14 +265,6 @@ def looking(url: str) -> Iterator[Connection]:
     with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
         check_server(connection)
         yield connection
-
-
-def roll_back(connection: Connection) -> None:
-    """Undo what `begin` began, as far as the server hears of it; else it undoes it by itself."""
-    try:
-        connection.execute("ROLLBACK")
-    except psycopg.Error:
-        connection.close()
 
 
 @contextlib.contextmanager

@@ -8,8 +8,8 @@ from typing import Final
 from urllib.parse import quote
 
 from cardbeat.database import sqlite_rows
-from cardbeat.database.postgresql import roll_back, start_up_errors
-from cardbeat.database.postgresql_connection import Connection, connect, without_nul
+from cardbeat.database.postgresql import start_up_errors
+from cardbeat.database.postgresql_connection import Connection, connect, roll_back, without_nul
 from cardbeat.database.postgresql_errors import Unconfirmed
 from cardbeat.database.postgresql_examination import require_tables
 from cardbeat.database.postgresql_schema import bring_up_to_date, check_server, version

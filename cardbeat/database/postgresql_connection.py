@@ -240,6 +240,14 @@ def _connected(url: str) -> Connection:
         raise safely_told(error, url) from None
 
 
+def roll_back(connection: Connection) -> None:
+    """Undo the transaction that is open, as far as the server hears of it; else it undoes it by itself."""
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
+
+
 def without_nul(value: Any) -> Any:
     """A value that PostgreSQL takes: its texts hold no NUL."""
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value

@@ -234,12 +234,13 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_
     assert counted(database) == 2
 
 
-def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch):
+@pytest.mark.parametrize("isolation", ["read%5C%20committed", "repeatable%5C%20read"])
+def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch, isolation):
     present = postgresql_schema._scripts()
     once = "INSERT INTO monitor (name, value) VALUES ('times_migrated', 1)"
     # It takes as long as ten need to begin.
     monkeypatch.setattr(postgresql_schema, "_scripts", lambda: ["SELECT pg_sleep(0.3)", *present, once])
-    url = postgresql.new_schema()
+    url = f"{postgresql.new_schema()}%20-cdefault_transaction_isolation%3D{isolation}"
     start = threading.Barrier(10)
 
     def open_(_):
@@ -251,6 +252,19 @@ def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, mon
     assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 2
     for database in databases:
         database.close()
+
+
+def test_a_node_waits_for_as_long_as_another_one_makes_the_schema(postgresql, tmp_path, monkeypatch):
+    monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
+    monkeypatch.setattr(postgresql_connection.Connection, "limit_seconds", 1.0)
+    waits = "SELECT 1 FROM pg_locks WHERE clock_timestamp() - waitstart > interval '1.2 s'"
+    url = postgresql.new_schema()
+    with contextlib.closing(psycopg.connect(postgresql.url())) as another, ThreadPoolExecutor() as pool:
+        another.execute(f"SELECT pg_advisory_xact_lock({postgresql_schema.MIGRATION_LOCK})")
+        opened = pool.submit(open_database, tmp_path, url)
+        wait_until(lambda: opened.done() or postgresql.execute(waits))
+        another.rollback()
+        opened.result(20).close()
 
 
 def test_a_script_that_fails_leaves_the_schema_as_it_was(postgresql, tmp_path, monkeypatch):
