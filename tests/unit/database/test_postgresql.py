@@ -412,6 +412,16 @@ def test_a_commit_waits_for_the_disk_and_the_standby_whatever_is_set_for_the_rol
         assert setting == used
 
 
+def test_the_lease_of_a_node_that_is_gone_is_taken_over_though_the_role_is_given_few_digits(postgresql, tmp_path):
+    url = f"{postgresql.emptied(tmp_path)}%20-cextra_float_digits%3D0"
+    with contextlib.ExitStack() as opened:
+        first, second = (opened.enter_context(contextlib.closing(open_database(tmp_path, url))) for _ in range(2))
+        assert first.lease().take()
+        # A time whose last digit is not among the 15 that are given.
+        postgresql.execute("UPDATE emptied.leases SET until = 1800000000.1234567 - 1e9")
+        assert second.lease().take()
+
+
 def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
