@@ -21,6 +21,9 @@ _TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
 """The connection, transactions undone for others' sake, lack of room, a server that stops, its disk, its defects."""
 
 
+LockNotAvailable = psycopg.errors.LockNotAvailable
+
+
 class Overdue(psycopg.OperationalError):
     """The server did not answer in time."""
 
