@@ -201,11 +201,14 @@ def base_url(text: str) -> str:
     return url.rstrip("/")
 
 
+_ENCODED = "%[0-9A-Fa-f]{2}"
+_HOST = rf"(?:\[[^][/?#@]+\](?::[^][,/?#@%]*)?|(?:{_ENCODED}|[^[,/?#@%])*)"
 _DATABASE_URL = re.compile(
-    "postgres(ql)?://(?:(?:{0}|[^:/?#@%])*(:(?:{0}|[^:/?#@%])*)?@)?(?:{0}|[^#@%])*".format("%[0-9A-Fa-f]{2}")
+    rf"postgres(ql)?://(?:(?:{_ENCODED}|[^:/?#@%])*(?P<password>:(?:{_ENCODED}|[^:/?#@%])*)?@)?"
+    rf"{_HOST}(?:,{_HOST})*(?:[/?](?:{_ENCODED}|[^#@%])*)?"
 )
-"""Where a password is not written as it must be, PostgreSQL's library takes parts of it for a host or a port, and shows
-them."""
+"""Hosts are separated by commas, and an address of IPv6 stands in brackets. Where a password is not written as it must
+be, PostgreSQL's library takes parts of it for a host or a port, and shows them."""
 
 
 def database_url(text: str) -> str:
@@ -217,6 +220,10 @@ def database_url(text: str) -> str:
             raise argparse.ArgumentTypeError(
                 "must be a URL that starts with postgresql://, or a file to read"
             ) from None
+    if " " in text or not text.isprintable() or "%00" in text:
+        raise argparse.ArgumentTypeError(
+            "must be a URL without spaces, control characters and %00; a space in it is written as %20"
+        )
     if not _DATABASE_URL.fullmatch(text):
         sentence = "must be a URL such as postgresql://user:password@host/name"
         raise argparse.ArgumentTypeError(
@@ -227,8 +234,8 @@ def database_url(text: str) -> str:
 
 def database_url_for_all_to_see(text: str) -> str:
     """As `database_url`, on a command line."""
-    parts = urllib.parse.urlsplit(text)
-    if parts.password is not None or "password=" in parts.query:
+    parts = _DATABASE_URL.fullmatch(text)
+    if parts and (parts.group("password") is not None or "password=" in text.partition("?")[2]):
         raise argparse.ArgumentTypeError(
             "must hold no password, as every user of this host can read it here; "
             "set the variable CARDBEAT_DATABASE, or name a file that holds the URL"

@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_connection import Connection, connect, roll_back
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
     Unreachable,
     in_one_line,
     is_trouble,
     may_be_repeated,
+    only_reads,
     translated,
     unavailable,
 )
-from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server, require_rights
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -138,8 +139,6 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return self._lease
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
-        # What other writes would lock behind this, others who wait for it may have locked.
-        self._ends_group = True
         # The first half of the number is cardbeat's own.
         transaction.execute(f"SELECT pg_advisory_xact_lock({MIGRATION_LOCK}, hashtext(?))", (name,))
 
@@ -181,8 +180,10 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             if connection.is_waiting():
                 self._unconfirmed = connection
             raise
-        except BaseException:
+        except BaseException as error:
             roll_back(connection)
+            if only_reads(error):
+                connection.close()
             raise
 
     def _connected(self) -> Connection:
@@ -227,6 +228,14 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             raise error
         return translated(error)
 
+    def _make_together(
+        self, connection: Connection, work: Callable[[Connection, list[Any]], Sequence[Any]], writes: list[Write[Any]]
+    ) -> None:
+        # What one write locks is in an order that all servers keep. Of two in one transaction, that of another server
+        # may lock the rows the other way round, and one of them is undone.
+        self._ends_group |= writes[0].queue is self._queue
+        super()._make_together(connection, work, writes)
+
     def _set_savepoint(self, connection: Connection) -> None:
         connection.set_savepoint()
 
@@ -243,6 +252,7 @@ def prepared(url: str) -> Connection:
     try:
         check_server(connection)
         bring_up_to_date(connection)
+        require_rights(connection)
     except BaseException:
         connection.close()
         raise
@@ -255,14 +265,6 @@ def looking(url: str) -> Iterator[Connection]:
     with start_up_errors(), contextlib.closing(connect(url, only_reads=True)) as connection:
         check_server(connection)
         yield connection
-
-
-def roll_back(connection: Connection) -> None:
-    """Undo what `begin` began, as far as the server hears of it; else it undoes it by itself."""
-    try:
-        connection.execute("ROLLBACK")
-    except psycopg.Error:
-        connection.close()
 
 
 @contextlib.contextmanager

@@ -8,9 +8,9 @@ from typing import Final
 from urllib.parse import quote
 
 from cardbeat.database import sqlite_rows
-from cardbeat.database.postgresql import roll_back, start_up_errors
-from cardbeat.database.postgresql_connection import Connection, connect, without_nul
-from cardbeat.database.postgresql_errors import Unconfirmed
+from cardbeat.database.postgresql import start_up_errors
+from cardbeat.database.postgresql_connection import Connection, connect, roll_back, without_nul
+from cardbeat.database.postgresql_errors import LockNotAvailable, Unconfirmed
 from cardbeat.database.postgresql_examination import require_tables
 from cardbeat.database.postgresql_schema import bring_up_to_date, check_server, version
 from cardbeat.database.schema import numbered_scripts
@@ -118,8 +118,7 @@ def _copy_up_to_date(folder: Path, source: Path, require_going: RequireGoing) ->
 def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: RequireGoing) -> None:
     connection.run_script(f"BEGIN; {_TIMES}")
     try:
-        # From here on nobody else writes, nor takes the lease.
-        connection.execute(f"LOCK TABLE {', '.join(TABLES + LEFT_BEHIND)} IN EXCLUSIVE MODE")
+        _lock(connection)
         _require_empty(connection)
         _require_unused(connection)
         for table in ("monitor", "totals_by_status", *LEFT_BEHIND):
@@ -139,6 +138,14 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
         roll_back(connection)
         raise
     _commit(connection)
+
+
+def _lock(connection: Connection) -> None:
+    """From here on nobody else writes, nor takes the lease. Raises `StartupError` while another restore does."""
+    try:
+        connection.execute(f"LOCK TABLE {', '.join(TABLES + LEFT_BEHIND)} IN EXCLUSIVE MODE")
+    except LockNotAvailable:
+        raise _in_use(connection) from None
 
 
 def _commit(connection: Connection) -> None:
@@ -168,7 +175,11 @@ def _require_unused(connection: Connection) -> None:
     """Raise `StartupError` while servers have the database open: then one of them has the lease."""
     held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
     if connection.execute(held).fetchone():
-        raise StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
+        raise _in_use(connection)
+
+
+def _in_use(connection: Connection) -> StartupError:
+    return StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
 
 
 def _name(connection: Connection) -> str:

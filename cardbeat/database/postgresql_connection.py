@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 from psycopg.abc import Params, Query
-from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
 
 from cardbeat.database.postgresql_errors import Overdue, Unconfirmed
+from cardbeat.database.postgresql_url import parameters_of, safely_told
 
 T = TypeVar("T")
 
@@ -178,20 +178,21 @@ class Connection(psycopg.Connection[Row]):
     def note(self, diagnostic: psycopg.errors.Diagnostic) -> None:
         """Take in a notice of the server: that a COMMIT did not wait for the standby comes as a warning.
 
-        To a connection that is idle, its last word before it ends it comes so too.
+        To a connection that is idle, its last word before it ends it comes so too: as a warning, where it crashed.
         """
         self._warned |= diagnostic.severity_nonlocalized == "WARNING"
         self._is_ending |= diagnostic.severity_nonlocalized in ("FATAL", "PANIC")
 
     def is_idle(self) -> bool:
         """Whether the next statement can be sent, as far as is known without asking the server."""
+        self._warned = False
         try:
             # The server's last word, or the end of the connection, may wait here to be read.
             self.pgconn.consume_input()
             self.pgconn.is_busy()
         except psycopg.Error:
             return False
-        return self.pgconn.transaction_status == TransactionStatus.IDLE and not self._is_ending
+        return self.pgconn.transaction_status == TransactionStatus.IDLE and not (self._is_ending or self._warned)
 
     def is_waiting(self) -> bool:
         """Whether the answer to a statement is still to come. One that has come is dropped."""
@@ -208,18 +209,8 @@ class Connection(psycopg.Connection[Row]):
 
 
 def connect(url: str, *, only_reads: bool = False) -> Connection:
-    """Raises `psycopg.Error`, whose text holds no password where `url` is one that the option takes."""
-    given = conninfo_to_dict(url)
-    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
-    connection = Connection.connect(
-        url,
-        autocommit=True,
-        # A pool between here and the server may give each transaction another session.
-        prepare_threshold=None,
-        row_factory=_row_factory,
-        cursor_factory=psycopg.RawCursor,
-        **options,
-    )
+    """Raises `psycopg.Error`, whose text holds no password."""
+    connection = _connected(url)
     try:
         connection.execute(_KEEPALIVES)
         ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
@@ -229,6 +220,32 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     connection.only_reads = only_reads
     connection.add_notice_handler(connection.note)
     return connection
+
+
+def _connected(url: str) -> Connection:
+    given = parameters_of(url)
+    options: dict[str, Any] = {name: value for name, value in _DEFAULTS.items() if name not in given}
+    try:
+        return Connection.connect(
+            url,
+            autocommit=True,
+            # A pool between here and the server may give each transaction another session.
+            prepare_threshold=None,
+            row_factory=_row_factory,
+            cursor_factory=psycopg.RawCursor,
+            **options,
+        )
+    except (psycopg.Error, ValueError) as error:
+        # A host name that is none is a `UnicodeError`.
+        raise safely_told(error, url) from None
+
+
+def roll_back(connection: Connection) -> None:
+    """Undo the transaction that is open, as far as the server hears of it; else it undoes it by itself."""
+    try:
+        connection.execute("ROLLBACK")
+    except psycopg.Error:
+        connection.close()
 
 
 def without_nul(value: Any) -> Any:

@@ -12,10 +12,16 @@ log = logging.getLogger(__name__)
 
 _REPEATABLE = {"40001", "40P01", "23503"}
 """Serialization failure, deadlock, and a foreign key to a row that another transaction has just deleted."""
-_TROUBLE_CODES = {"25006", "55P03", "57014"}
-"""A server that only reads, a row that somebody else holds for too long, and a statement that somebody cancelled."""
+_ONLY_READS = {"25006", "0A000"}
+"""A server that only reads. One in recovery refuses even to begin a transaction that writes, by the second code."""
+_TROUBLE_CODES = {*_ONLY_READS, "42501", "55P03", "57014"}
+"""A right that was taken from the role, a row that somebody else holds for too long, and a statement that somebody
+cancelled."""
 _TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
 """The connection, transactions undone for others' sake, lack of room, a server that stops, its disk, its defects."""
+
+
+LockNotAvailable = psycopg.errors.LockNotAvailable
 
 
 class Overdue(psycopg.OperationalError):
@@ -45,7 +51,12 @@ def may_be_repeated(error: Exception) -> bool:
     if isinstance(error, Overdue | Unconfirmed | Unreachable) or not isinstance(error, psycopg.Error):
         return False
     # Without a code the connection was lost, and a server that only reads was the primary until a moment ago.
-    return error.sqlstate in _REPEATABLE or error.sqlstate == "25006" or is_lost(error)
+    return error.sqlstate in _REPEATABLE or only_reads(error) or is_lost(error)
+
+
+def only_reads(error: BaseException) -> bool:
+    """Whether the server said that it takes no writes: another one may."""
+    return isinstance(error, psycopg.Error) and error.sqlstate in _ONLY_READS
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -71,5 +82,5 @@ def unavailable(deed: str) -> Iterator[None]:
 
 
 def in_one_line(error: Exception) -> str:
-    """What the server or its library say. Neither tells a password."""
+    """What the server or its library say; of connecting, `connect` has removed the password from it."""
     return " ".join(str(error).split())

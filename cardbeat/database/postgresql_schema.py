@@ -1,11 +1,13 @@
 """The schema in PostgreSQL: found, and brought up to date by one of all that start at the same moment."""
 
-from cardbeat.database.postgresql_connection import DURABLY, Connection
+from cardbeat.database.postgresql_connection import DURABLY, Connection, roll_back
 from cardbeat.database.schema import numbered_scripts
+from cardbeat.database.sqlite_rows import LEFT_BEHIND, TABLES
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
 
 MIGRATION_LOCK = 0x43424541
+_NO_LIMITS = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0"
 OLDEST_SERVER = 14
 """The oldest that is still maintained."""
 
@@ -15,15 +17,16 @@ def bring_up_to_date(connection: Connection) -> None:
     scripts = _scripts()
     if version(connection) == len(scripts):
         return
-    connection.execute("BEGIN")
+    # Whoever waited must see what was committed meanwhile, whatever is set for the role.
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     try:
         connection.execute(DURABLY)
         with tell_if_slow("bringing the database up to date"):
-            # Whoever waits here finds that it is done.
-            connection.execute("SELECT pg_advisory_xact_lock(?)", (MIGRATION_LOCK,))
+            # Whoever waits here, for as long as it takes, finds that it is done.
+            connection.run_script(f"{_NO_LIMITS}; SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")
             _run(connection, scripts)
     except BaseException:
-        connection.rollback()
+        roll_back(connection)
         raise
     connection.execute("COMMIT")
 
@@ -45,6 +48,20 @@ def check_server(connection: Connection) -> None:
         raise StartupError(f"PostgreSQL {number} is too old; use version {OLDEST_SERVER} or newer")
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise StartupError(f"the database has the encoding {encoding}; create one with the encoding UTF8")
+
+
+def require_rights(connection: Connection) -> None:
+    """Raise `StartupError` where the role may not do with each table what serving does."""
+    tables, rights = ",".join(TABLES + LEFT_BEHIND), "SELECT,INSERT,UPDATE,DELETE"
+    missing = connection.execute(
+        "SELECT name, wanted FROM regexp_split_to_table(?, ',') AS name, regexp_split_to_table(?, ',') AS wanted"
+        " WHERE NOT has_table_privilege(name, wanted)",
+        (tables, rights),
+    ).fetchone()
+    if missing:
+        table, right = missing
+        role = connection.info.user
+        raise StartupError(f"the role {role} has no right to {right} on the table {table}; grant it {rights} on all")
 
 
 def _run(connection: Connection, scripts: list[str]) -> None:

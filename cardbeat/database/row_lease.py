@@ -25,6 +25,9 @@ RENEWAL_SECONDS: Final = 0.2 * TERM_SECONDS
 ASKED_SECONDS: Final = 1.0
 """How often the others ask for it."""
 
+ROUNDING_SECONDS: Final = 0.001
+"""More than what is lost of a time where a server gives fewer digits of it than it has; a renewal adds far more."""
+
 NAME: Final = "monitor"
 
 
@@ -112,12 +115,13 @@ class RowLease:
             "INSERT INTO leases (name, holder, epoch, until) VALUES (:name, :holder, 1, :until)"
             " ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, until = excluded.until,"
             " epoch = CASE WHEN leases.holder = excluded.holder THEN leases.epoch ELSE leases.epoch + 1 END"
-            " WHERE leases.holder = excluded.holder OR leases.until = :seen RETURNING epoch",
+            " WHERE leases.holder = excluded.holder OR leases.until BETWEEN :from AND :to RETURNING epoch",
             {
                 "name": NAME,
                 "holder": self._holder,
                 "until": self._database.clock() + TERM_SECONDS,
-                "seen": self._seen.until,
+                "from": self._seen.until - ROUNDING_SECONDS,
+                "to": self._seen.until + ROUNDING_SECONDS,
             },
         ).fetchone()
         return int(row["epoch"]) if row else 0

@@ -138,7 +138,12 @@ def test_a_database_is_named_by_a_variable_by_a_file_or_without_a_password_by_th
     file.write_text(GOOD_URL + "\n")
     assert values()["database"] is None
     assert values("--database", str(file))["database"] == GOOD_URL
-    assert values("--database", "postgresql://me@[::1]/db")["database"] == "postgresql://me@[::1]/db"
+    for url in (
+        "postgresql://me@[::1]/db",
+        "postgresql://[fe80::1%25eth0]:5433,%2Frun/db?options=-c%20a[b",
+        "postgres://",
+    ):
+        assert values("--database", url)["database"] == url
     for text in (GOOD_URL, str(file)):
         monkeypatch.setenv("CARDBEAT_DATABASE", text)
         assert values()["database"] == GOOD_URL
@@ -157,6 +162,12 @@ def test_a_database_is_named_by_a_variable_by_a_file_or_without_a_password_by_th
         "postgresql://me:s3#cret@host/db",
         "postgresql://me:s3?cret@host/db",
         "postgresql://me:s3%zzcret@host/db",
+        "postgresql://me:s3 cret@host/db",
+        "postgresql://me:s3\tcret@host/db",
+        "postgresql://me:s3%00cret@host/db",
+        "postgresql://[s3cret/db",
+        "postgresql://me:[s3cret",
+        "postgresql://one,[s3cret/db",
         "s3cret",
         "s3cret\0",
     ],

@@ -234,12 +234,13 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_
     assert counted(database) == 2
 
 
-def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch):
+@pytest.mark.parametrize("isolation", ["read%5C%20committed", "repeatable%5C%20read"])
+def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch, isolation):
     present = postgresql_schema._scripts()
     once = "INSERT INTO monitor (name, value) VALUES ('times_migrated', 1)"
     # It takes as long as ten need to begin.
     monkeypatch.setattr(postgresql_schema, "_scripts", lambda: ["SELECT pg_sleep(0.3)", *present, once])
-    url = postgresql.new_schema()
+    url = f"{postgresql.new_schema()}%20-cdefault_transaction_isolation%3D{isolation}"
     start = threading.Barrier(10)
 
     def open_(_):
@@ -251,6 +252,19 @@ def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, mon
     assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 2
     for database in databases:
         database.close()
+
+
+def test_a_node_waits_for_as_long_as_another_one_makes_the_schema(postgresql, tmp_path, monkeypatch):
+    monkeypatch.setattr(postgresql_connection, "STATEMENT_SECONDS", 1.0)
+    monkeypatch.setattr(postgresql_connection.Connection, "limit_seconds", 1.0)
+    waits = "SELECT 1 FROM pg_locks WHERE clock_timestamp() - waitstart > interval '1.2 s'"
+    url = postgresql.new_schema()
+    with contextlib.closing(psycopg.connect(postgresql.url())) as another, ThreadPoolExecutor() as pool:
+        another.execute(f"SELECT pg_advisory_xact_lock({postgresql_schema.MIGRATION_LOCK})")
+        opened = pool.submit(open_database, tmp_path, url)
+        wait_until(lambda: opened.done() or postgresql.execute(waits))
+        another.rollback()
+        opened.result(20).close()
 
 
 def test_a_script_that_fails_leaves_the_schema_as_it_was(postgresql, tmp_path, monkeypatch):
@@ -300,7 +314,16 @@ def test_every_engine_has_the_same_tables_and_columns(postgresql, tmp_path):
     [
         ("postgresql://me:s3cret@127.0.0.1:1/db", "refused"),
         ("postgresql://me:s3cret@127.0.0.1:0x/db", "port"),
-        ("postgresql://me:s3cret@127.0.0.1/db?nothing=1", "nothing"),
+        ("postgresql://me:s3cret@127.0.0.1/db?nothing=1", "can't be read"),
+        ("postgresql://127.0.0.1/db?s3cret", "can't be read"),
+        ("postgresql://me:%ffs3cret@127.0.0.1/db", "URL"),
+        ("postgresql://127.0.0.1/db?connect_timeout=s3cret", "connect_timeout"),
+        ("postgresql://127.0.0.1/db?service=s3cret", "service"),
+        ("postgresql://127.0.0.1/db?sslmode=s3cret", "sslmode"),
+        ("postgresql://127.0.0.1/db?keepalives=s3cret", "keepalives"),
+        ("postgresql://me:s3c%72et@127.0.0.1:1/s3cret?user=s3c%72et", "refused"),
+        ("postgresql://me:s3cret@a..b/db", "URL"),
+        ("postgresql://me:s3cret@s3cret.invalid/db", "[*]{3}.invalid"),
         ("postgresql://me:s3cret@nowhere.invalid/db", "nowhere.invalid"),
     ],
 )
@@ -309,6 +332,38 @@ def test_a_database_that_can_not_be_reached_at_the_start_is_one_line_without_the
         open_database(tmp_path, url)
     assert "\n" not in str(refused.value)
     assert "cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(("code", "is_another"), [("0A000", True), ("25006", True), ("42501", False)])
+def test_a_server_that_does_not_let_it_write_is_trouble_that_may_pass(database, caplog, code, is_another):
+    def process(transaction):
+        return transaction.execute("SELECT pg_backend_pid()").fetchone()[0]
+
+    def refuse(transaction):
+        transaction.execute(f"DO $$ BEGIN RAISE 'not here' USING ERRCODE = '{code}'; END $$")
+
+    before = database.write(process)
+    assert attempt(lambda: database.write(refuse)).headers["Retry-After"] == "5"
+    assert [record.getMessage().partition(" CONTEXT")[0] for record in caplog.records] == [
+        "the database can't write: not here"
+    ]
+    assert (database.write(process) != before) == is_another
+
+
+@pytest.mark.parametrize("right", ["SELECT", "INSERT", "UPDATE", "DELETE"])
+def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgresql, tmp_path, right):
+    url = postgresql.emptied(tmp_path)
+    postgresql.execute(f"""
+        CREATE ROLE web LOGIN; GRANT USAGE ON SCHEMA emptied TO web;
+        GRANT ALL ON ALL TABLES IN SCHEMA emptied TO web; REVOKE {right} ON emptied.moves FROM web
+    """)
+    try:
+        with pytest.raises(StartupError, match=f"the role web has no right to {right} on the table moves; grant"):
+            open_database(tmp_path, url.replace("cardbeat@", "web@"))
+        postgresql.execute(f"GRANT {right} ON emptied.moves TO web")
+        open_database(tmp_path, url.replace("cardbeat@", "web@")).close()
+    finally:
+        postgresql.execute("DROP OWNED BY web; DROP ROLE web")
 
 
 @pytest.fixture
@@ -355,6 +410,16 @@ def test_a_commit_waits_for_the_disk_and_the_standby_whatever_is_set_for_the_rol
     with contextlib.closing(open_database(tmp_path, url)) as database:
         setting = database.write(lambda it: it.execute("SELECT current_setting('synchronous_commit')").fetchone()[0])
         assert setting == used
+
+
+def test_the_lease_of_a_node_that_is_gone_is_taken_over_though_the_role_is_given_few_digits(postgresql, tmp_path):
+    url = f"{postgresql.emptied(tmp_path)}%20-cextra_float_digits%3D0"
+    with contextlib.ExitStack() as opened:
+        first, second = (opened.enter_context(contextlib.closing(open_database(tmp_path, url))) for _ in range(2))
+        assert first.lease().take()
+        # A time whose last digit is not among the 15 that are given.
+        postgresql.execute("UPDATE emptied.leases SET until = 1800000000.1234567 - 1e9")
+        assert second.lease().take()
 
 
 def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, monkeypatch):

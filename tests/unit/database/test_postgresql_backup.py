@@ -4,6 +4,7 @@ import contextlib
 import sqlite3
 import threading
 
+import psycopg
 import pytest
 
 from cardbeat import cli
@@ -274,6 +275,17 @@ def test_a_restore_into_a_database_that_a_server_has_open_is_refused(filled, pos
         with pytest.raises(StartupError, match="in use; stop all its servers"):
             restore(url, tmp_path, filled)
         database.lease().release()
+    restore(url, tmp_path, filled)
+
+
+def test_a_restore_while_another_one_goes_on_is_refused(filled, postgresql, tmp_path, monkeypatch):
+    times = postgresql_backup._TIMES
+    monkeypatch.setattr(postgresql_backup, "_TIMES", times.replace("lock_timeout = 5000", "lock_timeout = 50"))
+    url = postgresql.emptied(tmp_path)
+    with contextlib.closing(psycopg.connect(url)) as another:
+        another.execute("LOCK TABLE keys IN EXCLUSIVE MODE")
+        with pytest.raises(StartupError, match="in use; stop all its servers"):
+            restore(url, tmp_path, filled)
     restore(url, tmp_path, filled)
 
 

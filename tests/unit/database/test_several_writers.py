@@ -281,6 +281,39 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
     assert moving.alerts.newest(check.id)[0]["next_attempt_at"] == utc_text(moving.clock())
 
 
+def test_writes_that_wait_together_keep_no_locks_that_another_node_waits_for(nodes, postgresql, monkeypatch):
+    monkeypatch.setattr(queue, "GROUP_SECONDS", 20)
+    both_have_one = threading.Barrier(2)
+    log = postgresql.folder / "log"
+    deadlocks = log.read_text().count("deadlock detected")
+
+    def count(name, then=lambda: None):
+        sql = "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = 2"
+        return lambda transaction: (transaction.execute(sql, (name,)), then())
+
+    with writer_held(nodes[0].database), writer_held(nodes[1].database):
+        written = []
+        for node, (one, other) in zip(nodes, ("ab", "ba"), strict=True):
+            written.append(node.database.write_later(count(one, lambda: both_have_one.wait(20))))
+            written.append(node.database.write_later(count(other)))
+    for later in written:
+        later.wait()
+    assert log.read_text().count("deadlock detected") == deadlocks
+
+
+def test_only_writes_that_are_made_together_share_a_transaction_with_another(nodes):
+    def numbers(transaction, items):
+        return [transaction.execute("SELECT CAST(pg_current_xact_id() AS text)").fetchone()[0]] * len(items)
+
+    database = nodes[0].database
+    with writer_held(database):
+        others = [database.write_later(lambda transaction: numbers(transaction, [1])[0]) for _ in range(3)]
+        together = [database.write_together(numbers, place) for place in range(2)]
+    first, *rest = [later.wait() for later in others]
+    assert {later.wait() for later in together} == {first}
+    assert len({first, *rest}) == 3
+
+
 def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
     both_have_one = threading.Barrier(2)
     tries = []
