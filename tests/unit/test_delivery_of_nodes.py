@@ -10,7 +10,6 @@ import pytest
 from cardbeat.database.queue import database_unavailable
 from cardbeat.database.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.heartbeat import delivery, dispatcher
-from cardbeat.heartbeat.alerts import Attempt
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
 from tests.nodes import flush
@@ -105,7 +104,7 @@ def test_who_gets_the_lease_back_knows_what_was_stored_meanwhile(mail, other):
     mail.settled(1)
     lose(mail, other)
     # In its memory the next attempt was due after 5 seconds.
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)])
     other.release()
     flush(mail.heart)
     mail.elapsed.advance(60)

@@ -12,7 +12,6 @@ from cardbeat.config import Tier
 from cardbeat.database import queue
 from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat.alert import TEST
-from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.pending import PendingAlerts
@@ -225,7 +224,7 @@ def credit_both(node, _older, _newer):
 
 
 def store_both(node, _older, _newer):
-    node.alerts.store([Attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
+    node.alerts.store([node.attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
 
 
 @pytest.mark.parametrize("work", [ping_both, sweep_both, credit_both, store_both])
@@ -273,7 +272,7 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
         _update(transaction, check, elsewhere, int(moving.clock()))
         moving.alerts.move(transaction, check.id, int(moving.clock()))
 
-    attempt = Attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
+    attempt = moving.attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
     with uncommitted(moving, move):
         stored = pool.submit(storing.alerts.store, [attempt])
         wait_for_lock(moving, stored)
