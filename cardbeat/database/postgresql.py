@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.postgresql_connection import Connection, connect
+from cardbeat.database.postgresql_connection import SERVER, Connection, connect
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
     Unreachable,
@@ -129,6 +129,11 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def clock(self) -> float:
         return self._clock()
+
+    def server(self) -> str:
+        with self.read() as connection:
+            (row,) = connection.execute(SERVER).fetchall()
+        return str(row[0])
 
     @property
     def fence(self) -> RowLease:

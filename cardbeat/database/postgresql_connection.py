@@ -49,6 +49,8 @@ _BEGIN: Final = (
     # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.
     f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
 )
+SERVER: Final = "SELECT CAST(pg_postmaster_start_time() AS text)"
+"""What no other server has in common with the one at the other end: the moment of its start."""
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""
 _KEEPALIVES: Final = (
@@ -107,7 +109,7 @@ class Connection(psycopg.Connection[Row]):
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
     server = ""
-    """What no other server has in common with the one at the other end: the moment of its start."""
+    """What `SERVER` gives of the one at the other end."""
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
@@ -222,7 +224,7 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     )
     try:
         connection.execute(_KEEPALIVES)
-        ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
+        ((connection.server,),) = connection.execute(SERVER)
     except BaseException:
         connection.close()
         raise

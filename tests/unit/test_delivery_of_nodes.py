@@ -184,3 +184,47 @@ def test_a_stop_does_not_wait_for_posts_of_before_it_was_lost(mail, other):
     # It has released nothing that is not its own.
     flush(mail.heart)
     assert not RowLease(mail.database).take()
+
+
+def test_what_another_server_stores_under_numbers_that_were_read_already_is_sent(mail, monkeypatch):
+    """A standby that lagged behind lacks the last alerts, and gives their numbers once more."""
+    lost, new = mail.heart.create(), mail.heart.create()
+    started(mail)
+    mail.record(lost)
+    mail.settled(1)
+    monkeypatch.setattr(mail.database, "server", lambda: "the standby")
+    mail.heart.checks.delete(mail.heart.key.id, lost.id).wait()
+    mail.database.write(lambda transaction: insert_test(transaction, new, 1))
+    mail.delivery.wake()
+    mail.settled(2)
+    assert mail.states(new) == ["delivered"]
+
+
+def insert_test(transaction, check, seq):
+    transaction.execute(
+        "INSERT INTO alerts (seq, id, check_id, type, body, created_at, next_attempt_at)"
+        " VALUES (?, 'msg_new', ?, 'check.test', '{}', 0, 0)",
+        (seq, check.id),
+    )
+
+
+def test_what_was_posted_before_another_server_has_the_database_is_recorded_and_not_sent_again(mail, monkeypatch):
+    mail.held.set()
+    started(mail)
+    check = mail.heart.create()
+    mail.record(check)
+    wait_until(lambda: mail.posted)
+    posting = mail.delivery._dispatcher.couriers
+
+    def server():
+        mail.held.clear()
+        wait_until(lambda: posting.results(1) or not posting.posting())
+        return "the standby"
+
+    monkeypatch.setattr(mail.database, "server", server)
+    mail.settled(1)
+    marker = mail.heart.create()
+    mail.record(marker)
+    mail.settled(2)
+    assert (mail.states(check), mail.states(marker)) == (["delivered"], ["delivered"])
+    assert len(mail.posted) == 2
