@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.postgresql_connection import SERVER, Connection, connect
+from cardbeat.database.postgresql_connection import SERVER, TIME, Connection, connect
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
     Unreachable,
@@ -179,7 +179,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         for write in group:
             write.error = None
         try:
-            connection.begin()
+            self._clock.sample(connection.begin)
             self._make(connection, group)
             connection.commit_in_time()
         except Unconfirmed:
@@ -196,17 +196,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
             self._writer = self._connected_elsewhere(self._unconfirmed)
             self._unconfirmed.close()
-            self._clock.sample()
         if self._unconfirmed:
             log.info("the commit that was not confirmed in time has ended")
             self._unconfirmed = None
         if not self._writer.is_idle():
             self._writer.close()
             self._writer = self._server.connect()
-            # It may be another server by now.
-            self._clock.sample()
-        elif self._clock.is_old():
-            self._clock.sample()
         return self._writer
 
     def _connected_elsewhere(self, waiting: Connection) -> Connection:
@@ -223,7 +218,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         raise Unreachable("a commit waits for a standby")
 
     def _ask_time(self) -> float:
-        (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]
+        ((now,),) = self._writer.execute(TIME).fetchall()
         return float(now)
 
     def _translated(self, error: Exception) -> Exception:

@@ -49,6 +49,7 @@ _BEGIN: Final = (
     # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.
     f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
 )
+TIME: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 SERVER: Final = "SELECT CAST(pg_postmaster_start_time() AS text)"
 """What no other server has in common with the one at the other end: the moment of its start."""
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
@@ -143,9 +144,14 @@ class Connection(psycopg.Connection[Row]):
         finally:
             self.limit_seconds = STATEMENT_SECONDS
 
-    def begin(self) -> None:
-        super().execute(f"{_BEGIN}; SAVEPOINT job")
+    def begin(self) -> float:
+        """The server's Unix time, which comes with the same answer."""
+        answers = super().execute(f"{_BEGIN}; SAVEPOINT job; {TIME}")
         self._is_at_savepoint, self._to_release = True, 0
+        while answers.nextset():
+            pass
+        ((now,),) = answers.fetchall()
+        return float(now)
 
     def set_savepoint(self) -> None:
         """A savepoint `job`. The first one was set by `begin`, since each question to the server takes its time."""

@@ -10,6 +10,7 @@ import pytest
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import queue
+from cardbeat.database.postgresql_connection import TIME
 from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat.alert import TEST
 from cardbeat.heartbeat.check import Settings
@@ -303,3 +304,28 @@ def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
     assert len(tries) > 2
     with nodes[0].database.read() as connection:
         assert connection.execute("SELECT sum(value) FROM monitor WHERE name IN ('a', 'b')").fetchone()[0] == 4
+
+
+STEPPED_CLOCK = """
+    CREATE SCHEMA stepped; CREATE TABLE stepped.step (seconds integer); INSERT INTO stepped.step VALUES (0);
+    CREATE FUNCTION stepped.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+    'SELECT pg_catalog.clock_timestamp() + (SELECT seconds FROM stepped.step) * interval ''1 s'''
+"""
+
+
+@pytest.fixture
+def step_clock(postgresql):
+    """Sets the server's clock forward by so many seconds, for sessions that look into the schema `stepped` first."""
+    postgresql.execute(STEPPED_CLOCK)
+    yield lambda seconds: postgresql.execute(f"UPDATE stepped.step SET seconds = {seconds}")
+    postgresql.execute("DROP SCHEMA stepped CASCADE")
+
+
+def test_a_check_that_an_idle_node_creates_after_the_servers_clock_was_set_is_new(database, step_clock):
+    node = Heart(database, database.clock)
+    database.write(lambda transaction: transaction.execute("SET search_path TO emptied, stepped, pg_catalog"))
+    step_clock(600)
+    check = node.create()
+    ((now,),) = database.write(lambda transaction: transaction.execute(TIME).fetchall())
+    assert now - check.created_at < 60
+    assert now - database.clock() < 60
