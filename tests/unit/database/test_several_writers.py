@@ -12,11 +12,13 @@ from cardbeat.config import Tier
 from cardbeat.database import queue
 from cardbeat.database.postgresql_connection import TIME
 from cardbeat.errors import NotFound, Refusal, TooMany
+from cardbeat.heartbeat import removal
 from cardbeat.heartbeat.alert import TEST
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
+from cardbeat.heartbeat.removal import STEP_ALERTS
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import HOOK, Heart
 from tests.postgresql import POSTGRESQL
@@ -329,3 +331,20 @@ def test_a_check_that_an_idle_node_creates_after_the_servers_clock_was_set_is_ne
     ((now,),) = database.write(lambda transaction: transaction.execute(TIME).fetchall())
     assert now - check.created_at < 60
     assert now - database.clock() < 60
+
+
+def test_who_removes_what_another_removes_too_leaves_a_check_that_has_alerts_left(nodes, pool):
+    """To delete the check would delete all of them in one write."""
+    one, other = nodes
+    check = one.create()
+    one.keys.revoke(one.key.id)
+    sql = "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)"
+    one.database.write(
+        lambda transaction: [transaction.execute(sql, (f"msg_{n}", check.id)) for n in range(3 * STEP_ALERTS)]
+    )
+    with uncommitted(one, removal._step):
+        removing = pool.submit(other.database.write, removal._step)
+        wait_for_lock(one, removing)
+    removing.result(20)
+    with one.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] >= STEP_ALERTS
