@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.config import Tier
-from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.alerts import Alerts, Attempt
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier
@@ -67,6 +67,12 @@ class Heart:
         """Let time pass with the monitor awake: on both clocks."""
         self.clock.advance(seconds)
         self.monotonic.advance(seconds)
+
+    def attempt(self, seq, *told):
+        """The result of one at the alert with this number."""
+        with self.database.read() as connection:
+            row = connection.execute("SELECT id FROM alerts WHERE seq = ?", (seq,)).fetchone()
+        return Attempt(seq, row["id"], *told)
 
     def ping(self, check):
         """Ping a check, and wait until that is on disk."""

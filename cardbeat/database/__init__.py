@@ -128,6 +128,12 @@ class Database(Protocol):
     def clock(self) -> float:
         """Unix time as all know it who have the database open. Never waits."""
 
+    def server(self) -> str:
+        """Another text once another server has the database, or the same one was started again. Raises `Unavailable`.
+
+        The other may lack what was written last. Where there is no server, the text is always the same.
+        """
+
     @property
     def fence(self) -> Fence | None:
         """What lets one process at a time sweep.

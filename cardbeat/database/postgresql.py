@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import psycopg
 
-from cardbeat.database.postgresql_connection import Connection, connect, roll_back
+from cardbeat.database.postgresql_connection import SERVER, TIME, Connection, connect, roll_back
 from cardbeat.database.postgresql_errors import (
     Unconfirmed,
     Unreachable,
@@ -131,6 +131,11 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     def clock(self) -> float:
         return self._clock()
 
+    def server(self) -> str:
+        with self.read() as connection:
+            (row,) = connection.execute(SERVER).fetchall()
+        return str(row[0])
+
     @property
     def fence(self) -> RowLease:
         return self._lease
@@ -173,7 +178,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         for write in group:
             write.error = None
         try:
-            connection.begin()
+            self._clock.sample(connection.begin)
             self._make(connection, group)
             connection.commit_in_time()
         except Unconfirmed:
@@ -192,17 +197,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
             self._writer = self._connected_elsewhere(self._unconfirmed)
             self._unconfirmed.close()
-            self._clock.sample()
         if self._unconfirmed:
             log.info("the commit that was not confirmed in time has ended")
             self._unconfirmed = None
         if not self._writer.is_idle():
             self._writer.close()
             self._writer = self._server.connect()
-            # It may be another server by now.
-            self._clock.sample()
-        elif self._clock.is_old():
-            self._clock.sample()
         return self._writer
 
     def _connected_elsewhere(self, waiting: Connection) -> Connection:
@@ -219,7 +219,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         raise Unreachable("a commit waits for a standby")
 
     def _ask_time(self) -> float:
-        (now,) = self._writer.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)").fetchall()[0]
+        ((now,),) = self._writer.execute(TIME).fetchall()
         return float(now)
 
     def _translated(self, error: Exception) -> Exception:

@@ -49,6 +49,9 @@ _BEGIN: Final = (
     # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.
     f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
 )
+TIME: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
+SERVER: Final = "SELECT CAST(pg_postmaster_start_time() AS text)"
+"""What no other server has in common with the one at the other end: the moment of its start."""
 _OURS = re.compile(r"('[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+)")
 """What is not PostgreSQL's in a statement, and texts, in which nothing is."""
 _KEEPALIVES: Final = (
@@ -107,7 +110,7 @@ class Connection(psycopg.Connection[Row]):
     limit_seconds = STATEMENT_SECONDS
     only_reads = False
     server = ""
-    """What no other server has in common with the one at the other end: the moment of its start."""
+    """What `SERVER` gives of the one at the other end."""
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
@@ -141,9 +144,14 @@ class Connection(psycopg.Connection[Row]):
         finally:
             self.limit_seconds = STATEMENT_SECONDS
 
-    def begin(self) -> None:
-        super().execute(f"{_BEGIN}; SAVEPOINT job")
+    def begin(self) -> float:
+        """The server's Unix time, which comes with the same answer."""
+        answers = super().execute(f"{_BEGIN}; SAVEPOINT job; {TIME}")
         self._is_at_savepoint, self._to_release = True, 0
+        while answers.nextset():
+            pass
+        ((now,),) = answers.fetchall()
+        return float(now)
 
     def set_savepoint(self) -> None:
         """A savepoint `job`. The first one was set by `begin`, since each question to the server takes its time."""
@@ -213,7 +221,7 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     connection = _connected(url)
     try:
         connection.execute(_KEEPALIVES)
-        ((connection.server,),) = connection.execute("SELECT CAST(pg_postmaster_start_time() AS text)")
+        ((connection.server,),) = connection.execute(SERVER)
     except BaseException:
         connection.close()
         raise

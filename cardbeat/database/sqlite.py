@@ -81,6 +81,9 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def clock(self) -> float:
         return wall_clock()
 
+    def server(self) -> str:
+        return ""
+
     def lease(self) -> FileLease:
         return FileLease(self.path.with_name(DELIVERY_LOCK))
 

@@ -42,10 +42,12 @@ class Message:
 class Attempt:
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
-    `webhook_url` is where it was sent to, `before` how many attempts were made until then.
+    `webhook_url` is where it was sent to, `before` how many attempts were made until then. `id` is the alert's: a
+    standby that lagged behind may give its `seq` to another one.
     """
 
     seq: int
+    id: str
     state: str
     status: int | None
     error: str | None
@@ -196,9 +198,9 @@ def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
         return False
     updated = transaction.execute(
         "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
-        " WHERE seq = ? AND state = 'pending' AND attempts = ? AND EXISTS (SELECT 1 FROM checks"
+        " WHERE seq = ? AND id = ? AND state = 'pending' AND attempts = ? AND EXISTS (SELECT 1 FROM checks"
         " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> ?))",
-        (attempt.status, attempt.error, attempt.seq, attempt.before, attempt.webhook_url),
+        (attempt.status, attempt.error, attempt.seq, attempt.id, attempt.before, attempt.webhook_url),
     )
     return updated.rowcount > 0
 
@@ -208,10 +210,10 @@ def _store(transaction: Transaction, attempt: Attempt) -> str | None:
     row = transaction.execute(
         "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status),"
         " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END"
-        " WHERE seq = ? AND state = 'pending' AND attempts = ? RETURNING check_id",
+        " WHERE seq = ? AND id = ? AND state = 'pending' AND attempts = ? RETURNING check_id",
         (
             *(attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state),
-            *(attempt.seq, attempt.before),
+            *(attempt.seq, attempt.id, attempt.before),
         ),
     ).fetchone()
     if row is None:

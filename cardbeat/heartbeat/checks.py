@@ -58,9 +58,12 @@ class Checks:
             # Hexadecimal digits, so that no id starts with a dash and every shell takes it as it is.
             "id": secrets.token_hex(16),
             "key_id": key.id,
-            "now": int(self._clock()),
         }
-        return self._database.create_later(lambda transaction: _insert(transaction, values, key.limits.max_checks))
+
+        def create(transaction: Transaction) -> Check:
+            return _insert(transaction, {**values, "now": int(self._clock())}, key.limits.max_checks)
+
+        return self._database.create_later(create)
 
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
@@ -89,11 +92,13 @@ class Checks:
         `Refusal` 409 when no row changed, because the check was modified or deleted since it was read: nothing of an
         update that lost is written.
         """
-        now = int(self._clock())
         if settings.webhook_url == check.webhook_url:
-            return self._database.write_later(lambda transaction: _update(transaction, check, settings, now))
+            return self._database.write_later(
+                lambda transaction: _update(transaction, check, settings, int(self._clock()))
+            )
 
         def move(transaction: Transaction) -> Check:
+            now = int(self._clock())
             moved = _update(transaction, check, settings, now)
             self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
             return moved

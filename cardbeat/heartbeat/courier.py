@@ -85,7 +85,7 @@ class Courier:
         wait_seconds = judged.wait_seconds
         next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
         told = judged.state, outcome.status, outcome.error, next_attempt_at
-        attempt = Attempt(queue.alerts[0], *told, url, message.attempts)
+        attempt = Attempt(queue.alerts[0], message.id, *told, url, message.attempts)
         return Result(queue, attempt, wait_seconds)
 
 

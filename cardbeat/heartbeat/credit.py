@@ -57,7 +57,8 @@ class Credit:
     progress. One that becomes due meanwhile is noted as the next.
 
     An outage is more than two sweeps. With a `fence` one process at a time sweeps, and what is written raises
-    `LeaseLost` where another one does by now; while the lease goes over to another, pings are taken.
+    `LeaseLost` where another one does by now; while the lease goes over to another, pings are taken, so that time is no
+    outage.
     """
 
     def __init__(
@@ -72,7 +73,8 @@ class Credit:
         self._clock = clock
         self._monotonic = monotonic
         self._fence = fence
-        self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS) + (0 if fence is None else fence.gap_seconds)
+        self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
+        self._takeover_seconds = 0 if fence is None else fence.gap_seconds
         # Both are written and read by the thread that sweeps and by the database's writer: each is whole at any time,
         # and where the two write at once, that makes no difference of more than a moment.
         self._noted = Moment(0, 0)
@@ -135,7 +137,7 @@ class Credit:
         moment = moment or self.moment()
         noted = monitor.values(transaction)
         gap, listened = self._passed(noted, moment)
-        seconds = lost_seconds(gap, listened, self._outage_seconds)
+        seconds = self._lost(gap, listened)
         if seconds:
             _note_credit(transaction, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
         epoch = {} if noted.get("last_sweep_epoch", 0) == self._epoch() else {"last_sweep_epoch": self._epoch()}
@@ -166,8 +168,12 @@ class Credit:
     def _is_due(self) -> bool:
         with self._database.read() as connection:
             noted = monitor.values(connection)
-        seconds = lost_seconds(*self._passed(noted, self.moment()), self._outage_seconds)
+        seconds = self._lost(*self._passed(noted, self.moment()))
         return seconds != 0 or "credit_seconds" in noted
+
+    def _lost(self, gap: int, listened: int | None) -> int:
+        """As `lost_seconds`. Who noted the last moment itself, in the same epoch, has taken over from nobody."""
+        return lost_seconds(gap, listened, self._outage_seconds + (self._takeover_seconds if listened is None else 0))
 
     def _passed(self, noted: Mapping[str, int], moment: Moment) -> tuple[int, int | None]:
         """The seconds since the last moment noted here or in memory, by each clock, as `lost_seconds` takes them."""

@@ -119,7 +119,7 @@ class Delivery:
         return False
 
     def _go_round(self) -> bool:
-        """Wait until there is something to do, and do it; False when this is the end, or another one has the lease."""
+        """Wait until there is something to do, and do it; False at the end, or when what was known holds no more."""
         try:
             if not self._wait():
                 return False
@@ -127,6 +127,10 @@ class Delivery:
                 self._begin_anew()
                 return False
             time.sleep(GROUP_COMMIT_SECONDS)
+            if not self._dispatcher.is_of_this_server():
+                self._dispatcher.record()
+                self._begin_anew()
+                return False
             self._dispatcher.go_round()
         except Exception as error:
             self.liveness.failed(FAILS)
@@ -137,7 +141,7 @@ class Delivery:
         return True
 
     def _begin_anew(self) -> None:
-        """Another process delivers, and records: the posts that still run here end by themselves."""
+        """Another process delivers, and records, or all is read again: the posts that still run end by themselves."""
         with self._changed:
             self._dispatcher.couriers.stop()
             self._dispatcher = self._new_dispatcher()

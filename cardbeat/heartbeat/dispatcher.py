@@ -45,6 +45,7 @@ class Dispatcher:
         self._looked_for: list[int] = []
         self._look_for_at = elapsed() + GONE_SECONDS
         self._poll_at = -math.inf
+        self._server: str | None = None
         # Read and written by this thread, the couriers and callers, under this condition's lock only.
         self._changed = couriers.changed
         self._woken = False
@@ -63,18 +64,27 @@ class Dispatcher:
         """Whether something came."""
         return self._woken or self.couriers.has_news()
 
+    def is_of_this_server(self) -> bool:
+        """Whether what it knows was read from the server that has the database now. Raises `Unavailable`.
+
+        Another one may lack what was stored last, and give its numbers to something else.
+        """
+        server = self._alerts.database.server()
+        self._server = server if self._server is None else self._server
+        return server == self._server
+
     def go_round(self) -> None:
         """Record what was posted, read what is new, and send out what is due. Raises `Unavailable`."""
         try:
-            self._record()
+            self.record()
         finally:
             # On a full disk nothing can be recorded, but what is stored must still go out.
             self._read_changes()
             self.couriers.add(self._schedule.take_due(self._elapsed()))
             self.couriers.send_out()
 
-    def _record(self) -> None:
-        """Store what couriers brought back, then let each queue go on."""
+    def record(self) -> None:
+        """Store what couriers brought back, then let each queue go on. Raises `Unavailable`."""
         results = self.couriers.results(GROUP_COMMIT_RESULTS)
         attempts = [result.attempt for result in results if result.attempt is not None]
         moved = self._alerts.store(attempts) if attempts else set()

@@ -110,7 +110,12 @@ def _step(transaction: Transaction) -> None:
         (*ids, STEP_ALERTS),
     ).rowcount
     if removed < STEP_ALERTS:
-        transaction.execute(f"DELETE FROM checks WHERE id IN ({among})", ids)
+        # Another process that removes the same may have deleted the alerts found here: then some may be left.
+        transaction.execute(
+            f"DELETE FROM checks WHERE id IN ({among})"
+            " AND NOT EXISTS (SELECT 1 FROM alerts WHERE check_id = checks.id)",
+            ids,
+        )
 
 
 def _oldest_revoked(transaction: Transaction) -> str | None:

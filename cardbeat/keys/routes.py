@@ -18,6 +18,8 @@ from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
+_SURROGATE = "Cs"
+"""The category of what is no character, and has no UTF-8: bytes of a command line that are none come as such."""
 
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
@@ -126,7 +128,7 @@ def valid_email(email: object) -> str:
     """The address as given. Raises `Invalid` for one of another form.
 
     It needs one @ with something that is seen on both sides and at most 254 characters, none of them a space, a control
-    character or a format character, such as those that turn the direction of text.
+    character, a format character, such as those that turn the direction of text, or half of a character.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
@@ -140,6 +142,8 @@ def valid_email(email: object) -> str:
     if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
         raise Invalid("invalid_field", sentence, field="email")
+    if any(unicodedata.category(character) == _SURROGATE for character in email):
+        raise Invalid("invalid_field", "The e-mail address must be text in UTF-8.", field="email")
     if holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
         raise Invalid("invalid_field", sentence, field="email")

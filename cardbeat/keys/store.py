@@ -116,8 +116,9 @@ class Keys:
             row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
         changes = row["value"] if row else 0
         with self._lock:
-            # Fewer than are known: it was read before a change whose key is let go of already.
-            if self._changes is None or changes > self._changes:
+            # Fewer than are known: it was read before a change whose key is let go of already, or a standby that lagged
+            # behind has the database now, and lacks changes.
+            if changes != self._changes:
                 self._cache.clear()
                 self._changes = changes
             self._checked_at = checked_at

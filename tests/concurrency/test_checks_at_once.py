@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import random
 import threading
@@ -15,7 +16,7 @@ from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.heart import Heart, at_once
 from tests.postgresql import BOTH_ENGINES
-from tests.support import answer_of
+from tests.support import answer_of, writer_held
 
 pytestmark = BOTH_ENGINES
 
@@ -179,3 +180,15 @@ def test_a_check_deleted_beside_everything_is_gone(heart):
         allowed = (type(None), PingResult, Check, int)
         assert all(isinstance(result, allowed) or result.status in (404, 409) for result in results)
         assert heart.alert_types(check) == []
+
+
+def test_a_change_that_waits_for_the_writer_has_the_time_at_which_it_is_made(heart):
+    changed = heart.create()
+    settings = [heart.settings(changed, name="b"), heart.settings(changed, webhook_url="https://hooks.example/b")]
+    with writer_held(heart.database):
+        created = heart.checks.create(heart.key, settings[0])
+        renamed = heart.checks.update(changed, settings[0])
+        moved = heart.checks.update(dataclasses.replace(changed, version=2), settings[1])
+        heart.pass_time(100)
+    now = int(heart.clock())
+    assert [created.wait().clock_from, renamed.wait().updated_at, moved.wait().updated_at] == [now] * 3

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES, Attempt
+from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES
 from tests.heart import HOOK
 from tests.mail import Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
@@ -94,7 +94,10 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
     mail.record(check, "check.test")
     now = int(clock())
     mail.alerts.store(
-        [Attempt(1, "failed", 410, "gone", None, HOOK, 0), Attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0)]
+        [
+            mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 0),
+            mail.heart.attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0),
+        ]
     )
     store_outages(mail, check, [3])
     outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
@@ -106,7 +109,10 @@ def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
     mail.alerts.store(
-        [Attempt(1, "pending", 503, "busy", 1, HOOK, 0), Attempt(1, "pending", None, "refused", 2, HOOK, 1)]
+        [
+            mail.heart.attempt(1, "pending", 503, "busy", 1, HOOK, 0),
+            mail.heart.attempt(1, "pending", None, "refused", 2, HOOK, 1),
+        ]
     )
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
@@ -143,7 +149,9 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
     other, check = mail.heart.create(), mail.heart.create()
     mail.record(other)
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in seqs(mail, "pending")[1:-5]])
+    mail.alerts.store(
+        [mail.heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in seqs(mail, "pending")[1:-5]]
+    )
     assert seqs(mail, "delivered") == list(range(22, 117))
     assert len(mail.alerts.newest(check.id)) == KEPT
     assert len(mail.alerts.newest(other.id)) == 1
@@ -152,7 +160,7 @@ def test_finished_alerts_beyond_the_newest_100_are_dropped(mail):
 def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     check = mail.heart.create()
     store_outages(mail, check, range(1, KEPT + 21))
-    mail.alerts.store([Attempt(KEPT + 20, "delivered", 204, None, None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(KEPT + 20, "delivered", 204, None, None, HOOK, 0)])
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
@@ -184,7 +192,7 @@ def whole(*outages):
 @pytest.mark.parametrize(("state", "is_kept"), [("pending", True), ("delivered", False), ("failed", False)])
 def test_the_body_of_a_finished_alert_is_dropped(mail, state, is_kept):
     mail.record(mail.heart.create())
-    mail.alerts.store([Attempt(1, state, 503, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, state, 503, "busy", None, HOOK, 0)])
     assert [bool(body) for body in bodies(mail)] == [is_kept]
 
 
@@ -277,7 +285,7 @@ def test_giving_up_reads_only_what_waits(mail):
 def test_an_alert_given_up_is_logged_with_its_check_and_key_cut(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)])
     mail.alerts.transitions.stop()
     assert mail.heart.log_lines == [
         f"an alert of check {check.id[:4]}... of key {mail.heart.key.prefix}... was given up"
@@ -289,7 +297,7 @@ def test_a_check_tells_what_came_of_the_last_attempt(mail, state, shown):
     check = mail.heart.create()
     mail.record(check)
     assert mail.heart.read(check).delivery is None
-    mail.alerts.store([Attempt(1, state, 204, None, None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, state, 204, None, None, HOOK, 0)])
     read = mail.heart.read(check)
     assert (read.delivery, read.version, read.updated_at) == (shown, check.version, check.updated_at)
 
@@ -299,7 +307,7 @@ def test_the_state_of_delivery_follows_each_attempt(mail):
     mail.record(check, "check.test", "check.test")
     seen = []
     for seq, state, before in ((1, "pending", 0), (1, "delivered", 1), (2, "pending", 0)):
-        mail.alerts.store([Attempt(seq, state, 500, None, None, HOOK, before)])
+        mail.alerts.store([mail.heart.attempt(seq, state, 500, None, None, HOOK, before)])
         seen.append(mail.heart.read(check).delivery)
     assert seen == ["failing", "ok", "failing"]
 
@@ -310,9 +318,9 @@ def test_the_state_of_delivery_follows_each_attempt(mail):
 def test_a_result_that_comes_after_another_processs_overwrites_nothing(mail, first, late, url):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, first, 503, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, first, 503, "busy", None, HOOK, 0)])
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
-    mail.alerts.store([Attempt(1, late, 410, "gone", 9, url, 0)])
+    mail.alerts.store([mail.heart.attempt(1, late, 410, "gone", 9, url, 0)])
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
 
 
@@ -320,16 +328,28 @@ def test_a_result_that_comes_after_another_processs_overwrites_nothing(mail, fir
 def test_another_webhook_url_changes_nothing_about_the_last_attempt(mail, url, shown):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     changed = mail.heart.checks.update(check, mail.heart.settings(check, webhook_url=url)).wait()
     assert changed.as_json("")["delivery"] == shown
     # A post to the URL before may have been on its way, and says nothing of this one.
-    mail.alerts.store([Attempt(1, "delivered", 204, None, None, HOOK, 1)])
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 1)])
     assert mail.heart.read(check).as_json("")["delivery"] == shown
 
 
 def test_a_change_of_another_field_keeps_the_state_of_delivery(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     assert mail.heart.checks.update(check, mail.heart.settings(check, name="b")).wait().delivery == "failing"
+
+
+@pytest.mark.parametrize("url", [HOOK, "https://before.example/x"])
+@pytest.mark.parametrize("state", ["delivered", "pending"])
+def test_a_result_is_not_stored_for_another_alert_that_has_its_number_now(mail, state, url):
+    """As after a failover to a standby that lagged behind: it gives the same numbers once more."""
+    check = mail.heart.create()
+    mail.record(check)
+    lost = dataclasses.replace(mail.heart.attempt(1, state, 503, "busy", None, url, 0), id="msg_lost")
+    stored = mail.heart.read(check), mail.alerts.newest(check.id)
+    assert mail.alerts.store([lost]) == set()
+    assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored

@@ -126,6 +126,11 @@ def test_an_option_of_a_key_to_create_is_refused_elsewhere(run, action, option):
     assert (ran.returncode, ran.stderr) == (2, f"cardbeat: keys {action[0]} takes no {option} (see --help)\n")
 
 
+def test_an_address_that_is_no_text_is_one_line_and_status_2(run):
+    ran = run("keys", "create", "--email", b"a\xff@b.c")
+    assert (ran.returncode, ran.stderr) == (2, "cardbeat: The e-mail address must be text in UTF-8.\n")
+
+
 @pytest.mark.parametrize("action", [("create", "--tier", ""), ("tier", "key_1", "")])
 def test_a_tier_without_a_name_is_none(run, action):
     ran = run("keys", *action)

@@ -10,7 +10,6 @@ import pytest
 from cardbeat.database.queue import database_unavailable
 from cardbeat.database.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.heartbeat import delivery, dispatcher
-from cardbeat.heartbeat.alerts import Attempt
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
 from tests.nodes import flush
@@ -105,7 +104,7 @@ def test_who_gets_the_lease_back_knows_what_was_stored_meanwhile(mail, other):
     mail.settled(1)
     lose(mail, other)
     # In its memory the next attempt was due after 5 seconds.
-    mail.alerts.store([Attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", 500, "busy", int(mail.clock()) + HOUR, HOOK, 1)])
     other.release()
     flush(mail.heart)
     mail.elapsed.advance(60)
@@ -185,3 +184,47 @@ def test_a_stop_does_not_wait_for_posts_of_before_it_was_lost(mail, other):
     # It has released nothing that is not its own.
     flush(mail.heart)
     assert not RowLease(mail.database).take()
+
+
+def test_what_another_server_stores_under_numbers_that_were_read_already_is_sent(mail, monkeypatch):
+    """A standby that lagged behind lacks the last alerts, and gives their numbers once more."""
+    lost, new = mail.heart.create(), mail.heart.create()
+    started(mail)
+    mail.record(lost)
+    mail.settled(1)
+    monkeypatch.setattr(mail.database, "server", lambda: "the standby")
+    mail.heart.checks.delete(mail.heart.key.id, lost.id).wait()
+    mail.database.write(lambda transaction: insert_test(transaction, new, 1))
+    mail.delivery.wake()
+    mail.settled(2)
+    assert mail.states(new) == ["delivered"]
+
+
+def insert_test(transaction, check, seq):
+    transaction.execute(
+        "INSERT INTO alerts (seq, id, check_id, type, body, created_at, next_attempt_at)"
+        " VALUES (?, 'msg_new', ?, 'check.test', '{}', 0, 0)",
+        (seq, check.id),
+    )
+
+
+def test_what_was_posted_before_another_server_has_the_database_is_recorded_and_not_sent_again(mail, monkeypatch):
+    mail.held.set()
+    started(mail)
+    check = mail.heart.create()
+    mail.record(check)
+    wait_until(lambda: mail.posted)
+    posting = mail.delivery._dispatcher.couriers
+
+    def server():
+        mail.held.clear()
+        wait_until(lambda: posting.results(1) or not posting.posting())
+        return "the standby"
+
+    monkeypatch.setattr(mail.database, "server", server)
+    mail.settled(1)
+    marker = mail.heart.create()
+    mail.record(marker)
+    mail.settled(2)
+    assert (mail.states(check), mail.states(marker)) == (["delivered"], ["delivered"])
+    assert len(mail.posted) == 2

@@ -13,7 +13,7 @@ from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import Key
-from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
+from cardbeat.keys.store import CACHE_SECONDS, CHANGES, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.later import Later
 from tests.postgresql import BOTH_ENGINES
@@ -231,3 +231,16 @@ def test_when_the_command_returns_a_running_server_has_seen_its_change(
     place = ["--data", str(tmp_path)] if database_url is None else ["--database", database_url]
     assert cli.main(["keys", action, issued.key.id, *name, *place]) == 0
     assert keys.find(issued.value) != before
+
+
+def test_a_key_revoked_after_a_standby_that_lacks_changes_took_over_is_let_go_of(
+    keys: Keys, database: Database, clock: FakeClock
+) -> None:
+    issued, elsewhere = [keys.issue().wait() for _ in range(3)], Keys(database, clock, TIERS)
+    for each in issued[1:]:
+        keys.revoke(each.key.id)
+    assert elsewhere.find(issued[0].value)
+    database.write(lambda transaction: transaction.execute("UPDATE monitor SET value = 0 WHERE name = ?", (CHANGES,)))
+    keys.revoke(issued[0].key.id)
+    elsewhere.renew()
+    assert elsewhere.find(issued[0].value) is None

@@ -84,6 +84,19 @@ def test_the_time_until_another_node_takes_over_is_no_outage(nodes, sweep_second
     assert nodes.first.read(check).deadline_at == check.deadline_at
 
 
+@pytest.mark.parametrize(
+    ("silent", "credited"), [(2 * SWEEP_SECONDS, 0), (2 * SWEEP_SECONDS + 1, 2 * SWEEP_SECONDS + 1)]
+)
+def test_an_outage_after_which_nobody_took_over_is_longer_than_two_sweeps(nodes, silent, credited):
+    check = nodes.first.create(HOUR)
+    nodes.first.fence.take()
+    beat(nodes.first)
+    nodes.pass_time(silent)
+    nodes.first.fence.take()
+    beat(nodes.first)
+    assert nodes.first.read(check).deadline_at == check.deadline_at + credited
+
+
 def test_a_clock_that_was_set_while_one_node_sweeps_takes_the_deadlines_with_it(nodes):
     check = nodes.first.create(3 * HOUR)
     nodes.first.fence.take()

@@ -3,7 +3,6 @@
 import pytest
 
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
 from tests.heart import HOOK, Heart, at_once
 from tests.postgresql import BOTH_ENGINES
@@ -54,7 +53,7 @@ def test_while_five_wait_it_is_told_when_the_first_of_them_is_tried_again(heart,
     for _ in range(5):
         take(heart, check)
     due_at = int(heart.clock()) + next_attempt_in
-    heart.alerts.store([Attempt(1, "pending", 500, "busy", due_at, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", due_at, HOOK, 0)])
     _, seconds = refused(heart, check)
     assert seconds == told
 
@@ -64,9 +63,9 @@ def test_one_that_is_finished_makes_room(heart, state):
     check = heart.create()
     for _ in range(5):
         take(heart, check)
-    heart.alerts.store([Attempt(1, "pending", 500, "busy", None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "pending", 500, "busy", None, HOOK, 0)])
     refused(heart, check)
-    heart.alerts.store([Attempt(1, state, 500, "busy", None, HOOK, 1)])
+    heart.alerts.store([heart.attempt(1, state, 500, "busy", None, HOOK, 1)])
     take(heart, check)
 
 

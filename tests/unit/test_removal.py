@@ -6,7 +6,6 @@ import threading
 import pytest
 
 from cardbeat.errors import NotFound, Refusal
-from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.removal import STEP_ALERTS, STEP_CHECKS, Removal
 from tests.heart import HOOK, Heart, at_once
@@ -190,7 +189,7 @@ def test_an_alert_of_a_revoked_key_that_is_on_its_way_is_not_logged_as_given_up(
     check = heart.create()
     heart.checks.test_alert(heart.key.id, check.id).wait()
     heart.keys.revoke(heart.key.id)
-    heart.alerts.store([Attempt(1, "failed", 410, "gone", None, HOOK, 0)])
+    heart.alerts.store([heart.attempt(1, "failed", 410, "gone", None, HOOK, 0)])
     heart.alerts.transitions.stop()
     assert heart.log_lines == []
 

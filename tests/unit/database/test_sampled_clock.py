@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database.sampled_clock import SAMPLE_SECONDS, SampledClock
+from cardbeat.database.sampled_clock import SampledClock
 from tests.support import FakeClock
 
 LATENCY_SECONDS = 0.3
@@ -13,7 +13,7 @@ def server(clock):
     return clock
 
 
-def sampled(server, monotonic):
+def asking(server, monotonic):
     """Asks over a network that is as slow in both directions."""
 
     def ask():
@@ -23,7 +23,11 @@ def sampled(server, monotonic):
         server.advance(LATENCY_SECONDS)
         return answer
 
-    return SampledClock(ask, monotonic)
+    return ask
+
+
+def sampled(server, monotonic):
+    return SampledClock(asking(server, monotonic), monotonic)
 
 
 def test_machines_that_share_a_server_agree_on_the_time(server):
@@ -40,11 +44,7 @@ def test_a_server_that_was_set_is_seen_with_the_next_sample(server):
     monotonic = FakeClock(5000)
     clock = sampled(server, monotonic)
     server.advance(3600)
-    assert not clock.is_old()
-    monotonic.advance(SAMPLE_SECONDS)
-    assert clock.is_old()
-    clock.sample()
-    assert not clock.is_old()
+    clock.sample(asking(server, monotonic))
     assert clock() == pytest.approx(server())
 
 
@@ -60,7 +60,5 @@ def test_what_was_heard_over_a_suspension_counts_less_than_any_other_answer(serv
         return answer
 
     clock = SampledClock(ask, monotonic)
-    assert clock.is_old() == (pauses[0] > 0)
-    clock.sample()
+    clock.sample(ask)
     assert clock() == pytest.approx(server())
-    assert clock.is_old() == (pauses[0] == 0)

@@ -10,13 +10,15 @@ import pytest
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import queue
+from cardbeat.database.postgresql_connection import TIME
 from cardbeat.errors import NotFound, Refusal, TooMany
+from cardbeat.heartbeat import removal
 from cardbeat.heartbeat.alert import TEST
-from cardbeat.heartbeat.alerts import Attempt
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
+from cardbeat.heartbeat.removal import STEP_ALERTS
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import HOOK, Heart
 from tests.postgresql import POSTGRESQL
@@ -225,7 +227,7 @@ def credit_both(node, _older, _newer):
 
 
 def store_both(node, _older, _newer):
-    node.alerts.store([Attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
+    node.alerts.store([node.attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
 
 
 @pytest.mark.parametrize("work", [ping_both, sweep_both, credit_both, store_both])
@@ -273,7 +275,7 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
         _update(transaction, check, elsewhere, int(moving.clock()))
         moving.alerts.move(transaction, check.id, int(moving.clock()))
 
-    attempt = Attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
+    attempt = moving.attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
     with uncommitted(moving, move):
         stored = pool.submit(storing.alerts.store, [attempt])
         wait_for_lock(moving, stored)
@@ -337,3 +339,45 @@ def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
     assert len(tries) > 2
     with nodes[0].database.read() as connection:
         assert connection.execute("SELECT sum(value) FROM monitor WHERE name IN ('a', 'b')").fetchone()[0] == 4
+
+
+STEPPED_CLOCK = """
+    CREATE SCHEMA stepped; CREATE TABLE stepped.step (seconds integer); INSERT INTO stepped.step VALUES (0);
+    CREATE FUNCTION stepped.clock_timestamp() RETURNS timestamptz LANGUAGE sql AS
+    'SELECT pg_catalog.clock_timestamp() + (SELECT seconds FROM stepped.step) * interval ''1 s'''
+"""
+
+
+@pytest.fixture
+def step_clock(postgresql):
+    """Sets the server's clock forward by so many seconds, for sessions that look into the schema `stepped` first."""
+    postgresql.execute(STEPPED_CLOCK)
+    yield lambda seconds: postgresql.execute(f"UPDATE stepped.step SET seconds = {seconds}")
+    postgresql.execute("DROP SCHEMA stepped CASCADE")
+
+
+def test_a_check_that_an_idle_node_creates_after_the_servers_clock_was_set_is_new(database, step_clock):
+    node = Heart(database, database.clock)
+    database.write(lambda transaction: transaction.execute("SET search_path TO emptied, stepped, pg_catalog"))
+    step_clock(600)
+    check = node.create()
+    ((now,),) = database.write(lambda transaction: transaction.execute(TIME).fetchall())
+    assert now - check.created_at < 60
+    assert now - database.clock() < 60
+
+
+def test_who_removes_what_another_removes_too_leaves_a_check_that_has_alerts_left(nodes, pool):
+    """To delete the check would delete all of them in one write."""
+    one, other = nodes
+    check = one.create()
+    one.keys.revoke(one.key.id)
+    sql = "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)"
+    one.database.write(
+        lambda transaction: [transaction.execute(sql, (f"msg_{n}", check.id)) for n in range(3 * STEP_ALERTS)]
+    )
+    with uncommitted(one, removal._step):
+        removing = pool.submit(other.database.write, removal._step)
+        wait_for_lock(one, removing)
+    removing.result(20)
+    with one.database.read() as connection:
+        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] >= STEP_ALERTS
