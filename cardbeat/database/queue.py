@@ -81,6 +81,9 @@ class WriteQueue(ABC, Generic[C]):
         self._queue: deque[Write[Any]] = deque()
         self._together: deque[Write[Any]] = deque()
         """Those that are made together: they are quick and many, and go before the others."""
+        self._all = (self._together, self._queue)
+        self._turn: tuple[deque[Write[Any]], ...] = self._all
+        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._closing = False
         # Used by the writer's thread alone.
         self._commit_seconds = self._made_seconds = 0.0
@@ -144,9 +147,7 @@ class WriteQueue(ABC, Generic[C]):
             while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            return [
-                queue.popleft() for queue in (self._together, self._queue) for _ in range(min(len(queue), GROUP_SIZE))
-            ]
+            return [queue.popleft() for queue in self._turn for _ in range(min(len(queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.
@@ -162,6 +163,7 @@ class WriteQueue(ABC, Generic[C]):
             self._make_together(connection, work, writes)
             made += len(writes)
         with self._queued:
+            self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
             self._queue.extendleft(reversed(group[made:]))
         del group[made:]
         self._made_seconds = time.monotonic() - began

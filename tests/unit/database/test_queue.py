@@ -173,12 +173,14 @@ def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_
 class Together:
     """A work of many items, which keeps those of each call."""
 
-    def __init__(self, fails_for=None):
+    def __init__(self, fails_for=None, seconds=0):
         self.calls = []
         self.fails_for = fails_for
+        self.seconds = seconds
 
     def __call__(self, transaction, items):
         self.calls.append(items)
+        time.sleep(self.seconds)
         for item in items:
             count_up(transaction)
             if item == self.fails_for:
@@ -204,17 +206,39 @@ def test_those_written_in_one_go_go_before_others_that_wait(database):
     assert (others, work.calls) == ([[[1, 2]]], [[1, 2]])
 
 
-def test_others_are_written_however_many_go_before_them(database):
+@pytest.mark.parametrize("seconds", [0, 0.02])
+def test_others_are_written_however_many_go_before_them_and_however_long_they_take(database, seconds):
     def again(_written):
-        if not other.is_settled:
+        if not other.is_settled and len(work.calls) < 500:
             database.write_together(work, 1).then(again)
 
-    work = Together()
+    work = Together(seconds=seconds)
     with writer_held(database):
         other = database.write_later(count_up)
         for _ in range(3):
             database.write_together(work, 1).then(again)
     other.wait()
+    assert len(work.calls) < 500
+
+
+def test_those_written_in_one_go_are_written_however_long_others_take(database):
+    def again(_written):
+        if not first.is_settled and len(others) < 500:
+            database.write_later(slow).then(again)
+
+    def slow(_transaction):
+        others.append(1)
+        time.sleep(0.02)
+
+    others = []
+    with writer_held(database):
+        for _ in range(3):
+            database.write_later(slow).then(again)
+        first = database.write_together(Together(), 1)
+        second = database.write_together(Together(seconds=0.02), 1)
+    first.wait()
+    second.wait()
+    assert len(others) < 500
 
 
 def test_a_write_that_takes_long_is_committed_before_the_next_begins(database):
