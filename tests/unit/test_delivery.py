@@ -395,8 +395,9 @@ def test_what_stands_in_line_for_a_silent_host_goes_to_another_at_once(mail):
     for check in checks:
         mail.record(check)
     wait_until(lambda: mail.posted)
-    wait_until(lambda: all(queue.entry == 0 for queue in mail.delivery._dispatcher._schedule._queues.values()))
-    moved = next(check for check in checks if not mail.delivery._dispatcher._schedule._queues[check.seq, True].is_taken)
+    queues = mail.delivery._dispatcher._schedule._queues
+    wait_until(lambda: len(queues) == len(checks) and all(queue.entry == 0 for queue in list(queues.values())))
+    moved = next(check for check in checks if not queues[check.seq, True].is_taken)
     give_url(mail, moved, "https://new.example/x")
     wait_until(lambda: [url for url, _, _ in mail.posted] == ["https://silent.example/x", "https://new.example/x"])
     mail.held.clear()
