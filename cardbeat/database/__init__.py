@@ -117,9 +117,10 @@ class Database(Protocol):
         """As `write`, without waiting; the writer's thread settles the result. Raises `Unavailable` at a stop."""
 
     def write_together(self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        """As `write_later`, for what many ask at once, and before all that waits there: `work` gets what waits for it.
+        """As `write_later`, for what many ask at once: `work` gets all the items that wait for it.
 
-        It gives a result for each item, in their order. Where it raises, it is called again for each item alone.
+        These go before what waits there, which has a turn of its own where they leave it no time. `work` gives a result
+        for each item, in their order. Where it raises, it is called again for each item alone.
         """
 
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:
