@@ -75,11 +75,10 @@ class Credit:
         self._fence = fence
         self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
         self._takeover_seconds = 0 if fence is None else fence.gap_seconds
-        # Both are written and read by the thread that sweeps and by the database's writer: each is whole at any time,
-        # and where the two write at once, that makes no difference of more than a moment.
-        self._noted = Moment(0, 0)
-        self._listened: Moment | None = None
-        """Until when this process has listened; None before its first noted moment.
+        # Written and read by the thread that sweeps and by the database's writer: where both write at once, that makes
+        # no difference of more than a moment.
+        self._listened: int | None = None
+        """Until when this process has listened, by the monotonic clock; None before its first noted moment.
 
         From that on the noted monotonic times are known to be of this boot of the machine.
         """
@@ -108,7 +107,6 @@ class Credit:
             # Pings can't be written either.
             self._listened = listened
             raise
-        self._listened = _newest(self._noted, self._listened)
         self.look()
         return result
 
@@ -117,15 +115,9 @@ class Credit:
 
         To be called every `LOOK_SECONDS` while a write is under way.
         """
-        now, listened = self.moment(), self._listened
-        if listened is None:
-            return
-        passed = now.monotonic - listened.monotonic
-        if not lost_seconds(*_between(listened, now), self._outage_seconds):
+        now = int(self._monotonic())
+        if self._listened is not None and now - self._listened <= self._outage_seconds:
             self._listened = now
-        elif not lost_seconds(passed, None, self._outage_seconds):
-            # The wall clock was set meanwhile. That stays to be credited, and what passes until then is no silence.
-            self._listened = Moment(listened.wall + passed, now.monotonic)
 
     def note(self, transaction: Transaction, moment: Moment | None = None) -> bool:
         """Note in this transaction the present moment, or another, and the credit due for what passed before it.
@@ -136,14 +128,15 @@ class Credit:
             self._fence.confirm(transaction)
         moment = moment or self.moment()
         noted = monitor.values(transaction)
-        gap, listened = self._passed(noted, moment)
-        seconds = self._lost(gap, listened)
+        seconds = self._lost(noted, moment)
         if seconds:
-            _note_credit(transaction, noted, seconds, moment.wall if seconds > 0 else moment.wall - (listened or 0) - 1)
+            # Clocks that started since the last noted moment may have started by the clock that was set back already.
+            before = moment.wall if seconds > 0 else moment.wall - (self._since_noted(noted, moment) or 0) - 1
+            _note_credit(transaction, noted, seconds, before)
         epoch = {} if noted.get("last_sweep_epoch", 0) == self._epoch() else {"last_sweep_epoch": self._epoch()}
         monitor.note(transaction, last_sweep_at=moment.wall, last_sweep_monotonic=moment.monotonic, **epoch)
         # From here on the commit is work. If it fails, `write` takes this back.
-        self._noted = self._listened = moment
+        self._listened = moment.monotonic
         return not seconds and "credit_seconds" not in noted
 
     def note_stop(self, transaction: Transaction, moment: Moment) -> None:
@@ -168,26 +161,33 @@ class Credit:
     def _is_due(self) -> bool:
         with self._database.read() as connection:
             noted = monitor.values(connection)
-        seconds = self._lost(*self._passed(noted, self.moment()))
-        return seconds != 0 or "credit_seconds" in noted
+        return self._lost(noted, self.moment()) != 0 or "credit_seconds" in noted
 
-    def _lost(self, gap: int, listened: int | None) -> int:
-        """As `lost_seconds`. Who noted the last moment itself, in the same epoch, has taken over from nobody."""
-        return lost_seconds(gap, listened, self._outage_seconds + (self._takeover_seconds if listened is None else 0))
+    def _lost(self, noted: Mapping[str, int], moment: Moment) -> int:
+        """As `lost_seconds`, since the last moment noted, or later where this process is known to have listened.
 
-    def _passed(self, noted: Mapping[str, int], moment: Moment) -> tuple[int, int | None]:
-        """The seconds since the last moment noted here or in memory, by each clock, as `lost_seconds` takes them."""
+        A jump of the clock counts from the noted moment alone: what others have credited meanwhile is in there.
+        """
         if "last_sweep_at" not in noted:
-            return 0, None
-        listened = Moment(noted["last_sweep_at"], noted["last_sweep_monotonic"])
+            return 0
+        gap, since_noted = moment.wall - noted["last_sweep_at"], self._since_noted(noted, moment)
+        if since_noted is None or self._listened is None:
+            # Where another one takes over, that takes its time.
+            return lost_seconds(gap, None, self._outage_seconds + self._takeover_seconds)
+        listened, jump = min(since_noted, moment.monotonic - self._listened), gap - since_noted
+        return lost_seconds(listened + jump, listened, self._outage_seconds)
+
+    def _since_noted(self, noted: Mapping[str, int], moment: Moment) -> int | None:
+        """The monotonic seconds since the last noted moment; None where that may be of another boot or machine."""
         if self._listened is None or noted.get("last_sweep_epoch", 0) != self._epoch():
-            return moment.wall - listened.wall, None
-        return _between(_newest(listened, self._listened), moment)
+            return None
+        return moment.monotonic - noted["last_sweep_monotonic"]
 
     def _step(self, transaction: Transaction) -> bool:
         """Give the credit to the next batch, and note that in the same transaction. False when none is due any more.
 
-        Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now.
+        Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now. No
+        clock is moved past now; one that is there, because the clock was set back since, waits for the credit of that.
         """
         self.note(transaction)
         noted = monitor.values(transaction)
@@ -203,7 +203,8 @@ class Credit:
         self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
         transaction.execute(
             "UPDATE checks SET "
-            "clock_from = CASE WHEN clock_from + :seconds < :now THEN clock_from + :seconds ELSE :now END "
+            "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
+            " ELSE clock_from + :seconds END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
             "AND (clock_from < :before OR clock_from > :now)",
             {
@@ -216,15 +217,6 @@ class Credit:
         )
         monitor.note(transaction, credit_after_seq=last_seq)
         return True
-
-
-def _between(earlier: Moment, later: Moment) -> tuple[int, int]:
-    return later.wall - earlier.wall, later.monotonic - earlier.monotonic
-
-
-def _newest(noted: Moment, other: Moment | None) -> Moment:
-    """The later of the two; where they are equally late, the first."""
-    return noted if other is None or noted.monotonic >= other.monotonic else other
 
 
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:

@@ -114,6 +114,8 @@ def _known(sql: str) -> tuple[str, str]:
     start = sql[:6]
     if start in _KINDS:
         return sql, _KINDS[start]
+    if sql.startswith("INSERT INTO checks "):
+        return sql, "creation"
     if " alerts" in sql:
         return sql, "alerts"
     if start == "UPDATE" and "status = 'overdue'" in sql:
@@ -131,12 +133,16 @@ class Connection(sqlite3.Connection):
     """One that the product has opened: what it writes takes time and may fail."""
 
     _changes_before = 0
+    began_at = 0.0
+    """When its last transaction began: what it wrote was decided then, however late it was committed."""
     _statements = -1
     """How many statements are left until the disk is found full; none are counted while it is negative."""
     has_alerts = False
     """Whether the transaction has to do with alerts."""
     has_outages = False
     """Whether it marks checks that are overdue, or some that are so no longer."""
+    created_rows = 0
+    """By callers who wait for their new checks: however many these are, they are written together."""
     is_synced = True
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:  # type: ignore[override]
@@ -155,14 +161,18 @@ class Connection(sqlite3.Connection):
             self._note(kind)
         if self._statements >= 0:
             self._run_into_trouble()
-        return _execute(self, sql, parameters)
+        before = self.total_changes
+        done = _execute(self, sql, parameters)
+        if kind == "creation":
+            self.created_rows += self.total_changes - before
+        return done
 
     def _note(self, kind: str) -> None:
         if kind == "alerts":
             self.has_alerts = True
         elif kind == "outages":
             self.has_outages = True
-        else:
+        elif kind != "creation":
             self.is_synced = kind == "synced"
 
     def executescript(self, script: str) -> sqlite3.Cursor:
@@ -193,6 +203,8 @@ class Connection(sqlite3.Connection):
             raise _error(DISK.trouble)
         self._statements = DISK.luck.randrange(12) if DISK.trouble == sqlite3.SQLITE_FULL else -1
         self._changes_before = self.total_changes
+        self.began_at = scheduler.SCHEDULER.now
+        self.created_rows = 0
         self.has_alerts = self.has_outages = False
         return _execute(self, sql)
 

@@ -13,7 +13,7 @@ MARGIN = 60.0
 PING_SECONDS = 5.0
 """A ping is answered within this time while nothing is wrong."""
 MOST_ROWS = 2500
-"""What one transaction changes: everybody's pings wait for it."""
+"""What one transaction changes of what is there: everybody's pings wait for it."""
 HANG_SECONDS = 12.0
 """What one post to a receiver that hangs takes at the most; those behind it at the same host wait for it."""
 REMOVAL_SECONDS = 5 * MARGIN
@@ -67,6 +67,7 @@ class Told:
     check_id: str
     type: str
     ping_count: int
+    decided_at: float
     recorded_at: float
     recorded_by: str
     due_at: float
@@ -154,8 +155,9 @@ class Model:
             self.require(alert.is_taken, "an alert counts as delivered that nobody has taken", alert)
         else:
             check = self.checks.get(alert.check_id)
-            # A move that is not answered yet may be in the same commit, behind the answer of the URL before.
-            moves = check is not None and check.asked_changes > 0
+            # A move that is not answered yet, or never was, may be in the same commit, behind the answer of the URL
+            # before.
+            moves = check is not None and check.asked_changes + check.lost_changes > 0
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
             is_given_up = attempts >= MOST_ATTEMPTS or is_gone or newest_outages > MOST_OUTAGES
             self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
@@ -222,8 +224,11 @@ class Model:
 
     # What can be seen at any moment.
 
-    def require_check(self, check: Known, row: Mapping[str, Any], now: float, until: float | None) -> None:
-        """Nothing acknowledged is lost, versions are exact, and there is no credit without silence."""
+    def require_check(self, check: Known, row: Mapping[str, Any], now: float, outage: Told | None) -> None:
+        """Nothing acknowledged is lost, versions are exact, and there is no credit without silence.
+
+        `outage` is the alert of the one that the check is in.
+        """
         is_told = self._last_type.get(check.id) == "check.overdue"
         self.require(is_told == (row["status"] == "overdue"), "the last alert tells another status", (check, dict(row)))
         self.require_between(
@@ -231,10 +236,11 @@ class Model:
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
         is_settled = self.calm_since + self._near < now
-        if check.is_blurred or check.under_way or until is None or not is_settled:
+        if check.is_blurred or check.under_way or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
-        low, high = self.troubles.bounds(check.sent_at, check.told_at, until)
+        decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)
+        low, high = self.troubles.bounds(check.sent_at, check.told_at, decided_at, until)
         if not low <= credit <= high:
             known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
@@ -254,8 +260,10 @@ class Model:
             seen.add(queue)
             host = host_of.get(alert.check_id)
             at_host[host] = at_host.get(host, 0) + 1
-            late = now - max(alert.due_at, self.calm_since)
             check = self.checks.get(alert.check_id)
+            if check is not None and check.may_be_gone:
+                continue  # it waits for its removal, and may not go out
+            late = now - max(alert.due_at, self.calm_since)
             is_steady = check is not None and (check.key, host) in self._steady
             allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:

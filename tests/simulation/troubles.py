@@ -67,8 +67,11 @@ class Troubles:
         last.has_slow_work |= trouble.has_slow_work
         last.has_sleep |= trouble.has_sleep
 
-    def bounds(self, sent_at: float, told_at: float, until: float) -> tuple[float, float]:
-        """The least and the most seconds by which a clock that started then may have been moved."""
+    def bounds(self, sent_at: float, told_at: float, decided_at: float, until: float) -> tuple[float, float]:
+        """The least and the most seconds by which a clock that started then may have been moved.
+
+        What ended before `decided_at` must have moved it, what began before `until` may have.
+        """
         low = high = moved = 0.0
         first = len(self._all)
         while first and self._all[first - 1].end + self._near >= sent_at:
@@ -80,7 +83,7 @@ class Troubles:
             # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of
             # them are new, nobody knows.
             certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)
-            is_whole = certain_from > told_at and trouble.end < until
+            is_whole = certain_from > told_at and trouble.end < decided_at
             # One that started in the midst of it may be moved by some of its jumps alone.
             low += least if is_whole else min(least, trouble.jump - JITTER_SECONDS, -trouble.back)
             high += most if is_whole else max(most + trouble.back, most - trouble.jump, 0.0)

@@ -48,16 +48,16 @@ class Witness:
 
     def committed(self, process: Process, connection: Connection) -> None:
         self.commits += 1
-        self._model.changed(connection.changed_rows, process.name)
+        self._model.changed(connection.changed_rows - connection.created_rows, process.name)
         if connection.has_alerts:
-            self._compare_alerts(process.name)
+            self._compare_alerts(process.name, connection.began_at)
         if connection.has_outages:
             self._require_told()
 
     def audit(self, deliverer: str | None) -> None:
         """Look at everything that is due, and at some of the checks."""
         now = self._scheduler.now
-        self._compare_alerts("nobody")
+        self._compare_alerts("nobody", now)
         self._require_told()
         hosts = dict(
             self._rows(
@@ -86,14 +86,14 @@ class Witness:
             self._connection.row_factory = sqlite3.Row
         return self._connection.execute(sql, parameters).fetchall()
 
-    def _compare_alerts(self, recorded_by: str) -> None:
+    def _compare_alerts(self, recorded_by: str, decided_at: float) -> None:
         now, wall = self._scheduler.now, self._machine.wall()
         for row in self._rows(_NEW, (self._last_seq,)):
             count = json.loads(row["body"])["data"]["check"]["ping_count"] if row["body"] else -1
             self._last_seq = row["seq"]
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
-            told = Told(row["id"], row["seq"], row["check_id"], row["type"], count, now, recorded_by, now)
+            told = Told(row["id"], row["seq"], row["check_id"], row["type"], count, decided_at, now, recorded_by, now)
             self._model.recorded(told)
         pending = {
             row[0]: row
@@ -170,11 +170,13 @@ class Witness:
             return
         self._model.require(not check.is_deleted, "a deleted check is there again", check)
         row = rows[0]
-        until = now
+        outage = None
         if row["status"] == "overdue":
             told = self._rows(
                 "SELECT id FROM alerts WHERE check_id = ? AND type = 'check.overdue' AND outage = ?",
                 (check.id, row["outage"]),
             )
-            until = self._model.alerts[told[0]["id"]].recorded_at if told else None
-        self._model.require_check(check, row, now, until)
+            if not told:
+                return
+            outage = self._model.alerts[told[0]["id"]]
+        self._model.require_check(check, row, now, outage)

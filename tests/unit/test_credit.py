@@ -177,6 +177,16 @@ def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart, monkey
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
 
 
+@pytest.mark.parametrize("jump", [30 * HOUR, -30 * HOUR])
+def test_a_clock_set_in_the_middle_of_a_credit_moves_all_by_both(heart, monkeypatch, jump):
+    checks, crashed = crashed_in_a_credit(heart, monkeypatch)
+    heart.clock.advance(jump)
+    heart.database.write(crashed._step)
+    heart.pass_time(10)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR + jump}
+
+
 def test_two_processes_credit_an_outage_once(heart):
     check = heart.create(HOUR)
     beat(heart)

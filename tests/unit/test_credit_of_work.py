@@ -249,3 +249,34 @@ def test_what_a_credit_waits_for_behind_other_writes_is_not_silence(heart):
     for _ in range(3):
         process.beat()
     assert moved(heart, [steady]) == {0}
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_that_another_process_has_credited_is_not_credited_by_one_that_waited_for_it(heart, jump):
+    steady = heart.create(3 * HOUR)
+    process, other = Process(heart), Process(heart)
+    process.beat()
+    other.beat()
+    heart.clock.advance(jump)
+
+    def note_slowly(transaction):
+        process.sweep.credit.note(transaction)
+        other.work(3)
+
+    heart.database.write(note_slowly)
+    other.beat()
+    process.beat()
+    assert moved(heart, [steady]) == {jump}
+
+
+def test_a_ping_after_the_clock_was_set_back_counts_though_a_sweep_waited_for_its_turn(heart):
+    check = heart.create(1000)
+    process = Process(heart)
+    process.beat()
+    heart.clock.advance(-HOUR)
+    process.work(2)
+    heart.ping(check)
+    pinged_at = heart.clock.now
+    process.work(2)
+    process.beat()
+    assert heart.read(check).deadline_at == pinged_at + 1000
