@@ -160,7 +160,10 @@ class Database(Protocol):
         """
 
     def close(self, seconds: float | None = None) -> bool:
-        """Finish what is queued, then close every connection. False, with none closed, where that takes longer."""
+        """Finish what is queued, then close every connection, if that is not done yet.
+
+        False, with none closed, where that takes longer.
+        """
 
 
 def open_database(folder: Path, url: str | None = None) -> Database:

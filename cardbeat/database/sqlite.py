@@ -69,6 +69,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._wal_bytes: int | None = 0
         self._look_at = 0.0
+        self._is_closed = False
         super().__init__()
 
     def read(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
@@ -94,8 +95,11 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         """As `hold`."""
 
     def close(self, seconds: float | None = None) -> bool:
+        if self._is_closed:
+            return True
         if not self._finish(seconds) or not self._files.may_close(self._writer):
             return False
+        self._is_closed = True
         self._readers.close()
         self._writer.close()
         os.close(self._lock_file)
