@@ -355,13 +355,18 @@ def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgres
     url = postgresql.emptied(tmp_path)
     postgresql.execute(f"""
         CREATE ROLE web LOGIN; GRANT USAGE ON SCHEMA emptied TO web;
-        GRANT ALL ON ALL TABLES IN SCHEMA emptied TO web; REVOKE {right} ON emptied.moves FROM web
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA emptied TO web;
+        REVOKE {right} ON emptied.moves FROM web
     """)
     try:
         with pytest.raises(StartupError, match=f"the role web has no right to {right} on the table moves; grant"):
             open_database(tmp_path, url.replace("cardbeat@", "web@"))
         postgresql.execute(f"GRANT {right} ON emptied.moves TO web")
-        open_database(tmp_path, url.replace("cardbeat@", "web@")).close()
+        with contextlib.closing(open_database(tmp_path, url.replace("cardbeat@", "web@"))) as database:
+            heart = Heart(database, database.clock)
+            check = heart.create(1)
+            heart.ping(check)
+            heart.checks.delete(heart.key.id, check.id).wait()
     finally:
         postgresql.execute("DROP OWNED BY web; DROP ROLE web")
 
