@@ -7,8 +7,7 @@ from typing import Final
 from cardbeat.clock import Clock
 
 SLOW_SECONDS: Final = 1.0
-"""A sample that took longer, as while this process was suspended, tells less than the one before and the monotonic
-clock since then."""
+"""A sample that took longer, as while this process was suspended, only tells between which two the time was."""
 
 
 class SampledClock:
@@ -30,10 +29,12 @@ class SampledClock:
     def sample(self, ask: Callable[[], float]) -> None:
         """Ask for the time now. It is taken for that in the middle between question and answer.
 
-        A slow answer counts only where there was none before. What `ask` raises is raised here.
+        After a slow answer it stays what it was before, as far as that can be. What `ask` raises is raised here.
         """
         asked_at = self._monotonic()
         now = ask()
         answered_at = self._monotonic()
         if answered_at - asked_at <= SLOW_SECONDS or self._offset is None:
             self._offset = now - (asked_at + answered_at) / 2
+        else:
+            self._offset = min(max(self._offset, now - answered_at), now - asked_at)

@@ -97,7 +97,15 @@ class Credit:
         What passes while a write is under way is not silence, if the write succeeds and the process goes on meanwhile.
         """
         listened, settled = self._listened, threading.Event()
-        written = self._database.write_later(work)
+        begun: list[int | None] = []
+
+        def make(transaction: Transaction) -> T:
+            # A transaction that was undone is made again, and what the first one has noted is not written.
+            begun.append(begun[0] if begun else self._listened)
+            self._listened = begun[0]
+            return work(transaction)
+
+        written = self._database.write_later(make)
         written.then(lambda _: settled.set())
         while not settled.wait(LOOK_SECONDS):
             self.look()
@@ -130,8 +138,7 @@ class Credit:
         noted = monitor.values(transaction)
         seconds = self._lost(noted, moment)
         if seconds:
-            # Clocks that started since the last noted moment may have started by the clock that was set back already.
-            before = moment.wall if seconds > 0 else moment.wall - (self._since_noted(noted, moment) or 0) - 1
+            before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
             _note_credit(transaction, noted, seconds, before)
         epoch = {} if noted.get("last_sweep_epoch", 0) == self._epoch() else {"last_sweep_epoch": self._epoch()}
         monitor.note(transaction, last_sweep_at=moment.wall, last_sweep_monotonic=moment.monotonic, **epoch)
@@ -183,16 +190,25 @@ class Credit:
             return None
         return moment.monotonic - noted["last_sweep_monotonic"]
 
+    def _set_back_since(self, noted: Mapping[str, int], moment: Moment) -> int:
+        """In how many of the last seconds a clock may have started by the wall clock as it was set back already."""
+        since_noted = self._since_noted(noted, moment)
+        return int(self._outage_seconds + self._takeover_seconds) if since_noted is None else since_noted
+
     def _step(self, transaction: Transaction) -> bool:
         """Give the credit to the next batch, and note that in the same transaction. False when none is due any more.
 
-        Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now. No
-        clock is moved past now; one that is there, because the clock was set back since, waits for the credit of that.
+        Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now, or,
+        where the clock was set back again since, from the next `credit_before`. No clock is moved past now, which is
+        what it would be by the wall clock as it was when the credit became due: the credits behind it are given later.
         """
-        self.note(transaction)
+        moment = self.moment()
+        self.note(transaction, moment)
         noted = monitor.values(transaction)
         if "credit_seconds" not in noted:
             return False
+        behind = sum(seconds for name, seconds in noted.items() if name.endswith("next_credit_seconds"))
+        is_set_back = noted.get("next_credit_seconds", 0) < 0
         (last_seq,) = transaction.execute(
             "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
             (noted["credit_after_seq"], CREDIT_BATCH),
@@ -206,13 +222,16 @@ class Credit:
             "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
             " ELSE clock_from + :seconds END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
-            "AND (clock_from < :before OR clock_from > :now)",
+            "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
+            " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)",
             {
                 "seconds": noted["credit_seconds"],
                 "before": noted["credit_before"],
                 "after_seq": noted["credit_after_seq"],
                 "last_seq": last_seq,
-                "now": int(self._clock()),
+                "now": moment.wall - behind,
+                "set_back_from": noted["next_credit_before"] if is_set_back else moment.wall + 1,
+                "wall": moment.wall,
             },
         )
         monitor.note(transaction, credit_after_seq=last_seq)
@@ -220,10 +239,11 @@ class Credit:
 
 
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
-    """Begin a credit or, while one is being given, add to the one that comes next."""
-    prefix = "next_" if "credit_seconds" in noted else ""
-    seconds_in_all = seconds + noted.get(f"{prefix}credit_seconds", 0)
-    credit = {"credit_seconds": seconds_in_all, "credit_before": before, "credit_after_seq": 0}
+    """Begin a credit or, while others are being given, put it behind those."""
+    prefix = ""
+    while f"{prefix}credit_seconds" in noted:
+        prefix += "next_"
+    credit = {"credit_seconds": seconds, "credit_before": before, "credit_after_seq": 0}
     monitor.note(transaction, **{f"{prefix}{name}": value for name, value in credit.items()})
     log.warning(*_sentence(seconds))
 
@@ -239,5 +259,8 @@ def _sentence(seconds: int) -> tuple[str, int]:
 def _end_credit(transaction: Transaction) -> bool:
     """All have been given it. Whether there is a next one, which now takes its place."""
     transaction.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
-    sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE 'next_credit_%'"
-    return transaction.execute(sql).rowcount > 0
+    sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE ?"
+    prefix = "next_"
+    while transaction.execute(sql, (f"{prefix}credit_%",)).rowcount:
+        prefix += "next_"
+    return prefix != "next_"

@@ -5,7 +5,7 @@ import pytest
 from cardbeat.heartbeat import credit as credit_module
 from cardbeat.heartbeat.credit import lost_seconds
 from tests.heart import SWEEP_SECONDS, Heart
-from tests.postgresql import BOTH_ENGINES
+from tests.postgresql import BOTH_ENGINES, POSTGRESQL
 
 HOUR = 3600
 
@@ -185,6 +185,93 @@ def test_a_clock_set_in_the_middle_of_a_credit_moves_all_by_both(heart, monkeypa
     heart.pass_time(10)
     beat(heart, heart.new_sweep())
     assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR + jump}
+
+
+def test_a_check_that_is_pinged_before_the_clock_is_set_back_gets_no_credit_of_the_outage_before(heart, monkeypatch):
+    checks, crashed = crashed_in_a_credit(heart, monkeypatch)
+    heart.database.write(crashed._step)
+    heart.pass_time(1)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    heart.clock.advance(-HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(checks[4]).clock_from == pytest.approx(heart.clock.now - 1, abs=3)
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_set_right_in_the_middle_of_its_own_credit_leaves_deadlines_where_they_were(heart, monkeypatch, jump):
+    monkeypatch.setattr(credit_module, "CREDIT_BATCH", 2)
+    checks = [heart.create(2 * HOUR) for _ in range(5)]
+    for _ in range(30):
+        beat(heart)
+        heart.pass_time(SWEEP_SECONDS)
+    heart.clock.advance(jump)
+    heart.database.write(heart.sweep.credit._step)
+    heart.clock.advance(-jump)
+    beat(heart)
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {0}
+
+
+def test_jumps_in_the_middle_of_a_credit_are_credited_one_after_the_other(heart, monkeypatch):
+    checks, crashed = crashed_in_a_credit(heart, monkeypatch)
+    heart.database.write(crashed._step)
+    heart.clock.advance(-HOUR)
+    heart.database.write(crashed._step)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    heart.clock.advance(HOUR)
+    heart.database.write(crashed.note)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks[:4]} == {2 * HOUR}
+    assert heart.read(checks[4]).clock_from == pytest.approx(heart.clock.now - 1, abs=1)
+
+
+def test_a_ping_after_the_clock_was_set_back_counts_though_another_process_sees_that_first(heart):
+    check = heart.create(60, 30)
+    beat(heart)
+    heart.pass_time(5)
+    heart.clock.advance(-HOUR)
+    heart.pass_time(5)
+    heart.ping(check)
+    heart.pass_time(10)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(check).clock_from == heart.clock.now - 10
+
+
+def test_a_stop_that_is_noted_after_another_process_has_credited_a_jump_credits_it_no_second_time(heart):
+    check = heart.create(4 * HOUR)
+    other = heart.new_sweep()
+    beat(heart)
+    beat(heart, other)
+    stopped_at = heart.sweep.credit.moment()
+    heart.clock.advance(HOUR)
+    heart.pass_time(1)
+    beat(heart, other)
+    heart.database.write(lambda transaction: heart.sweep.credit.note_stop(transaction, stopped_at))
+    for _ in range(2):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart, other)
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+@POSTGRESQL
+@pytest.mark.parametrize("code", ["40P01", "08006"])
+def test_a_credit_whose_transaction_is_made_again_is_given_all_the_same(heart, monkeypatch, code):
+    checks = [heart.create(HOUR) for _ in range(3)]
+    beat(heart)
+    heart.pass_time(2 * HOUR)
+    step, undone = heart.sweep.credit._step, []
+
+    def undone_once(transaction):
+        result = step(transaction)
+        if not undone:
+            undone.append(result)
+            transaction.execute(f"DO $$ BEGIN RAISE 'undone' USING ERRCODE = '{code}'; END $$")
+        return result
+
+    monkeypatch.setattr(heart.sweep.credit, "_step", undone_once)
+    assert beat(heart) + beat(heart) == 0
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
 
 
 def test_two_processes_credit_an_outage_once(heart):

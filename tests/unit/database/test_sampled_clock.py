@@ -62,3 +62,17 @@ def test_what_was_heard_over_a_suspension_counts_less_than_any_other_answer(serv
     clock = SampledClock(ask, monotonic)
     clock.sample(ask)
     assert clock() == pytest.approx(server())
+
+
+def test_slow_answers_are_enough_to_see_that_the_machine_slept(server):
+    monotonic = FakeClock(5000)
+    clock = sampled(server, monotonic)
+    server.advance(3600)
+
+    def slow():
+        for one in (server, monotonic):
+            one.advance(1.2)
+        return server()
+
+    clock.sample(slow)
+    assert clock() == pytest.approx(server(), abs=1.2)
