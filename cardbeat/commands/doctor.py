@@ -17,7 +17,7 @@ from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import Transaction, open_to_look
-from cardbeat.database.postgresql_examination import clock_doubts, description, weaknesses
+from cardbeat.database.postgresql_examination import clock_doubts, description, require_rights, weaknesses
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
@@ -148,7 +148,9 @@ def _database(setup: Setup) -> Iterator[Finding]:
 def _server(url: str) -> Iterator[Finding]:
     try:
         with open_to_look(url) as connection:
-            yield Finding(OK, "database", description(connection))
+            found = description(connection)
+            require_rights(connection)
+            yield Finding(OK, "database", found)
             for is_problem, sentence in weaknesses(connection):
                 yield _from_sentence(PROBLEM if is_problem else WARNING, "database", sentence)
             for is_problem, sentence in clock_doubts(connection, time.time):

@@ -26,7 +26,8 @@ from cardbeat.database.postgresql_errors import (
     translated,
     unavailable,
 )
-from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server, require_rights
+from cardbeat.database.postgresql_examination import require_rights
+from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -251,8 +252,8 @@ def prepared(url: str) -> Connection:
     connection = connect(url)
     try:
         check_server(connection)
-        bring_up_to_date(connection)
         require_rights(connection)
+        bring_up_to_date(connection)
     except BaseException:
         connection.close()
         raise

@@ -30,6 +30,8 @@ COMMIT_SECONDS: Final = 600.0
 _TIMES: Final = (
     # Limits set for the role or the database are meant for what serves.
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000;"
+    # Of a COMMIT that did not wait for the standby only a warning tells.
+    " SET LOCAL client_min_messages = warning;"
     # And what is restored is told when it is on disk.
     " SET LOCAL synchronous_commit = on"
 )

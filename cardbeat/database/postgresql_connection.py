@@ -44,6 +44,8 @@ _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
     " SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 5000;"
+    # Of a COMMIT that did not wait for the standby only a warning tells.
+    " SET LOCAL client_min_messages = warning;"
     # A process that is suspended in a transaction must not keep its locks.
     " SET LOCAL idle_in_transaction_session_timeout = 10000;"
     # What is changed is found by indexes, which are in memory: to read a whole table instead takes long in a large one.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from cardbeat.clock import Clock, utc_text
 from cardbeat.database.schema import numbered_scripts
+from cardbeat.database.sqlite_rows import LEFT_BEHIND, TABLES
 from cardbeat.errors import StartupError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ SKEW_SECONDS: Final = 2.0
 """Up to here clocks differ that time servers keep."""
 
 _SETTINGS: Final = ("fsync", "full_page_writes", "synchronous_commit", "synchronous_standby_names")
+_RIGHTS: Final = "SELECT,INSERT,UPDATE,DELETE"
 _NO_STANDBY: Final = (
     "no commit waits for a standby, so a failover can lose pings that were answered; name a standby in "
     "synchronous_standby_names, unless the storage itself is replicated"
@@ -37,6 +39,27 @@ def require_tables(connection: "Transaction") -> None:
     """Raise `StartupError` where there are none yet, for what must not make them."""
     if not _schema(connection):
         raise StartupError("the database has no tables of cardbeat yet; serving makes them")
+
+
+def require_rights(connection: "Transaction") -> None:
+    """Raise `StartupError` where the role may not make the tables or, where there are some, serve with them."""
+    if not _schema(connection):
+        # There is no current schema where the role may use none.
+        sql = "SELECT current_user, current_setting('search_path'), has_schema_privilege(current_schema(), 'CREATE')"
+        role, schemas, may_create = connection.execute(sql).fetchone()
+        if not may_create:
+            found = f"there are no tables yet, and the role {role} may make none in the schema {schemas}"
+            raise StartupError(f"{found}; grant it CREATE there, or start once with a role that may")
+        return
+    missing = connection.execute(
+        "SELECT current_user, name, wanted"
+        " FROM regexp_split_to_table(?, ',') AS name, regexp_split_to_table(?, ',') AS wanted"
+        " WHERE NOT has_table_privilege(to_regclass(name), wanted)",
+        (",".join(TABLES + LEFT_BEHIND), _RIGHTS),
+    ).fetchone()
+    if missing:
+        role, table, right = missing
+        raise StartupError(f"the role {role} has no right to {right} on the table {table}; grant it {_RIGHTS} on all")
 
 
 def weaknesses(connection: "Transaction") -> Iterator[tuple[bool, str]]:

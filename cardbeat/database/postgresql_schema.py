@@ -2,7 +2,6 @@
 
 from cardbeat.database.postgresql_connection import DURABLY, Connection, roll_back
 from cardbeat.database.schema import numbered_scripts
-from cardbeat.database.sqlite_rows import LEFT_BEHIND, TABLES
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
 
@@ -48,20 +47,6 @@ def check_server(connection: Connection) -> None:
         raise StartupError(f"PostgreSQL {number} is too old; use version {OLDEST_SERVER} or newer")
     if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
         raise StartupError(f"the database has the encoding {encoding}; create one with the encoding UTF8")
-
-
-def require_rights(connection: Connection) -> None:
-    """Raise `StartupError` where the role may not do with each table what serving does."""
-    tables, rights = ",".join(TABLES + LEFT_BEHIND), "SELECT,INSERT,UPDATE,DELETE"
-    missing = connection.execute(
-        "SELECT name, wanted FROM regexp_split_to_table(?, ',') AS name, regexp_split_to_table(?, ',') AS wanted"
-        " WHERE NOT has_table_privilege(name, wanted)",
-        (tables, rights),
-    ).fetchone()
-    if missing:
-        table, right = missing
-        role = connection.info.user
-        raise StartupError(f"the role {role} has no right to {right} on the table {table}; grant it {rights} on all")
 
 
 def _run(connection: Connection, scripts: list[str]) -> None:

@@ -9,13 +9,11 @@ from tests.simulation import disk
 from tests.simulation.machine import Server
 from tests.simulation.network import HANGS, SLOW
 from tests.simulation.scheduler import Process
-from tests.simulation.troubles import Trouble
+from tests.simulation.troubles import SLOWEST_SECONDS, Trouble
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
-SLOWEST_SECONDS = 900.0
-"""For one commit."""
 RECEIVERS = {
     "receivers that hang": HANGS,
     "receivers that refuse": "refuses",

@@ -6,6 +6,8 @@ LAG_SECONDS = 60.0
 """Within this time a server that has started, or goes on, begins to sweep, and a sweep that is due begins."""
 STOP_SECONDS = 10.0
 """A server that is to stop takes no more pings, and has so long to finish what it has: only then it listens no more."""
+SLOWEST_SECONDS = 900.0
+"""For one commit on a slow disk."""
 JITTER_SECONDS = 2.0
 """Times are stored in whole seconds, and the clocks may differ by rounding."""
 
@@ -19,6 +21,8 @@ class Trouble:
     certain: float = 0.0
     """The seconds of silence that must be credited."""
     silent: float = 0.0
+    silences: int = 0
+    """How many there were."""
     jump: float = 0.0
     back: float = 0.0
     """By how much the clock was set back, all times together."""
@@ -46,6 +50,7 @@ class Troubles:
         return [trouble for trouble in self._all if trouble.end > moment - self._near]
 
     def add(self, trouble: Trouble) -> None:
+        trouble.silences = int(trouble.silent > 0)
         if trouble.silent > 2 * self._sweep_seconds + JITTER_SECONDS:
             trouble.certain = trouble.silent
         while self._all and trouble.begin <= self._all[-1].end + self._near:
@@ -58,6 +63,7 @@ class Troubles:
         last.end = max(last.end, trouble.end)
         last.certain += trouble.certain
         last.silent += trouble.silent
+        last.silences += trouble.silences
         last.jump += trouble.jump
         last.back += trouble.back
         last.has_jump |= trouble.has_jump
@@ -97,6 +103,9 @@ class Troubles:
             return trouble.jump - JITTER_SECONDS, trouble.jump + JITTER_SECONDS
         slack = 2 * self._sweep_seconds + self._near if wide else 0.0
         least = trouble.certain - slack - (STOP_SECONDS if trouble.certain and trouble.has_start else 0.0)
+        if trouble.has_slow_work:
+            # A commit may have been under way when each of them ended, and what it takes is work.
+            least = max(min(least, 0.0), least - SLOWEST_SECONDS * trouble.silences)
         if trouble.has_sleep:
             least = min(least, max(0.0, trouble.certain - 2 * self._sweep_seconds))
         return trouble.jump + least - JITTER_SECONDS, trouble.jump + self._most_silence(trouble) + slack

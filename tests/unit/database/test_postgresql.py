@@ -221,6 +221,7 @@ def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
 def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_standby, postgresql, monkeypatch, end):
     monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 20)
+    database.write(lambda transaction: transaction.execute("SET client_min_messages = error"))
     made = []
     with ThreadPoolExecutor() as pool:
         written = pool.submit(attempt, lambda: database.write(lambda it: (made.append(1), count_up(it))))
@@ -367,6 +368,19 @@ def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgres
             check = heart.create(1)
             heart.ping(check)
             heart.checks.delete(heart.key.id, check.id).wait()
+    finally:
+        postgresql.execute("DROP OWNED BY web; DROP ROLE web")
+
+
+def test_a_role_that_may_not_make_the_tables_is_told_at_the_start_and_by_doctor(postgresql, tmp_path, capsys):
+    url = postgresql.new_schema().replace("cardbeat@", "web@")
+    postgresql.execute("CREATE ROLE web LOGIN")
+    try:
+        with pytest.raises(StartupError, match="the role web may make none in the schema"):
+            open_database(tmp_path, url)
+        (tmp_path / "url").write_text(url)
+        assert cli.main(["doctor", "--data", str(tmp_path), "--database", str(tmp_path / "url")]) == 1
+        assert "the role web may make none in the schema" in capsys.readouterr().out
     finally:
         postgresql.execute("DROP OWNED BY web; DROP ROLE web")
 
