@@ -151,7 +151,8 @@ class WriteQueue(ABC, Generic[C]):
             while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            return [queue.popleft() for queue in self._turn for _ in range(min(len(queue), GROUP_SIZE))]
+            turn = self._turn if self._queue else self._all
+            return [queue.popleft() for queue in turn for _ in range(min(len(queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.

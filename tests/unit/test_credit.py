@@ -226,6 +226,17 @@ def test_jumps_in_the_middle_of_a_credit_are_credited_one_after_the_other(heart,
     assert heart.read(checks[4]).clock_from == pytest.approx(heart.clock.now - 1, abs=1)
 
 
+def test_a_ping_by_a_clock_set_back_in_the_middle_of_a_credit_is_left_alone(heart, monkeypatch):
+    checks, crashed = crashed_in_a_credit(heart, monkeypatch)
+    heart.database.write(crashed._step)
+    heart.clock.advance(-30 * HOUR)
+    heart.database.write(crashed.note)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(checks[4]).clock_from == heart.clock.now - 1
+
+
 def test_a_ping_after_the_clock_was_set_back_counts_though_another_process_sees_that_first(heart):
     check = heart.create(60, 30)
     beat(heart)

@@ -244,6 +244,19 @@ def test_those_written_in_one_go_are_written_however_long_others_take(database):
     assert len(others) < 500
 
 
+def test_those_left_for_the_next_group_are_written_though_nothing_else_waits(database):
+    def slowly(connection, items):
+        time.sleep(0.05)
+        return items
+
+    with writer_held(database):
+        first = database.write_together(slowly, "first")
+        left = database.write_together(lambda connection, items: items, "left")
+    assert [first.wait(), left.wait()] == ["first", "left"]
+    database.write(count_up)
+    assert counted(database) == 1
+
+
 def test_a_write_that_takes_long_is_committed_before_the_next_begins(database):
     seen = []
     with writer_held(database):
