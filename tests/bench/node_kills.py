@@ -105,13 +105,12 @@ class Kills:
         node = self.sends_alerts() if number % OUTAGE_EVERY == 0 else random.choice(self.nodes)
         began = time.monotonic()
         node.kill()
+        self.node.append(self.load.wait())
         if number % OUTAGE_EVERY == 0:
             self.load.wait_for_outages(1)
             self.alert.append(time.monotonic() - began)
-        node.begin()
+        node.start()
         self.load.wait()
-        self.node.append(time.monotonic() - began)
-        node.wait()
 
     def stop_standby(self, number: int) -> None:
         if number % 2 == 0:
