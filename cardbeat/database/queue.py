@@ -84,10 +84,10 @@ class WriteQueue(ABC, Generic[C]):
         self._together: deque[Write[Any]] = deque()
         """Those that are made together: they are quick and many, and go before the others."""
         self._all = (self._together, self._queue)
-        self._turn: tuple[deque[Write[Any]], ...] = self._all
-        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._closing = False
         # Used by the writer's thread alone.
+        self._turn: tuple[deque[Write[Any]], ...] = self._all
+        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._commit_seconds = self._made_seconds = 0.0
         self._ends_group = False
         """Set in a write that is to be the last of its transaction."""
@@ -137,13 +137,19 @@ class WriteQueue(ABC, Generic[C]):
             began, self._made_seconds = time.monotonic(), 0.0
             try:
                 self._commit(group)
+                self._commit_seconds = time.monotonic() - began - self._made_seconds
             except BaseException as error:
+                # Others that fail with all that is in their transaction must not keep the turn.
+                self._turn = self._all
                 for write in group:
                     write.error = error
-            self._commit_seconds = time.monotonic() - began - self._made_seconds
             for write in group:
                 write.tell()
-            self._after_commit()
+            try:
+                self._after_commit()
+            except Exception:
+                # It must not keep everybody from writing.
+                log.exception("what can wait until writes were told has failed")
 
     def _next_group(self) -> list[Write[Any]]:
         """All that wait, as soon as there are any; none at the end."""
@@ -167,8 +173,8 @@ class WriteQueue(ABC, Generic[C]):
             writes = list(neighbours)
             self._make_together(connection, work, writes)
             made += len(writes)
+        self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
         with self._queued:
-            self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
             for write in reversed(group[made:]):
                 write.queue.appendleft(write)
         del group[made:]
@@ -185,7 +191,7 @@ class WriteQueue(ABC, Generic[C]):
                 write.value = value
         except Exception as error:
             told = self._translated(error)
-            connection.execute("ROLLBACK TO job")
+            self._undo(connection)
             if len(writes) == 1:
                 writes[0].error = told
             else:
@@ -195,6 +201,9 @@ class WriteQueue(ABC, Generic[C]):
 
     def _set_savepoint(self, connection: C) -> None:
         connection.execute("SAVEPOINT job")
+
+    def _undo(self, connection: C) -> None:
+        connection.execute("ROLLBACK TO job")
 
     def _release_savepoint(self, connection: C) -> None:
         connection.execute("RELEASE job")

@@ -17,7 +17,6 @@ _DISK_TROUBLE = {
     sqlite3.SQLITE_BUSY,
     sqlite3.SQLITE_CORRUPT,
     sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_NOMEM,
 }
 
 
@@ -29,8 +28,8 @@ def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
 
 
 def translated(error: Exception) -> Exception:
-    """SQLite's trouble with its disk as a refusal; any other error as it is."""
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
+    """SQLite's trouble with its disk or with memory as a refusal; any other error as it is."""
+    if isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
         return database_unavailable()
     return error
 
@@ -40,6 +39,7 @@ def unavailable(deed: str) -> Iterator[None]:
     """Translate SQLite's errors, and log them: `deed` is what the database can't do."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
-        log.error("the database can't %s: %s", deed, error)
+    except (sqlite3.DatabaseError, MemoryError) as error:
+        # A `MemoryError` says nothing.
+        log.error("the database can't %s: %s", deed, error or "out of memory")
         raise translated(error) from error

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from cardbeat.database.queue import READ_CONNECTIONS
+from cardbeat.database.sqlite_errors import as_sqlite
 from cardbeat.database.sqlite_file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
 from tests.postgresql import BOTH_ENGINES
@@ -255,6 +256,57 @@ def test_those_left_for_the_next_group_are_written_though_nothing_else_waits(dat
     assert [first.wait(), left.wait()] == ["first", "left"]
     database.write(count_up)
     assert counted(database) == 1
+
+
+@pytest.mark.engines("sqlite")
+def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_that_is_in_their_transaction(database):
+    def fill_the_disk(transaction):
+        others.append(1)
+        if len(others) == 1:
+            later.append(database.write_together(Together(seconds=0.02), 2))
+        if not later[0].is_settled and len(others) < 500:
+            database.write_later(fill_the_disk)
+        # As SQLite does by itself.
+        transaction.execute("ROLLBACK")
+        raise as_sqlite("database or disk is full", sqlite3.SQLITE_FULL)
+
+    others, later = [], []
+    with writer_held(database):
+        first = database.write_together(Together(seconds=0.02), 1)
+        database.write_later(fill_the_disk)
+    first.wait()
+    wait_until(lambda: later)
+    later[0].wait()
+    assert len(others) < 500
+
+
+@pytest.mark.engines("sqlite")
+def test_what_fails_after_long_does_not_count_as_a_slow_disk(database):
+    def fill_the_disk(transaction):
+        time.sleep(0.1)
+        transaction.execute("ROLLBACK")
+        raise as_sqlite("database or disk is full", sqlite3.SQLITE_FULL)
+
+    with pytest.raises(Unavailable):
+        database.write(fill_the_disk)
+    seen = []
+    with writer_held(database):
+        first = database.write_together(Together(seconds=0.01), 1)
+        other = database.write_later(lambda _: seen.append(first.is_settled))
+    other.wait()
+    assert seen == [True]
+
+
+def test_what_fails_once_writes_were_told_keeps_nobody_from_writing(database, monkeypatch, caplog):
+    def fail():
+        monkeypatch.undo()
+        raise MemoryError
+
+    monkeypatch.setattr(database, "_after_commit", fail)
+    for _ in range(2):
+        database.write(count_up)
+    assert counted(database) == 2
+    assert "what can wait until writes were told has failed" in caplog.text
 
 
 def test_a_write_that_takes_long_is_committed_before_the_next_begins(database):
