@@ -6,7 +6,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.config import Tier
-from cardbeat.heartbeat.alerts import Alerts, Attempt
+from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.attempts import Attempt
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.courier import Courier

@@ -1,19 +1,19 @@
 """The rows of `alerts`, a transactional outbox: stored with the change that they tell of, sent after its commit."""
 
 import secrets
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
+from cardbeat.heartbeat import attempts
 from cardbeat.heartbeat.alert import OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.attempts import KEPT, Attempt, drop_oldest
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.quota import take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, TransitionLog, subject_of
 
-KEPT = 100
-"""Alerts of a check in its history; finished ones beyond them are dropped."""
 WAITING_OUTAGES = 10
 """The newest outages of a check whose alerts may wait, beside the one that is tried now: a receiver that is dead must
 not fill the disk. Each outage has an alert of its begin and one of its end."""
@@ -36,24 +36,6 @@ class Message:
         if self.old_secret is None or self.old_secret_until is None or now >= self.old_secret_until:
             return (self.webhook_secret,)
         return self.webhook_secret, self.old_secret
-
-
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
-
-    `webhook_url` is where it was sent to, `before` how many attempts were made until then. `id` is the alert's: a
-    standby that lagged behind may give its `seq` to another one.
-    """
-
-    seq: int
-    id: str
-    state: str
-    status: int | None
-    error: str | None
-    next_attempt_at: int | None
-    webhook_url: str
-    before: int
 
 
 class Alerts:
@@ -124,8 +106,8 @@ class Alerts:
             ).fetchone()
         return row and Message(row[0], row[1].encode(), *row[2:])
 
-    def store(self, attempts: Collection[Attempt]) -> set[int]:
-        """Record results, and with each its check's `delivery`, all in one transaction.
+    def store(self, made: Sequence[Attempt]) -> set[int]:
+        """Record what came of attempts, one of an alert, and with each its check's `delivery`, in one transaction.
 
         An alert that was not delivered at a URL which its check no longer has is due at the one it has, whatever the
         earlier receiver said: the `seq` of these. Nothing is stored of an attempt that is not the next one of its
@@ -134,13 +116,11 @@ class Alerts:
 
         def store(transaction: Transaction) -> tuple[set[int], list[str]]:
             # Nobody is to give a check another URL between what is asked of it here and what is stored.
-            among = ", ".join("?" * len(attempts))
+            among = ", ".join("?" * len(made))
             checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
-            self._database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in attempts])
-            moved = {attempt.seq for attempt in attempts if _store_if_moved(transaction, attempt)}
-            tried = [(_store(transaction, attempt), attempt) for attempt in attempts if attempt.seq not in moved]
-            failed = [id for id, attempt in tried if id is not None and attempt.state == "failed"]
-            return moved, _subjects(transaction, failed)
+            self._database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in made])
+            stored = attempts.store(transaction, made)
+            return stored.moved, _subjects(transaction, stored.failed)
 
         moved, given_up = self._database.write(store)
         self.transitions.note(GIVEN_UP, given_up)
@@ -192,59 +172,6 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
     )
 
 
-def _store_if_moved(transaction: Transaction, attempt: Attempt) -> bool:
-    """Count an attempt that failed at a URL which the check has no longer; whether it was such a one."""
-    if attempt.state == "delivered":
-        return False
-    updated = transaction.execute(
-        "UPDATE alerts SET attempts = attempts + 1, last_status = coalesce(?, last_status), last_error = ?"
-        " WHERE seq = ? AND id = ? AND state = 'pending' AND attempts = ? AND EXISTS (SELECT 1 FROM checks"
-        " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> ?))",
-        (attempt.status, attempt.error, attempt.seq, attempt.id, attempt.before, attempt.webhook_url),
-    )
-    return updated.rowcount > 0
-
-
-def _store(transaction: Transaction, attempt: Attempt) -> str | None:
-    """The id of the check whose alert it was; None where they are gone, or others have sent it."""
-    row = transaction.execute(
-        "UPDATE alerts SET state = ?, attempts = attempts + 1, last_status = coalesce(?, last_status),"
-        " last_error = ?, next_attempt_at = ?, body = CASE WHEN ? = 'pending' THEN body ELSE '' END"
-        " WHERE seq = ? AND id = ? AND state = 'pending' AND attempts = ? RETURNING check_id",
-        (
-            *(attempt.state, attempt.status, attempt.error, attempt.next_attempt_at, attempt.state),
-            *(attempt.seq, attempt.id, attempt.before),
-        ),
-    ).fetchone()
-    if row is None:
-        return None
-    check_id: str = row["check_id"]
-    _note_delivery(transaction, check_id, attempt)
-    if attempt.state == "pending":
-        _put_off(transaction, check_id, attempt)
-    else:
-        _drop_oldest(transaction, check_id)
-    return check_id
-
-
-def _put_off(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
-    """Let those that wait behind an alert be due no earlier than its next attempt."""
-    transaction.execute(
-        "UPDATE alerts INDEXED BY alerts_waiting SET next_attempt_at = ? WHERE check_id = ? AND state = 'pending'"
-        " AND next_attempt_at < ? AND (outage IS NULL) = (SELECT outage IS NULL FROM alerts WHERE seq = ?)",
-        (attempt.next_attempt_at, check_id, attempt.next_attempt_at, attempt.seq),
-    )
-
-
-def _note_delivery(transaction: Transaction, check_id: str, attempt: Attempt) -> None:
-    """Note what came of the last attempt, unless the check has another webhook URL by now."""
-    delivery = "ok" if attempt.state == "delivered" else "failing"
-    transaction.execute(
-        "UPDATE checks SET delivery = ? WHERE id = ? AND webhook_url = ? AND (delivery IS NULL OR delivery <> ?)",
-        (delivery, check_id, attempt.webhook_url, delivery),
-    )
-
-
 def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list[str]:
     """Fail the waiting alerts of all but a check's newest `WAITING_OUTAGES` outages and the oldest one that waits.
 
@@ -263,27 +190,21 @@ def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list
         (_TOO_MANY, *check_seqs, WAITING_OUTAGES),
     ).fetchall()
     check_ids = [row["check_id"] for row in given_up]
-    for check_id in set(check_ids):
-        _drop_oldest(transaction, check_id)
+    drop_oldest(transaction, set(check_ids))
     return _subjects(transaction, check_ids)
 
 
 def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
     """Each of these checks as the log names it, but none of a revoked key."""
-    sql = (
-        "SELECT prefix FROM checks JOIN keys ON keys.id = checks.api_key_id WHERE checks.id = ? AND revoked_at IS NULL"
-    )
-    found = [(check_id, transaction.execute(sql, (check_id,)).fetchone()) for check_id in check_ids]
-    return [subject_of(check_id, row["prefix"]) for check_id, row in found if row is not None]
-
-
-def _drop_oldest(transaction: Transaction, check_id: str) -> None:
-    """Delete a check's finished alerts beyond the newest `KEPT` of all."""
-    transaction.execute(
-        "DELETE FROM alerts WHERE check_id = ? AND state <> 'pending' AND seq <="
-        " (SELECT seq FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT 1 OFFSET ?)",
-        (check_id, check_id, KEPT),
-    )
+    if not check_ids:
+        return []
+    rows = transaction.execute(
+        "SELECT checks.id, prefix FROM checks JOIN keys ON keys.id = checks.api_key_id"
+        f" WHERE checks.id IN ({', '.join('?' * len(check_ids))}) AND revoked_at IS NULL",
+        check_ids,
+    ).fetchall()
+    prefixes = {row[0]: row[1] for row in rows}
+    return [subject_of(check_id, prefixes[check_id]) for check_id in check_ids if check_id in prefixes]
 
 
 _TOO_MANY = f"It was given up: alerts of {WAITING_OUTAGES} newer outages were waiting for the receiver."

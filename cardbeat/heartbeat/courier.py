@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from cardbeat.clock import Clock
 from cardbeat.heartbeat.alert import Outcome, signed_headers
-from cardbeat.heartbeat.alerts import Alerts, Attempt, Message
+from cardbeat.heartbeat.alerts import Alerts, Message
+from cardbeat.heartbeat.attempts import Attempt
 from cardbeat.heartbeat.lanes import CheckQueue
 from cardbeat.heartbeat.permit import Permit, Postponed
 from cardbeat.heartbeat.receivers import request_for

@@ -5,7 +5,9 @@ import json
 
 import pytest
 
-from cardbeat.heartbeat.alerts import KEPT, WAITING_OUTAGES
+from cardbeat.heartbeat import attempts
+from cardbeat.heartbeat.alerts import WAITING_OUTAGES
+from cardbeat.heartbeat.attempts import KEPT
 from tests.heart import HOOK
 from tests.mail import Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
@@ -108,12 +110,8 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
 def test_the_last_answers_status_stays_when_a_later_attempt_gets_none(mail):
     check = mail.heart.create()
     mail.record(check)
-    mail.alerts.store(
-        [
-            mail.heart.attempt(1, "pending", 503, "busy", 1, HOOK, 0),
-            mail.heart.attempt(1, "pending", None, "refused", 2, HOOK, 1),
-        ]
-    )
+    mail.alerts.store([mail.heart.attempt(1, "pending", 503, "busy", 1, HOOK, 0)])
+    mail.alerts.store([mail.heart.attempt(1, "pending", None, "refused", 2, HOOK, 1)])
     (shown,) = mail.alerts.newest(check.id)
     assert (shown["attempts"], shown["last_status"], shown["last_error"]) == (2, 503, "refused")
 
@@ -353,3 +351,47 @@ def test_a_result_is_not_stored_for_another_alert_that_has_its_number_now(mail, 
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
     assert mail.alerts.store([lost]) == set()
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
+
+
+class Counted:
+    """A transaction that counts its statements."""
+
+    def __init__(self, transaction):
+        self._transaction = transaction
+        self.statements = 0
+
+    def execute(self, sql, values=()):
+        self.statements += 1
+        return self._transaction.execute(sql, values)
+
+
+def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_one(mail):
+    def results(numbers):
+        later = int(mail.clock()) + 60
+        came = [("pending", 503, "busy", later), ("delivered", 200, None, None), ("failed", 410, "gone", None)]
+        return [mail.heart.attempt(number, *came[number % 3], HOOK, 0) for number in numbers]
+
+    def shown(check):
+        return [{**alert, "id": ""} for alert in mail.alerts.newest(check.id)], mail.heart.read(check).delivery
+
+    def store(transaction):
+        counted = Counted(transaction)
+        return attempts.store(counted, many), counted.statements
+
+    count = attempts.AT_ONCE + 20
+    checks = [mail.heart.create() for _ in range(count + 3)]
+    for kind in ("check.overdue", "check.recovered"):
+        mail.database.write(lambda transaction, kind=kind: mail.alerts.record(transaction, kind, checks, 1))
+    many = results(range(1, count + 1))
+    # To another URL, and again what others have stored meanwhile.
+    many[0] = dataclasses.replace(many[0], webhook_url="https://old.example/x", state="failed")
+    many[1] = dataclasses.replace(many[1], before=1)
+    stored, statements = mail.database.write(store)
+    for one in results(range(count + 1, count + 4)):
+        mail.alerts.store([one])
+    assert statements <= 10
+    assert stored.moved == {1}
+    assert stored.failed == [checks[number].id for number in range(1, count) if (number + 1) % 3 == 2 and number != 1]
+    alone = {number % 3: shown(checks[number - 1]) for number in range(count + 1, count + 4)}
+    assert all(shown(checks[number - 1]) == alone[number % 3] for number in range(3, count + 1))
+    assert [shown(checks[number])[0][1]["attempts"] for number in (0, 1)] == [1, 0]

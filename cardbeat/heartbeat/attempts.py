@@ -1,0 +1,154 @@
+"""What came of attempts to deliver alerts, stored with all that follows from it.
+
+Whatever many attempts have in common is one statement: over a network each takes its time, and a burst of alerts must
+not hold up the sweep that finds more.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cardbeat.database import Transaction
+
+AT_ONCE = 100
+"""Attempts in one statement at the most."""
+KEPT = 100
+"""Alerts of a check in its history; finished ones beyond them are dropped."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
+
+    `webhook_url` is where it was sent to, `before` how many attempts were made until then. `id` is the alert's: a
+    standby that lagged behind may give its `seq` to another one.
+    """
+
+    seq: int
+    id: str
+    state: str
+    status: int | None
+    error: str | None
+    next_attempt_at: int | None
+    webhook_url: str
+    before: int
+
+
+class Stored(NamedTuple):
+    """`moved` are the `seq` of alerts that were not delivered at a URL which their check no longer has, and `failed`
+    the ids of the checks of those that ended undelivered."""
+
+    moved: set[int]
+    failed: list[str]
+
+
+def store(transaction: Transaction, attempts: Sequence[Attempt]) -> Stored:
+    """Store results, one of an alert, and with each its check's `delivery`.
+
+    Nothing is stored of an attempt that is not the next one of its alert: others have sent that too.
+    """
+    moved: set[int] = set()
+    failed: list[str] = []
+    for start in range(0, len(attempts), AT_ONCE):
+        some = attempts[start : start + AT_ONCE]
+        moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
+        stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
+        _note_delivery(transaction, stored)
+        _put_off(transaction, [(attempt, check_id) for attempt, check_id in stored if attempt.state == "pending"])
+        drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
+        moved |= moved_now
+        failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
+    return Stored(moved, failed)
+
+
+def drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the finished alerts of these checks beyond the newest `KEPT` of all."""
+    if check_ids:
+        transaction.execute(
+            "WITH kept (check_id, beyond) AS MATERIALIZED (SELECT id, (SELECT seq FROM alerts"
+            " WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET ?)"
+            f" FROM checks WHERE id IN ({', '.join('?' * len(check_ids))}))"
+            " DELETE FROM alerts WHERE seq IN (SELECT old.seq FROM kept JOIN alerts AS old"
+            " ON old.check_id = kept.check_id AND old.seq <= kept.beyond WHERE old.state <> 'pending')",
+            (KEPT, *check_ids),
+        )
+
+
+_RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
+_IS_PENDING = "alerts.state || '' = 'pending'"
+"""As a sum, lest PostgreSQL read all pending alerts to find these: before a burst it has counted that there are few."""
+_IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {_IS_PENDING} AND attempts = result.made_before"
+
+
+def _with_results(attempts: Iterable[Attempt]) -> tuple[str, list[object]]:
+    """The beginning of a statement, in which `result` is a table of them, and its values."""
+    values = [
+        (made.seq, made.id, made.before, made.state, made.status, made.error, made.next_attempt_at, made.webhook_url)
+        for made in attempts
+    ]
+    names = "seq, id, made_before, state, status, error, next_attempt_at, webhook_url"
+    rows = ", ".join([_RESULT] * len(values))
+    return f"WITH result ({names}) AS (VALUES {rows})", [value for row in values for value in row]
+
+
+def _count_moved(transaction: Transaction, attempts: Sequence[Attempt]) -> set[int]:
+    """Count those that failed at a URL which the check has no longer; the `seq` of their alerts."""
+    if not attempts:
+        return set()
+    results, values = _with_results(attempts)
+    rows = transaction.execute(
+        f"{results} UPDATE alerts SET attempts = attempts + 1,"
+        " last_status = coalesce(result.status, last_status), last_error = result.error"
+        f" FROM result WHERE {_IS_NEXT} AND EXISTS (SELECT 1 FROM checks"
+        " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> result.webhook_url))"
+        " RETURNING alerts.seq",
+        values,
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
+def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[Attempt, str]]:
+    """Those that were stored, each with the id of its check, in their order."""
+    if not attempts:
+        return []
+    results, values = _with_results(attempts)
+    rows = transaction.execute(
+        f"{results} UPDATE alerts SET state = result.state, attempts = attempts + 1,"
+        " last_status = coalesce(result.status, last_status), last_error = result.error,"
+        " next_attempt_at = result.next_attempt_at,"
+        " body = CASE WHEN result.state = 'pending' THEN body ELSE '' END"
+        f" FROM result WHERE {_IS_NEXT} RETURNING alerts.seq, check_id",
+        values,
+    ).fetchall()
+    checks = dict(rows)
+    return [(attempt, checks[attempt.seq]) for attempt in attempts if attempt.seq in checks]
+
+
+def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str]]) -> None:
+    """Note what came of each check's last attempt, unless it has another webhook URL by now."""
+    last = {
+        (check_id, attempt.webhook_url): "ok" if attempt.state == "delivered" else "failing"
+        for attempt, check_id in stored
+    }
+    if last:
+        transaction.execute(
+            f"WITH result (check_id, webhook_url, delivery) AS (VALUES {', '.join(['(?, ?, ?)'] * len(last))})"
+            " UPDATE checks SET delivery = result.delivery FROM result"
+            " WHERE checks.id = result.check_id AND checks.webhook_url = result.webhook_url"
+            " AND (checks.delivery IS NULL OR checks.delivery <> result.delivery)",
+            [value for where, delivery in last.items() for value in (*where, delivery)],
+        )
+
+
+def _put_off(transaction: Transaction, stored: Sequence[tuple[Attempt, str]]) -> None:
+    """Let those that wait behind an alert be due no earlier than its next attempt."""
+    if stored:
+        rows = ", ".join(["(CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"] * len(stored))
+        transaction.execute(
+            f"WITH result (seq, check_id, next_attempt_at) AS (VALUES {rows})"
+            " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
+            f" WHERE alerts.check_id = result.check_id AND alerts.seq > result.seq AND {_IS_PENDING}"
+            " AND alerts.next_attempt_at < result.next_attempt_at"
+            " AND (alerts.outage IS NULL) = (SELECT own.outage IS NULL FROM alerts AS own WHERE own.seq = result.seq)",
+            [value for attempt, check_id in stored for value in (attempt.seq, check_id, attempt.next_attempt_at)],
+        )
