@@ -5,7 +5,6 @@ from contextlib import suppress
 from cardbeat import monitor
 from cardbeat.clock import Clock
 from cardbeat.database import Database, Transaction
-from cardbeat.errors import Refusal
 
 
 class Rounds:
@@ -33,8 +32,8 @@ class Rounds:
 
     def look(self) -> None:
         """See whether another process has counted one since the last look."""
-        # The database logs its own trouble.
-        with suppress(Refusal), self._database.read() as connection:
+        # The database logs what keeps it from being read, such as a table that is gone while a backup is restored.
+        with suppress(Exception), self._database.read() as connection:
             counted = monitor.values(connection).get(self._name, 0)
             if counted != self._seen:
                 self._seen = counted

@@ -1,5 +1,6 @@
 """Several nodes over one database: one at a time sweeps, credits and delivers, and what it does not hold it lets be."""
 
+import sqlite3
 import threading
 
 import pytest
@@ -11,6 +12,7 @@ from cardbeat.heartbeat import sweep as sweep_module
 from tests.heart import SWEEP_SECONDS
 from tests.nodes import Nodes, flush
 from tests.postgresql import BOTH_ENGINES
+from tests.support import wait_until
 
 pytestmark = BOTH_ENGINES
 
@@ -161,6 +163,27 @@ def test_who_lost_the_lease_in_the_middle_of_a_sweep_does_not_report_it(nodes, m
     monkeypatch.setattr(nodes.first.fence, "held", held_until_now)
     assert sweep._sweep_or_look() == sweep_module.POLL_SECONDS
     assert reports == []
+
+
+def test_who_waits_for_the_lease_sweeps_once_it_has_that_whatever_the_database_said_meanwhile(nodes, monkeypatch):
+    sweep = nodes.second.sweep_every(0.01, monotonic=nodes.second.monotonic)
+    errors = [sqlite3.ProgrammingError("no such table: monitor")]
+
+    def values(transaction):
+        if errors:
+            raise errors.pop()
+        return {}
+
+    monkeypatch.setattr("cardbeat.heartbeat.rounds.monitor.values", values)
+    monkeypatch.setattr(sweep_module, "POLL_SECONDS", 0.01)
+    check = nodes.first.create()
+    nodes.pass_time(1000)
+    sweep.start()
+    wait_until(lambda: not errors)
+    monkeypatch.undo()
+    nodes.second.fence.take()
+    wait_until(lambda: nodes.first.read(check).status == "overdue")
+    sweep.stop()
 
 
 def test_every_node_knows_how_long_ago_a_sweep_was(nodes):
