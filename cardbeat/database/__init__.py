@@ -159,6 +159,9 @@ class Database(Protocol):
         transactions wait for each other.
         """
 
+    def lock_free(self, transaction: Transaction, sql: str, values: Sequence[Any], /) -> list[Any]:
+        """As `lock`, of those rows that nobody else has locked; the first column of each. It waits for none."""
+
     def close(self, seconds: float | None = None) -> bool:
         """Finish what is queued, then close every connection, if that is not done yet.
 

@@ -17,6 +17,7 @@ import psycopg
 
 from cardbeat.database.postgresql_connection import SERVER, TIME, Connection, connect, roll_back
 from cardbeat.database.postgresql_errors import (
+    LockNotAvailable,
     Unconfirmed,
     Unreachable,
     in_one_line,
@@ -45,6 +46,10 @@ T = TypeVar("T")
 
 PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
 """Before a transaction is made again that the server undid for others' sake: they must come to what they waited for."""
+LOCK_SECONDS: Final = 5.0
+"""How long a row is waited for that another session keeps locked. Whoever else is in that transaction waits too."""
+NEXT_LOCK_SECONDS: Final = 0.25
+"""The same from then on, until a transaction finds no row locked for so long."""
 UNREACHABLE_SECONDS: Final = 1.0
 """How soon a server that could not be reached is tried again."""
 
@@ -120,6 +125,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._unconfirmed: Connection | None = None
         self._look_elsewhere_at = 0.0
         self._may_repeat = False
+        self._found_locked = False
+        self._gives_up_at = 0.0
         super().__init__()
 
     def read(self) -> contextlib.AbstractContextManager[Connection]:
@@ -151,6 +158,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     def lock(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> None:
         transaction.execute(f"{sql} FOR NO KEY UPDATE", values)
 
+    def lock_free(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> list[Any]:
+        return [row[0] for row in transaction.execute(f"{sql} FOR NO KEY UPDATE SKIP LOCKED", values)]
+
     def close(self, seconds: float | None = None) -> bool:
         if not self._finish(seconds):
             return False
@@ -178,8 +188,10 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         connection = self._connected()
         for write in group:
             write.error = None
+        lock_seconds, self._found_locked = self._lock_seconds(), False
+        self._gives_up_at = time.monotonic() + 2 * LOCK_SECONDS
         try:
-            self._clock.sample(connection.begin)
+            self._clock.sample(partial(connection.begin, lock_seconds))
             self._make(connection, group)
             connection.commit_in_time()
         except Unconfirmed:
@@ -224,6 +236,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return float(now)
 
     def _translated(self, error: Exception) -> Exception:
+        if isinstance(error, LockNotAvailable):
+            self._found_locked = True
+            # It is that row's, unless there are many of them.
+            if time.monotonic() < self._gives_up_at:
+                log.error("the database can't write: %s", in_one_line(error))
+                return translated(error)
         # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
         if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
             raise error
@@ -239,6 +257,12 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _set_savepoint(self, connection: Connection) -> None:
         connection.set_savepoint()
+
+    def _undo(self, connection: Connection) -> None:
+        connection.undo(self._lock_seconds())
+
+    def _lock_seconds(self) -> float:
+        return NEXT_LOCK_SECONDS if self._found_locked else LOCK_SECONDS
 
     def _release_savepoint(self, connection: Connection) -> None:
         connection.release_savepoint()

@@ -43,7 +43,7 @@ the role, the database or the server."""
 _BEGIN: Final = (
     "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
     # A limit set for the role or the database would cancel a COMMIT that waits for a standby.
-    " SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 5000;"
+    " SET LOCAL statement_timeout = 0;"
     # Of a COMMIT that did not wait for the standby only a warning tells.
     " SET LOCAL client_min_messages = warning;"
     # A process that is suspended in a transaction must not keep its locks.
@@ -61,6 +61,8 @@ _KEEPALIVES: Final = (
     " SET tcp_user_timeout = 15000"
 )
 """The same for the server's end: for hours it would keep a session whose host is gone, out of the few that it has."""
+_ENDS_BY_ITSELF: Final = f"SELECT set_config('statement_timeout', '{0.9 * STATEMENT_SECONDS:g}s', false)"
+"""So is a session kept that waits for a lock or computes, when its connection was closed meanwhile."""
 
 
 class Row(tuple[Any, ...]):
@@ -146,9 +148,9 @@ class Connection(psycopg.Connection[Row]):
         finally:
             self.limit_seconds = STATEMENT_SECONDS
 
-    def begin(self) -> float:
-        """The server's Unix time, which comes with the same answer."""
-        answers = super().execute(f"{_BEGIN}; SAVEPOINT job; {TIME}")
+    def begin(self, lock_seconds: float) -> float:
+        """The server's Unix time, which comes with the same answer. A lock is waited for no longer than this."""
+        answers = super().execute(f"{_BEGIN}; {_lock_timeout(lock_seconds)}; SAVEPOINT job; {TIME}")
         self._is_at_savepoint, self._to_release = True, 0
         while answers.nextset():
             pass
@@ -160,6 +162,10 @@ class Connection(psycopg.Connection[Row]):
         if not self._is_at_savepoint:
             super().execute(f"{'RELEASE job; ' * self._to_release}SAVEPOINT job")
         self._is_at_savepoint, self._to_release = False, 0
+
+    def undo(self, lock_seconds: float) -> None:
+        """Go back to the last savepoint. From here on a lock is waited for no longer than this."""
+        super().execute(f"ROLLBACK TO job; {_lock_timeout(lock_seconds)}")
 
     def release_savepoint(self) -> None:
         """Let go of the last one, with the next question or by the commit."""
@@ -223,6 +229,8 @@ def connect(url: str, *, only_reads: bool = False) -> Connection:
     connection = _connected(url)
     try:
         connection.execute(_KEEPALIVES)
+        if only_reads:
+            connection.execute(_ENDS_BY_ITSELF)
         ((connection.server,),) = connection.execute(SERVER)
     except BaseException:
         connection.close()
@@ -248,6 +256,10 @@ def _connected(url: str) -> Connection:
     except (psycopg.Error, ValueError) as error:
         # A host name that is none is a `UnicodeError`.
         raise safely_told(error, url) from None
+
+
+def _lock_timeout(seconds: float) -> str:
+    return f"SET LOCAL lock_timeout = '{seconds:g}s'"
 
 
 def roll_back(connection: Connection) -> None:

@@ -14,7 +14,9 @@ _REPEATABLE = {"40001", "40P01", "23503"}
 """Serialization failure, deadlock, and a foreign key to a row that another transaction has just deleted."""
 _ONLY_READS = {"25006", "0A000"}
 """A server that only reads. One in recovery refuses even to begin a transaction that writes, by the second code."""
-_TROUBLE_CODES = {*_ONLY_READS, "42501", "55P03", "57014"}
+_TIMED_OUT = {"25P03", "25P04"}
+"""A session that was ended because it was idle in its transaction, or that took too long."""
+_TROUBLE_CODES = {*_ONLY_READS, *_TIMED_OUT, "42501", "55P03", "57014"}
 """A right that was taken from the role, a row that somebody else holds for too long, and a statement that somebody
 cancelled."""
 _TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
@@ -61,6 +63,8 @@ def only_reads(error: BaseException) -> bool:
 
 def is_lost(error: psycopg.Error) -> bool:
     """Whether the connection has ended with it."""
+    if error.sqlstate in _TIMED_OUT:
+        return True
     return isinstance(error, psycopg.OperationalError) and (error.sqlstate or "08")[:2] in ("08", "57")
 
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cardbeat.clock import wall_clock
 from cardbeat.database.lock_file import FileLease, open_lock_file, take_lock
@@ -38,6 +38,9 @@ from cardbeat.later import Later
 from cardbeat.ownership import keep_others_out
 from cardbeat.staging import remove_left_behind
 from cardbeat.system import try_lock, unlock
+
+if TYPE_CHECKING:
+    from cardbeat.database import Transaction
 
 T = TypeVar("T")
 
@@ -93,6 +96,9 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
 
     def lock(self, transaction: object, sql: str, values: Sequence[object], /) -> None:
         """As `hold`."""
+
+    def lock_free(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> list[Any]:
+        return [row[0] for row in transaction.execute(sql, values)]
 
     def close(self, seconds: float | None = None) -> bool:
         if self._is_closed:

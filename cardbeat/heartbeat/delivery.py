@@ -120,9 +120,11 @@ class Delivery:
 
     def _go_round(self) -> bool:
         """Wait until there is something to do, and do it; False at the end, or when what was known holds no more."""
+        began = self._elapsed()
         try:
             if not self._wait():
                 return False
+            began = self._elapsed()
             if not self._lease.take():
                 self._begin_anew()
                 return False
@@ -135,7 +137,8 @@ class Delivery:
         except Exception as error:
             self.liveness.failed(FAILS)
             log_trouble(error)
-            return self._pause(TROUBLE_SECONDS)
+            # From when it began: while it waited for the database, a lease may have come near to its end.
+            return self._pause(max(0.0, began + TROUBLE_SECONDS - self._elapsed()))
         can_post = self._dispatcher.couriers.can_post()
         self.liveness.worked() if can_post else self.liveness.failed(NO_THREADS)
         return True

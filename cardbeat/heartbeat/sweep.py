@@ -4,7 +4,7 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cardbeat import threads
@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
+LOCKED_SECONDS = 1.0
+"""How soon a check is looked at again that somebody else was writing to."""
 POLL_SECONDS = 0.25
 """How soon it is seen that this process has the lease now. It comes on top of the time that it takes to get that."""
 
@@ -75,6 +77,8 @@ class Sweep:
         self.credit = Credit(database, clock, monotonic, sweep_seconds, fence)
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sweep", daemon=True)
+        # Used by the thread that sweeps alone.
+        self._has_skipped = False
         # Written by the thread that sweeps, read by those that answer requests: single values, each whole at any time.
         self._rounds = Rounds(database, "sweeps", monotonic)
         self.last_duration_seconds: float | None = None
@@ -110,7 +114,7 @@ class Sweep:
         """
         started = self._monotonic()
         moment = moment or self.credit.moment()
-        marked = 0
+        marked, self._has_skipped = 0, False
         while not self._stopping.is_set():
             step = self.credit.write(lambda transaction: self._mark_overdue(transaction, moment))
             if step is None:
@@ -148,21 +152,18 @@ class Sweep:
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
         """Mark one batch of what is due; the rows, and whether there were no more.
 
-        Where others write meanwhile, the rows are locked in one order first. Where nobody does, one statement is
-        enough: at each row that is read the interpreter switches to another thread, and there may be hundreds.
+        Where others write meanwhile, the rows are locked first; those that another session holds are left for the next
+        sweep, as they may be held for hours. Where nobody does, one statement is enough: at each row that is read the
+        interpreter switches to another thread, and there may be hundreds.
         """
-        values: list[object] = [now, SWEEP_BATCH]
-        among, is_alone = _DUE, self._database.fence is None
-        if not is_alone:
-            values = [row["seq"] for row in transaction.execute(_DUE, values)]
-            among = ", ".join("?" * len(values)) or "NULL"
-            self._database.lock(transaction, f"SELECT seq FROM checks WHERE seq IN ({among}) ORDER BY seq", values)
-        rows = transaction.execute(
-            f"UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ({among})"
-            f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
-            (*values, now),
-        ).fetchall()
-        return rows, len(rows if is_alone else values) < SWEEP_BATCH
+        if self._database.fence is None:
+            rows = _marked(transaction, _DUE, (now, SWEEP_BATCH), now)
+            return rows, len(rows) < SWEEP_BATCH
+        due = [row["seq"] for row in transaction.execute(_DUE, (now, SWEEP_BATCH))]
+        free = self._database.lock_free(transaction, f"SELECT seq FROM checks WHERE seq IN ({_places(due)})", due)
+        rows = _marked(transaction, _places(free), free, now)
+        self._has_skipped |= len(free) < len(due)
+        return rows, len(due) < SWEEP_BATCH or not rows
 
     def _run(self) -> None:
         while not self._stopping.wait(self._sweep_or_look()):
@@ -185,4 +186,18 @@ class Sweep:
             log.error("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
         except Exception:
             log.exception("the sweep failed; the next one is tried in %s s", self._sweep_seconds)
-        return max(0, started + self._sweep_seconds - self._monotonic())
+        wait_seconds = min(LOCKED_SECONDS, self._sweep_seconds) if self._has_skipped else self._sweep_seconds
+        return max(0, started + wait_seconds - self._monotonic())
+
+
+def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Row]:
+    """Mark those of these checks that are due still."""
+    return transaction.execute(
+        f"UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ({among})"
+        f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
+        (*values, now),
+    ).fetchall()
+
+
+def _places(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values)) or "NULL"

@@ -10,10 +10,11 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from cardbeat import cli
+from cardbeat import cli, monitor
 from cardbeat.database import open_database, postgresql_connection, postgresql_schema
 from cardbeat.database import postgresql as engine_module
-from cardbeat.database.postgresql_connection import in_its_own_sql
+from cardbeat.database.postgresql_connection import STATEMENT_SECONDS, connect, in_its_own_sql
+from cardbeat.database.postgresql_errors import is_trouble, may_be_repeated
 from cardbeat.errors import NotFound, StartupError, Unavailable
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
@@ -163,19 +164,90 @@ def read_slowly(database):
         connection.execute("SELECT pg_sleep(9)")
 
 
-def test_a_lock_that_another_session_keeps_fails_all_that_wait_at_once(database, open_again, monkeypatch):
-    begin = postgresql_connection._BEGIN
-    monkeypatch.setattr(postgresql_connection, "_BEGIN", begin.replace("lock_timeout = 5000", "lock_timeout = 50"))
-    other, held, release = open_again(), threading.Event(), threading.Event()
-    kept = other.write_later(lambda transaction: (count_up(transaction), held.set(), release.wait(20)))
-    assert held.wait(20)
-    with writer_held(database):
-        written = [database.write_later(count_up) for _ in range(3)]
-    assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
-    release.set()
-    kept.wait()
+def test_a_session_that_was_given_up_ends_by_itself(postgresql):
+    with contextlib.closing(connect(postgresql.url(), only_reads=True)) as connection:
+        (shown,) = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+        assert shown == f"{0.9 * STATEMENT_SECONDS:g}s"
+
+
+@pytest.mark.parametrize("code", ["25P03", "25P04"])
+def test_a_session_that_the_server_ended_for_its_slowness_is_trouble_that_may_pass(code):
+    error = type("Slow", (psycopg.InternalError,), {"sqlstate": code})("terminating connection due to a timeout")
+    assert is_trouble(error)
+    assert may_be_repeated(error)
+
+
+def test_of_those_written_in_one_go_only_those_fail_whose_row_another_session_keeps_locked(database, open_again, quick):
+    def mark(transaction, names):
+        for name in names:
+            transaction.execute("UPDATE monitor SET value = 1 WHERE name = ?", (name,))
+        return names
+
+    for name in "abc":
+        database.write(lambda transaction, name=name: monitor.note(transaction, **{name: 0}))
+    with kept_locked(open_again(), "b"):
+        with writer_held(database):
+            written = {name: database.write_together(mark, name) for name in "abcb"}
+        assert [written["a"].wait(), written["c"].wait()] == ["a", "c"]
+        assert attempt(written["b"].wait).headers["Retry-After"] == "5"
+    with database.read() as connection:
+        assert monitor.values(connection) == {"a": 1, "b": 0, "c": 1}
+
+
+def test_after_a_row_was_found_locked_none_is_waited_for_long_until_none_is(database, open_again, quick):
+    def limit(transaction):
+        return transaction.execute("SELECT current_setting('lock_timeout')").fetchone()[0]
+
+    database.write(count_up)
+    with kept_locked(open_again(), "n"):
+        assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+        assert database.write(limit) == "10ms"
+        assert database.write(limit) == "300ms"
     database.write(count_up)
     assert counted(database) == 2
+
+
+def test_where_many_rows_are_locked_all_that_wait_fail_at_once(database, open_again, quick, monkeypatch):
+    def mark(transaction, names):
+        calls.append(names)
+        # As if that had taken long.
+        monkeypatch.setattr(database, "_gives_up_at", 0)
+        transaction.execute("UPDATE monitor SET value = 1")
+        return names
+
+    calls = []
+    database.write(count_up)
+    with kept_locked(open_again(), "n"):
+        with writer_held(database):
+            written = [database.write_together(mark, name) for name in "abc"]
+        assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
+    assert len(calls) <= 2
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(engine_module, "LOCK_SECONDS", 0.3)
+    monkeypatch.setattr(engine_module, "NEXT_LOCK_SECONDS", 0.01)
+
+
+@contextlib.contextmanager
+def kept_locked(other, name):
+    """Another session keeps this row of `monitor` locked, until what waits has been told."""
+    held, release = threading.Event(), threading.Event()
+    sql = "UPDATE monitor SET value = value WHERE name = ?"
+
+    def keep(transaction):
+        transaction.execute(sql, (name,))
+        held.set()
+        release.wait(20)
+
+    kept = other.write_later(keep)
+    assert held.wait(20)
+    try:
+        yield
+    finally:
+        release.set()
+        kept.wait()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from cardbeat.config import Tier
 from cardbeat.database import queue
 from cardbeat.database.postgresql_connection import TIME
 from cardbeat.errors import NotFound, Refusal, TooMany
-from cardbeat.heartbeat import removal
+from cardbeat.heartbeat import removal, sweep
 from cardbeat.heartbeat.alert import TEST
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
@@ -20,7 +20,7 @@ from cardbeat.heartbeat.pending import PendingAlerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import STEP_ALERTS
 from cardbeat.heartbeat.unread import Unread
-from tests.heart import HOOK, Heart
+from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until, writer_held
 
@@ -217,10 +217,6 @@ def ping_both(node, older, newer):
     node.database.write(lambda transaction: node.checks._ping(transaction, [newer.id, older.id]))
 
 
-def sweep_both(node, _older, _newer):
-    node.sweep.sweep_once()
-
-
 def credit_both(node, _older, _newer):
     node.clock.advance(5000)
     node.sweep.credit.give_due(threading.Event())
@@ -230,7 +226,7 @@ def store_both(node, _older, _newer):
     node.alerts.store([node.attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
 
 
-@pytest.mark.parametrize("work", [ping_both, sweep_both, credit_both, store_both])
+@pytest.mark.parametrize("work", [ping_both, credit_both, store_both])
 def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monkeypatch, work):
     """Else two nodes that change the same checks in one transaction each could wait for each other."""
     one, other = nodes
@@ -250,6 +246,20 @@ def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monke
         assert not waiting.done()
         assert not locked(postgresql, newer)
     waiting.result(20)
+
+
+def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
+    one, other = nodes
+    locked, free = one.create(60), one.create(60)
+    other.sweep.sweep_once()
+    other.pass_time(100)
+    with uncommitted(
+        one, lambda transaction: one.database.lock(transaction, "SELECT seq FROM checks WHERE seq = 1", ())
+    ):
+        assert other.sweep._sweep_or_look() == sweep.LOCKED_SECONDS
+        assert [other.read(check).status for check in (locked, free)] == ["on_time", "overdue"]
+    assert other.sweep._sweep_or_look() == SWEEP_SECONDS
+    assert other.read(locked).status == "overdue"
 
 
 def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(nodes, monkeypatch):
