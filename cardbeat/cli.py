@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
+from cardbeat.passwords import without_passwords
 
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
 
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise StartupError(f"there is no command {name!r}; the commands are {', '.join(COMMANDS)}")
         return _command(name)(argv[1:] if named else argv)
     except StartupError as error:
-        print(f"cardbeat: {error}", file=sys.stderr)
+        # What is refused may be the URL of a database where it does not belong.
+        print(f"cardbeat: {without_passwords(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from cardbeat.config import Network
 from cardbeat.errors import StartupError
+from cardbeat.passwords import NAMED
 
 Parse = Callable[[str], Any]
 
@@ -170,6 +171,9 @@ def yes_or_no(text: str) -> bool:
 def file_path(text: str) -> Path:
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("must name a file or folder")
+    # It would be taken for a path, which may show a password from then on.
+    if re.match("[A-Za-z][A-Za-z0-9+.-]+://", text):
+        raise argparse.ArgumentTypeError("must name a file or folder, and not be a URL")
     return Path(text)
 
 
@@ -235,7 +239,7 @@ def database_url(text: str) -> str:
 def database_url_for_all_to_see(text: str) -> str:
     """As `database_url`, on a command line."""
     parts = _DATABASE_URL.fullmatch(text)
-    if parts and (parts.group("password") is not None or "password=" in text.partition("?")[2]):
+    if parts and (parts.group("password") is not None or re.search(NAMED, text)):
         raise argparse.ArgumentTypeError(
             "must hold no password, as every user of this host can read it here; "
             "set the variable CARDBEAT_DATABASE, or name a file that holds the URL"

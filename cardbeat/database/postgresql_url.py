@@ -7,12 +7,14 @@ from typing import Any, Final
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from cardbeat.passwords import NAMED
+
 _SECRETS: Final = ("password", "sslpassword")
 _SHOWN: Final = {*_SECRETS, "host", "hostaddr", "port", "user", "dbname"}
 """Parameters whose wrong values are worth showing, and those that are removed wherever they stand."""
 _AS_GIVEN: Final = (
     re.compile(r"://[^:/?#@]*:([^/?#@]+)@"),
-    re.compile(r"[?&](?:ssl)?password=([^&]+)"),
+    re.compile(f"{NAMED}([^&]+)"),
 )
 """A password as it stands in a URL, with its percent-encoding."""
 

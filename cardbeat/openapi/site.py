@@ -28,7 +28,7 @@ SITE_OPERATIONS: Final[dict[str, Json]] = {
         description=(
             "503 when the database can't be written, when no sweep has finished for three intervals, or when nobody "
             f"has worked on alerts for {STALLED_SECONDS} seconds: neither this process nor another one with the same "
-            "data folder. An alert that is late because receivers are silent is no reason."
+            "database. An alert that is late because receivers are silent is no reason."
         ),
     ),
     "GET /metrics": operation(

@@ -49,12 +49,16 @@ def key(server):
 
 @pytest.fixture
 def query(server, key, tmp_path):
-    """Asks a Prometheus that is set up as the README says, but scrapes each second."""
+    """Asks a Prometheus that is set up as the README says, but scrapes each second.
+
+    It asks the server by two names, as if it were two nodes with one database.
+    """
     (text,) = re.findall(
         r"^```yaml\n(scrape_configs:\n.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
     (tmp_path / "cardbeat.key").write_text(f"{key}\n")
-    config = text.replace("/etc/prometheus", str(tmp_path)).replace("8080", str(server.port))
+    nodes = f'"127.0.0.1:{server.port}", "localhost:{server.port}"'
+    config = text.replace("/etc/prometheus", str(tmp_path)).replace('"127.0.0.1:8080"', nodes)
     (tmp_path / "prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\n{config}")
     url = f"127.0.0.1:{free_port()}"
     command = ["prometheus", "--config.file=prometheus.yml", f"--web.listen-address={url}", "--storage.tsdb.path=tsdb"]
@@ -83,11 +87,17 @@ def test_every_query_of_the_dashboard_has_an_answer(server, query):
     # Of a rate there are two scrapes at the least.
     for expression in QUERIES:
         wait_until(lambda expression=expression: query(expression))
+    assert {query(expression)[0]["value"][1] for expression in ("count(up)", "sum(up)")} == {"4"}
     assert values(query("cardbeat_check_up"), "name") == {"pinged": 1, "new": 1, "late": 0}
     assert set(values(query("cardbeat_check_last_ping_timestamp_seconds"), "name")) == {"pinged"}
     assert values(query("up"), "job") == {"cardbeat": 1, "cardbeat-checks": 1}
-    overdue, never = (query(one)[0]["value"][1] for one in QUERIES[1:3])
-    assert (overdue, never) == ("1", "2")
+    counts = {panel["title"]: query(panel["targets"][0]["expr"])[0]["value"][1] for panel in PANELS[:4]}
+    assert list(counts.values()) == ["3", "1", "2", "1"], counts
+    assert [len(query(one)) for one in QUERIES if "by (name, id)" in one] == [1, 1, 1, 1, 3, 1, 3, 1, 3]
+    assert [values(query(one), "status") for one in QUERIES if "cardbeat_checks" in one] == [
+        {None: 1},
+        {"on_time": 2, "overdue": 1},
+    ]
     assert "metrics" not in server.log.read_text()
 
 

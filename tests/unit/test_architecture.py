@@ -14,7 +14,8 @@ PACKAGE = ROOT / "cardbeat"
 
 LAYERS = [
     {"cardbeat"},
-    {"characters", "errors", "clock", "config", "resources", "progress", "output", "pillow", "system", "toml_file"},
+    {"characters", "errors", "clock", "config", "resources", "progress", "output", "passwords", "pillow", "system"},
+    {"toml_file"},
     {"threads"},
     {"log", "watchdog"},
     {"disk", "fair_queue", "ownership", "staging", "stopping"},
@@ -78,6 +79,7 @@ SOCKETS_ALLOWED = {
 PURE = {
     "characters.py",
     "fair_queue.py",
+    "passwords.py",
     "cards/seal.py",
     "heartbeat/alert.py",
     "heartbeat/check.py",

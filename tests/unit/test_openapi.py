@@ -135,6 +135,13 @@ def test_every_refusal_described_is_in_the_code():
     assert [code for _, code in DOCUMENTED if f'"{code}"' not in source] == []
 
 
+def test_whose_work_makes_a_server_healthy_is_said_in_one_way_that_is_true_of_both_databases():
+    said = "neither this process nor another one with the same database"
+    readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    assert said in " ".join(readme.split())
+    assert said in DOCUMENT["paths"]["/healthz"]["get"]["description"]
+
+
 def test_answers_have_the_members_described(app):
     key = app.checks_key()
     check = app.json("POST", "/checks", {"name": "a", "period_seconds": 60, "grace_seconds": 0}, key=key)["check"]

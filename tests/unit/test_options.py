@@ -130,6 +130,41 @@ def test_an_unknown_command_is_one_line_and_status_2(capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize("url", ["postgresql://me:s3cret@host/db", "postgresql://me@host/db?%70assword=s3cret"])
+@pytest.mark.parametrize(
+    "argv",
+    [
+        [],
+        ["--databas"],
+        ["--data"],
+        ["--tiers"],
+        ["--base-url"],
+        ["--report-to"],
+        ["backup", "copy.db"],
+        ["backup"],
+        ["restore"],
+        ["keys"],
+        ["checks", "list", "--url"],
+    ],
+)
+def test_a_databases_password_is_not_shown_where_its_url_does_not_belong(capsys, tmp_path, monkeypatch, argv, url):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main([*argv, url]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("cardbeat: ")
+    assert "cret" not in told.err + told.out
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("variable", ["BASE_URL", "REPORT_TO", "DATA", "TIERS", "PORT", "TRUSTED_PROXY"])
+def test_nor_is_it_where_a_variable_holds_it(capsys, tmp_path, monkeypatch, variable):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(f"CARDBEAT_{variable}", "postgresql://me:s3cret@host/db")
+    assert cli.main(["serve"]) == 2
+    assert "cret" not in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
 GOOD_URL = "postgresql://me:s3%40cret@one,two:5433/db?target_session_attrs=read-write"
 
 
@@ -155,6 +190,8 @@ def test_a_database_is_named_by_a_variable_by_a_file_or_without_a_password_by_th
     [
         "postgresql://me:s3cret@host/db",
         "postgresql://host/db?user=me&password=s3cret",
+        "postgresql://me@host/db?%70assword=s3cret",
+        "postgresql://me@host/db?port=1&sslp%41ssw%6Frd=s3cret",
         "mysql://me:s3cret@host/db",
         "postgresql://me:s3/cret@host/db",
         "postgresql://me:s3@cret@host/db",
