@@ -4,10 +4,11 @@ An engine answers to the protocols below and keeps to itself what is its own: it
 the schema in `cardbeat/schema`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
@@ -17,6 +18,9 @@ from cardbeat.stopping import RequireGoing
 
 Item = TypeVar("Item")
 T = TypeVar("T")
+
+OLDEST_DRIVER: Final = (3, 2, 11)
+"""Of psycopg. With the compiled part of older ones no time limit holds: they keep control while they wait."""
 
 
 class Row(Protocol):
@@ -217,7 +221,19 @@ def _postgresql(folder: Path, url: str) -> Database:
 
 
 def _require_driver() -> None:
+    oldest = ".".join(map(str, OLDEST_DRIVER))
+    how = f"run: pip install 'psycopg[binary]>={oldest}'"
     try:
-        import psycopg  # noqa: F401, PLC0415 - only for those who ask for it
+        import psycopg  # noqa: PLC0415 - only for those who ask for it
     except ImportError:
-        raise StartupError("PostgreSQL needs psycopg 3; run: pip install 'psycopg[binary]>=3.2'") from None
+        raise StartupError(f"PostgreSQL needs psycopg {oldest} or newer; {how}") from None
+    if _is_too_old(psycopg.__version__):
+        raise StartupError(f"psycopg {psycopg.__version__} is too old, {oldest} or newer is needed; {how}")
+
+
+def _is_too_old(version: str) -> bool:
+    """Whether a version of psycopg is, by its leading numbers: "3.2.11.dev1" is taken for 3.2.11."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    found = tuple(map(int, numbers[0].split("."))) if numbers else ()
+    # A copy without the metadata of its package says 0.0.0.0.
+    return any(found) and found < OLDEST_DRIVER

@@ -1,9 +1,11 @@
 """What PostgreSQL alone needs: a server that goes away and comes back, and commits that wait for a standby."""
 
 import contextlib
+import re
 import sys
 import threading
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
@@ -11,10 +13,11 @@ import psycopg
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import open_database, postgresql_connection, postgresql_schema
+from cardbeat.database import OLDEST_DRIVER, open_database, postgresql_connection, postgresql_schema
 from cardbeat.database import postgresql as engine_module
 from cardbeat.database.postgresql_connection import in_its_own_sql
 from cardbeat.errors import NotFound, StartupError, Unavailable
+from tests.artifact import ROOT
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
 from tests.support import count_up, counted, wait_until, writer_held
@@ -445,6 +448,38 @@ def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, mon
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
         open_database(tmp_path, "postgresql://127.0.0.1/db")
+
+
+@pytest.mark.parametrize("version", ["3.1.7", "3.2", "3.2.10", "3.2.1rc1", "2.9.9 (dt dec pq3 ext lo64)"])
+def test_a_driver_that_is_too_old_is_one_line_that_says_which_is_there_and_which_is_needed(
+    tmp_path, monkeypatch, capsys, version
+):
+    monkeypatch.setattr(psycopg, "__version__", version)
+    told = f"psycopg {version} is too old, 3.2.11 or newer is needed; run: pip install 'psycopg[binary]>=3.2.11'"
+    options = ["--data", str(tmp_path), "--database", "postgresql://127.0.0.1/db"]
+    with pytest.raises(StartupError, match=re.escape(told)):
+        open_database(tmp_path, options[-1])
+    for command in (["keys", "list"], ["keys", "create"], ["backup", "file"], ["restore", "file"]):
+        assert cli.main([*command, *options]) == 2
+        assert capsys.readouterr().err == f"cardbeat: {told}\n"
+    assert cli.main(["doctor", *options]) == 1
+    assert f"problem  database: {told}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("version", ["3.2.11", "3.2.11.dev1", "3.3", "3.10.0b1", "4.0", "0.0.0.0", "unknown"])
+def test_a_driver_that_is_new_enough_or_does_not_tell_its_version_is_used(tmp_path, monkeypatch, version):
+    monkeypatch.setattr(psycopg, "__version__", version)
+    with pytest.raises(StartupError, match="refused"):
+        open_database(tmp_path, "postgresql://127.0.0.1:1/db")
+
+
+def test_the_package_and_the_readme_ask_for_the_driver_that_is_needed():
+    needed = f"psycopg[binary]>={'.'.join(map(str, OLDEST_DRIVER))}"
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [it for extra in extras.values() for it in extra if it.startswith("psycopg")] == [needed] * 2
+    readme = (ROOT / "README.md").read_text()
+    assert set(re.findall(r"psycopg\[binary\][^\"']*", readme)) == {needed}
+    assert re.findall(r"psycopg ([0-9.]+) or newer", readme) == [needed.partition(">=")[2]]
 
 
 def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys):
