@@ -21,7 +21,6 @@ from cardbeat.database.postgresql_examination import clock_doubts, description, 
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
-    check_writable,
     integrity_problems,
     last_moment_stored,
     open_read_only,
@@ -162,7 +161,7 @@ def _server(url: str) -> Iterator[Finding]:
 def _file(setup: Setup) -> Iterator[Finding]:
     path = setup.data / FILE_NAME
     try:
-        check_writable(setup.data)
+        ownership.check_writable(setup.data, FILES)
         if not os.path.lexists(path):
             yield Finding(OK, "database", f"no database in {setup.data} yet, serving makes one")
             return
@@ -182,7 +181,12 @@ def _folder(setup: Setup) -> Iterator[Finding]:
     if ownership.others_may_write(setup.data):
         found = f"others may write to the data folder {setup.data}"
         yield Finding(WARNING, "folder", found, "serving takes that from them, as does: chmod go-w")
-    if setup.database is None and (sentence := ownership.foreign_file(setup.data, FILES)):
+    if setup.database is not None:
+        try:
+            ownership.check_writable(setup.data)
+        except StartupError as error:
+            yield _from_sentence(PROBLEM, "folder", str(error))
+    elif sentence := ownership.foreign_file(setup.data, FILES):
         yield _from_sentence(PROBLEM, "folder", sentence)
 
 

@@ -60,7 +60,7 @@ def run(argv: Sequence[str]) -> int:
     data, url = DATA.value(given), DATABASE.value(given)
     if given.action != "create":
         _require_database(data, url)
-    with refusals_as_startup_errors(), closing(open_database(data, url)) as database:
+    with refusals_as_startup_errors(), closing(open_database(data, url, stores_cards=False)) as database:
         keys = Keys(database, database.clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)

@@ -170,13 +170,14 @@ class Database(Protocol):
         """
 
 
-def open_database(folder: Path, url: str | None = None) -> Database:
+def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = True) -> Database:
     """The database of a data folder, made if it is missing; or with a URL the PostgreSQL database that it names.
 
+    With a URL the folder is made too, unless no cards are to be stored in it: then it need not be usable either.
     Raises `StartupError` for a folder or file that can't be used: unwritable, damaged, someone else's, or made by a
     newer version. A file that exists is never replaced. Likewise for a server that can't be reached or used.
     """
-    return SqliteDatabase(folder) if url is None else _postgresql(folder, url)
+    return SqliteDatabase(folder) if url is None else _postgresql(folder, url, stores_cards=stores_cards)
 
 
 def open_to_look(url: str) -> AbstractContextManager[Transaction]:
@@ -213,11 +214,11 @@ def restore_server(url: str, folder: Path, source: Path, require_going: RequireG
     return restore(url, folder, source, require_going)
 
 
-def _postgresql(folder: Path, url: str) -> Database:
+def _postgresql(folder: Path, url: str, *, stores_cards: bool) -> Database:
     _require_driver()
     from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
 
-    return PostgresqlDatabase(folder, url)
+    return PostgresqlDatabase(folder, url, stores_cards=stores_cards)
 
 
 def _require_driver() -> None:

@@ -1,12 +1,15 @@
 """What PostgreSQL alone needs: a server that goes away and comes back, and commits that wait for a standby."""
 
 import contextlib
+import os
 import re
+import stat
 import sys
 import threading
 import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
@@ -448,6 +451,37 @@ def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, mon
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
         open_database(tmp_path, "postgresql://127.0.0.1/db")
+
+
+@pytest.mark.parametrize("place", ["file/cards", "unwritable/cards"])
+def test_a_folder_that_no_card_can_be_stored_in_is_one_line_at_the_start(tmp_path, capsys, monkeypatch, place):
+    url, folder = "postgresql://127.0.0.1:1/db", tmp_path / place
+    (tmp_path / "file").write_text("")
+    (tmp_path / "unwritable").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, _mode: path.name != "unwritable")
+    with pytest.raises(StartupError, match="can't write in the data folder"):
+        open_database(folder, url)
+    cli.main(["doctor", "--data", str(folder), "--database", url])
+    assert "problem  folder: can't write in the data folder" in capsys.readouterr().out
+
+
+def test_a_folder_that_can_not_be_made_is_one_line_at_the_start(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StartupError, match=r"can't write in the data folder .*: No such file"):
+        open_database(tmp_path / "none", "postgresql://127.0.0.1:1/db")
+
+
+def test_the_folder_of_the_cards_is_made_at_the_start_and_for_its_owner_alone(tmp_path, database_url):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    for name, mode in (("new", 0o700), ("shared", 0o755)):
+        open_database(tmp_path / name, database_url).close()
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+    assert cli.main(["keys", "list", "--data", str(tmp_path / "none"), "--database", database_url]) == 0
+    assert not (tmp_path / "none").exists()
 
 
 @pytest.mark.parametrize("version", ["3.1.7", "3.2", "3.2.10", "3.2.1rc1", "2.9.9 (dt dec pq3 ext lo64)"])
