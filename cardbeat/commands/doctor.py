@@ -17,7 +17,13 @@ from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import Transaction, open_to_look
-from cardbeat.database.postgresql_examination import clock_doubts, description, require_rights, weaknesses
+from cardbeat.database.postgresql_examination import (
+    clock_doubts,
+    description,
+    require_no_foreign_tables,
+    require_rights,
+    weaknesses,
+)
 from cardbeat.database.sqlite_file import (
     FILE_NAME,
     FILES,
@@ -149,6 +155,7 @@ def _server(url: str) -> Iterator[Finding]:
         with open_to_look(url) as connection:
             found = description(connection)
             require_rights(connection)
+            require_no_foreign_tables(connection)
             yield Finding(OK, "database", found)
             for is_problem, sentence in weaknesses(connection):
                 yield _from_sentence(PROBLEM if is_problem else WARNING, "database", sentence)

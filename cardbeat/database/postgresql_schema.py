@@ -5,6 +5,7 @@ from typing import Final
 
 from cardbeat.database.postgresql_connection import DURABLY, Connection, roll_back
 from cardbeat.database.postgresql_errors import LockNotAvailable, Unconfirmed
+from cardbeat.database.postgresql_examination import require_no_foreign_tables
 from cardbeat.database.schema import numbered_scripts
 from cardbeat.errors import StartupError
 from cardbeat.progress import tell_if_slow
@@ -107,6 +108,8 @@ def check_server(connection: Connection) -> None:
 
 
 def _run(connection: Connection, scripts: list[str]) -> None:
+    # Not before this session is alone: those that another one makes just now would look like somebody else's.
+    require_no_foreign_tables(connection)
     connection.execute("CREATE TABLE IF NOT EXISTS cardbeat_schema (version BIGINT PRIMARY KEY)")
     found = version(connection)
     for number, script in enumerate(scripts, 1):
