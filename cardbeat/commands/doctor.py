@@ -90,13 +90,19 @@ def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
     data, database, host, base_url = (option.value(given) for option in (DATA, DATABASE, HOST, BASE_URL))
     setup = Setup(data, database, host, base_url, tiers_from(TIERS.value(given)))
-    findings = [finding for examination in EXAMINATIONS for finding in examination(setup)]
+    findings = _of_one_clock([finding for examination in EXAMINATIONS for finding in examination(setup)])
     healthy = all(finding.level != PROBLEM for finding in findings)
     if given.json:
         say([json.dumps({"ok": healthy, "findings": [finding.as_json() for finding in findings]})])
     else:
         say(map(str, findings))
     return 0 if healthy else 1
+
+
+def _of_one_clock(findings: list[Finding]) -> list[Finding]:
+    """Without what is well by this host's clock alone, where the database server's says otherwise."""
+    is_doubted = any(finding.name == "clock" and finding.level != OK for finding in findings)
+    return [finding for finding in findings if not (is_doubted and finding.name == "clock" and finding.level == OK)]
 
 
 def _from_sentence(level: str, name: str, sentence: str) -> Finding:

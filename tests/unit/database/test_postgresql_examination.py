@@ -78,6 +78,14 @@ def test_clocks_that_differ_are_told(connection, hours, sentence):
     assert [not is_problem and sentence in told for is_problem, told in told] == [True] * (sentence is not None)
 
 
+def test_doctor_has_one_line_of_a_clock_that_differs(database_url, tmp_path, capsys, monkeypatch):
+    clock = "cardbeat.commands.doctor.time"
+    monkeypatch.setattr(clock, SimpleNamespace(time=lambda: time.time() + 3600))
+    _, found = examined(capsys, tmp_path, database_url)
+    ((level, sentence),) = [it for it in found if "clock" in it[1] or "UTC" in it[1]]
+    assert (level, sentence.partition(" s ")[0]) == ("warning", "this host's clock is 3600")
+
+
 def test_a_server_whose_clock_is_before_what_is_stored_is_a_problem(database, connection):
     later = ("last_sweep_at", int(time.time()) + 3600)
     database.write(lambda transaction: transaction.execute("INSERT INTO monitor VALUES (?, ?)", later).rowcount)

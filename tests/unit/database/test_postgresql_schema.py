@@ -1,6 +1,7 @@
 """The schema made at a start, by one node, on a server that may wait for a standby."""
 
 import contextlib
+import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
@@ -58,6 +59,23 @@ def test_tables_whose_commit_waits_for_a_standby_are_one_line_and_are_there_once
     wait_until(lambda: not waiting(postgresql))
     with contextlib.closing(psycopg.connect(url)) as connection:
         assert connection.execute("SELECT max(version) FROM cardbeat_schema").fetchone()[0] > 0
+
+
+def test_a_key_whose_commit_is_not_confirmed_is_told_in_one_line(
+    postgresql, tmp_path, database_url, capsys, monkeypatch
+):
+    # Those of the tests take what is logged; without any, it is printed.
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    command = ["keys", "create", "--database", database_url, "--data", str(tmp_path)]
+    wait_for(postgresql, "nobody")
+    try:
+        assert cli.main(command) == 2
+    finally:
+        wait_for(postgresql, "")
+    assert capsys.readouterr().err == (
+        "cardbeat: the database can't write: a commit was not confirmed within 0.2 s;"
+        " look with keys list whether it was done, and try again\n"
+    )
 
 
 def test_a_commit_of_the_tables_whose_wait_was_cancelled_is_not_taken_for_kept(postgresql, url, tmp_path, monkeypatch):
