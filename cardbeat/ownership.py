@@ -19,6 +19,53 @@ log = logging.getLogger(__name__)
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
+def check_writable(folder: Path, names: Iterable[str] = ()) -> None:
+    """Raise `StartupError` where this user can't write in a data folder or make it, or use these files in it.
+
+    Changes nothing.
+    """
+    try:
+        place = folder.absolute()
+        while (found := status_of(place)) is None and not place.is_symlink():
+            place = place.parent
+    except OSError as error:
+        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+    if found is None or not stat.S_ISDIR(found.st_mode):
+        raise StartupError(f"can't write in the data folder {folder}: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        how = command_to_get_in(folder, place)
+        raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user{how}")
+    refuse_shared(folder)
+    for path in (folder / name for name in names):
+        if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
+            how = command_to_get_in(folder, path)
+            raise StartupError(f"can't use {path}: it must be readable and writable for this user{how}")
+
+
+def prepare_folder(folder: Path) -> None:
+    """Make a data folder if it is missing, one that others can't write to. Raises `StartupError`."""
+    check_writable(folder)
+    keep_others_out(folder)
+    try:
+        make_folder(folder)
+    except OSError as error:
+        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
+
+
+def make_folder(folder: Path) -> None:
+    """Make a data folder if it is missing. Raises `OSError`."""
+    # Owner only, as is all in it: the folder holds webhook secrets and check ids.
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+
+def status_of(path: Path) -> os.stat_result | None:
+    """The status of what is there, links followed; None where nothing is."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
 def command_to_get_in(folder: Path, place: Path) -> str:
     """The command that lets this user use `place`, to stand behind a sentence that says it can't; or nothing.
 

@@ -2,9 +2,10 @@
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,11 @@ def run(argv: Sequence[str]) -> int:
     data, url = DATA.value(given), DATABASE.value(given)
     if given.action != "create":
         _require_database(data, url)
-    with refusals_as_startup_errors(), closing(open_database(data, url)) as database:
+    with (
+        refusals_as_startup_errors(),
+        _trouble_in_one_line(given.action),
+        closing(open_database(data, url, stores_cards=False)) as database,
+    ):
         keys = Keys(database, database.clock, tiers)
         if given.action == "list":
             _list(keys, count_by_key(database), as_json=given.json)
@@ -72,6 +77,34 @@ def run(argv: Sequence[str]) -> int:
     if given.json and given.action in _DONE:
         say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
     return 0
+
+
+class _Kept(logging.Handler):
+    """Keeps the last error that is logged instead of showing it."""
+
+    sentence = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.sentence = record.getMessage()
+
+
+@contextmanager
+def _trouble_in_one_line(action: str) -> Iterator[None]:
+    """Say of a database that can't be used what serving has in its log, where the refusal that clients get stands too.
+
+    Raises `StartupError`.
+    """
+    kept, database_log = _Kept(logging.ERROR), logging.getLogger("cardbeat.database")
+    database_log.addHandler(kept)
+    try:
+        yield
+    except Unavailable:
+        if not kept.sentence:
+            raise
+        advice = "try again soon" if action == "list" else "look with keys list whether it was done, and try again"
+        raise StartupError(f"{kept.sentence}; {advice}") from None
+    finally:
+        database_log.removeHandler(kept)
 
 
 def _require_database(data: Path, url: str | None) -> None:

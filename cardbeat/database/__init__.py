@@ -4,10 +4,11 @@ An engine answers to the protocols below and keeps to itself what is its own: it
 the schema in `cardbeat/schema`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from cardbeat.database.sqlite import SqliteDatabase
 from cardbeat.disk import Reserve
@@ -17,6 +18,9 @@ from cardbeat.stopping import RequireGoing
 
 Item = TypeVar("Item")
 T = TypeVar("T")
+
+OLDEST_DRIVER: Final = (3, 2, 11)
+"""Of psycopg. With the compiled part of older ones no time limit holds: they keep control while they wait."""
 
 
 class Row(Protocol):
@@ -169,13 +173,14 @@ class Database(Protocol):
         """
 
 
-def open_database(folder: Path, url: str | None = None) -> Database:
+def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = True) -> Database:
     """The database of a data folder, made if it is missing; or with a URL the PostgreSQL database that it names.
 
+    With a URL the folder is made too, unless no cards are to be stored in it: then it need not be usable either.
     Raises `StartupError` for a folder or file that can't be used: unwritable, damaged, someone else's, or made by a
     newer version. A file that exists is never replaced. Likewise for a server that can't be reached or used.
     """
-    return SqliteDatabase(folder) if url is None else _postgresql(folder, url)
+    return SqliteDatabase(folder) if url is None else _postgresql(folder, url, stores_cards=stores_cards)
 
 
 def open_to_look(url: str) -> AbstractContextManager[Transaction]:
@@ -212,15 +217,27 @@ def restore_server(url: str, folder: Path, source: Path, require_going: RequireG
     return restore(url, folder, source, require_going)
 
 
-def _postgresql(folder: Path, url: str) -> Database:
+def _postgresql(folder: Path, url: str, *, stores_cards: bool) -> Database:
     _require_driver()
     from cardbeat.database.postgresql import PostgresqlDatabase  # noqa: PLC0415
 
-    return PostgresqlDatabase(folder, url)
+    return PostgresqlDatabase(folder, url, stores_cards=stores_cards)
 
 
 def _require_driver() -> None:
+    oldest = ".".join(map(str, OLDEST_DRIVER))
+    how = f"run: pip install 'psycopg[binary]>={oldest}'"
     try:
-        import psycopg  # noqa: F401, PLC0415 - only for those who ask for it
+        import psycopg  # noqa: PLC0415 - only for those who ask for it
     except ImportError:
-        raise StartupError("PostgreSQL needs psycopg 3; run: pip install 'psycopg[binary]>=3.2'") from None
+        raise StartupError(f"PostgreSQL needs psycopg {oldest} or newer; {how}") from None
+    if _is_too_old(psycopg.__version__):
+        raise StartupError(f"psycopg {psycopg.__version__} is too old, {oldest} or newer is needed; {how}")
+
+
+def _is_too_old(version: str) -> bool:
+    """Whether a version of psycopg is, by its leading numbers: "3.2.11.dev1" is taken for 3.2.11."""
+    numbers = re.match(r"\d+(\.\d+)*", version)
+    found = tuple(map(int, numbers[0].split("."))) if numbers else ()
+    # A copy without the metadata of its package says 0.0.0.0.
+    return any(found) and found < OLDEST_DRIVER

@@ -50,8 +50,7 @@ def open_lock_file(path: Path) -> int:
     """
     folder = path.parent
     try:
-        # Owner only, as is all in it: the folder holds webhook secrets and check ids.
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        ownership.make_folder(folder)
         try:
             return ownership.create_private(path)
         except FileExistsError:

@@ -35,6 +35,7 @@ from cardbeat.database.sampled_clock import SampledClock
 from cardbeat.disk import Reserve
 from cardbeat.errors import StartupError
 from cardbeat.later import Later
+from cardbeat.ownership import prepare_folder
 from cardbeat.staging import remove_left_behind
 
 if TYPE_CHECKING:
@@ -109,8 +110,10 @@ def log_unreachable(error: Exception) -> None:
 class PostgresqlDatabase(WriteQueue[Connection]):
     """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
 
-    def __init__(self, folder: Path, url: str) -> None:
+    def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
         self.reserve = Reserve(folder)
+        if stores_cards:
+            prepare_folder(folder)
         # Of a restore that was killed.
         remove_left_behind(folder)
         self._server = Server(url)

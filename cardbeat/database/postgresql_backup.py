@@ -21,6 +21,7 @@ from cardbeat.database.sqlite_file import start_up_errors as file_errors
 from cardbeat.database.sqlite_restore import check_source, sound_copy
 from cardbeat.database.sqlite_rows import BATCH, LEFT_BEHIND, NUMBERED, TABLES, Rows, carried, columns
 from cardbeat.errors import StartupError
+from cardbeat.ownership import make_folder
 from cardbeat.staging import staging_folder
 from cardbeat.stopping import RequireGoing, always_going
 
@@ -107,7 +108,7 @@ def restore(
 @contextlib.contextmanager
 def _copy_up_to_date(folder: Path, source: Path, require_going: RequireGoing) -> Iterator[sqlite3.Connection]:
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_folder(folder)
         with staging_folder(folder) as beside, file_errors(source):
             path = sound_copy(source, beside / "copy", require_going)
             with contextlib.closing(open_file(path)) as copy:

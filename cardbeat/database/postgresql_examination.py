@@ -38,7 +38,21 @@ def description(connection: "Transaction") -> str:
 def require_tables(connection: "Transaction") -> None:
     """Raise `StartupError` where there are none yet, for what must not make them."""
     if not _schema(connection):
+        require_no_foreign_tables(connection)
         raise StartupError("the database has no tables of cardbeat yet; serving makes them")
+
+
+def require_no_foreign_tables(connection: "Transaction") -> None:
+    """Raise `StartupError` where another program has a table of a name that is needed, and there is no schema yet."""
+    foreign = connection.execute(
+        "SELECT name FROM regexp_split_to_table(?, ',') AS name WHERE to_regclass('cardbeat_schema') IS NULL"
+        # Where the tables would be made: the other schemas of the search path do not matter.
+        " AND to_regclass(quote_ident(current_schema()) || '.' || name) IS NOT NULL",
+        (",".join(TABLES + LEFT_BEHIND),),
+    ).fetchone()
+    if foreign:
+        found = f"the database has a table {foreign[0]} that is not cardbeat's"
+        raise StartupError(f"{found}; give cardbeat a database of its own, or a schema")
 
 
 def require_rights(connection: "Transaction") -> None:

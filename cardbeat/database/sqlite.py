@@ -21,10 +21,10 @@ from cardbeat.database.sqlite_file import (
     BUSY_SECONDS,
     DELIVERY_LOCK,
     FILE_NAME,
+    FILES,
     WAL_BYTES,
     WRITER_LOCK,
     check,
-    check_writable,
     checkpoint,
     connect,
     create_if_missing,
@@ -35,7 +35,7 @@ from cardbeat.database.sqlite_open_files import LOOK_SECONDS, READERS_LEAVE_SECO
 from cardbeat.disk import Reserve
 from cardbeat.errors import Unavailable
 from cardbeat.later import Later
-from cardbeat.ownership import keep_others_out
+from cardbeat.ownership import check_writable, keep_others_out
 from cardbeat.staging import remove_left_behind
 from cardbeat.system import try_lock, unlock
 
@@ -53,7 +53,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self.reserve = Reserve(folder)
-        check_writable(folder)
+        check_writable(folder, FILES)
         keep_others_out(folder)
         remove_left_behind(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)

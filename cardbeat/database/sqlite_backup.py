@@ -15,9 +15,9 @@ from cardbeat.database.sqlite_file import (
     copy_into,
     require_database,
     start_up_errors,
-    status_of,
 )
 from cardbeat.errors import StartupError
+from cardbeat.ownership import status_of
 from cardbeat.staging import staging_folder
 from cardbeat.stopping import RequireGoing, always_going
 from cardbeat.system import replace, sync_file, sync_folder

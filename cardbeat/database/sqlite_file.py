@@ -3,7 +3,6 @@
 import contextlib
 import os
 import sqlite3
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -188,34 +187,6 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 def _migrations() -> list[str]:
     return numbered_scripts("sqlite")
-
-
-def check_writable(folder: Path) -> None:
-    """Raise `StartupError` where this user can't write or make what stands in a data folder. Changes nothing."""
-    try:
-        place = folder.absolute()
-        while (found := status_of(place)) is None and not place.is_symlink():
-            place = place.parent
-    except OSError as error:
-        raise StartupError(f"can't write in the data folder {folder}: {error.strerror}") from None
-    if found is None or not stat.S_ISDIR(found.st_mode):
-        raise StartupError(f"can't write in the data folder {folder}: {place} is not a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        how = ownership.command_to_get_in(folder, place)
-        raise StartupError(f"can't write in the data folder {folder}: {place} must be writable for this user{how}")
-    ownership.refuse_shared(folder)
-    for path in (folder / name for name in FILES):
-        if os.path.exists(path) and not os.access(path, os.R_OK | os.W_OK):
-            how = ownership.command_to_get_in(folder, path)
-            raise StartupError(f"can't use {path}: it must be readable and writable for this user{how}")
-
-
-def status_of(path: Path) -> os.stat_result | None:
-    """The status of what is there, links followed; None where nothing is."""
-    try:
-        return path.stat()
-    except FileNotFoundError:
-        return None
 
 
 @contextlib.contextmanager

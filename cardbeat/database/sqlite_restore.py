@@ -20,9 +20,9 @@ from cardbeat.database.sqlite_file import (
     BUSY_SECONDS,
     DELIVERY_LOCK,
     FILE_NAME,
+    FILES,
     WRITER_LOCK,
     check,
-    check_writable,
     connect,
     copy_into,
     open_read_only,
@@ -44,7 +44,7 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
     one, and while a server or another command uses the folder. `now` is Unix time in seconds. What `require_going`
     raises ends the restore with nothing changed.
     """
-    check_writable(folder)
+    ownership.check_writable(folder, FILES)
     check_source(source)
     _check_is_another(folder, source)
     ownership.keep_others_out(folder)

@@ -9,8 +9,9 @@ import pytest
 
 from cardbeat import cli, ownership, system
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_file import check_writable
+from cardbeat.database.sqlite_file import FILES
 from cardbeat.errors import StartupError
+from cardbeat.ownership import check_writable
 
 SOMEBODY = 54321
 
@@ -40,7 +41,7 @@ def nothing_writable(folder, monkeypatch):
 def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_back(folder):
     owner = system.user_name(folder.stat().st_uid)
     with pytest.raises(StartupError) as caught:
-        check_writable(folder)
+        check_writable(folder, FILES)
     assert str(caught.value).endswith(f"it belongs to {owner}, so run as root: chown -R {SOMEBODY} {folder}")
 
 
@@ -48,7 +49,7 @@ def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_bac
 def test_so_is_a_single_file_in_an_own_folder(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _mode: not str(path).endswith(".lock"))
     with pytest.raises(StartupError) as caught:
-        check_writable(folder)
+        check_writable(folder, FILES)
     assert str(caught.value).startswith(f"can't use {folder / 'writer.lock'}: ")
     assert f"chown -R {SOMEBODY} {folder}" in str(caught.value)
 
@@ -64,7 +65,7 @@ def test_a_folder_that_is_not_there_yet_is_to_be_made_by_root(tmp_path):
 def test_an_own_folder_needs_another_mode(folder):
     folder.chmod(0o500)
     with pytest.raises(StartupError) as caught:
-        check_writable(folder)
+        check_writable(folder, FILES)
     folder.chmod(0o700)
     assert str(caught.value).endswith(f"run: chmod u+rwX {folder}")
 
@@ -72,7 +73,7 @@ def test_an_own_folder_needs_another_mode(folder):
 @pytest.mark.usefixtures("nothing_writable")
 def test_on_a_read_only_disk_no_mode_and_no_owner_helps(folder):
     with pytest.raises(StartupError) as caught:
-        check_writable(folder)
+        check_writable(folder, FILES)
     assert str(caught.value).endswith("must be writable for this user")
 
 

@@ -1,21 +1,27 @@
 """What PostgreSQL alone needs: a server that goes away and comes back, and commits that wait for a standby."""
 
 import contextlib
+import os
+import re
+import stat
 import sys
 import threading
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from urllib.parse import quote
 
 import psycopg
 import pytest
 
 from cardbeat import cli, monitor
-from cardbeat.database import open_database, postgresql_connection, postgresql_schema
+from cardbeat.database import OLDEST_DRIVER, open_database, postgresql_connection, postgresql_schema
 from cardbeat.database import postgresql as engine_module
 from cardbeat.database.postgresql_connection import STATEMENT_SECONDS, connect, in_its_own_sql
 from cardbeat.database.postgresql_errors import is_trouble, may_be_repeated
 from cardbeat.errors import NotFound, StartupError, Unavailable
+from tests.artifact import ROOT
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
 from tests.support import count_up, counted, wait_until, writer_held
@@ -517,6 +523,69 @@ def test_without_its_driver_it_is_one_line_that_says_how_to_get_it(tmp_path, mon
     monkeypatch.setitem(sys.modules, "psycopg", None)
     with pytest.raises(StartupError, match=r"pip install 'psycopg\[binary\]"):
         open_database(tmp_path, "postgresql://127.0.0.1/db")
+
+
+@pytest.mark.parametrize("place", ["file/cards", "unwritable/cards"])
+def test_a_folder_that_no_card_can_be_stored_in_is_one_line_at_the_start(tmp_path, capsys, monkeypatch, place):
+    url, folder = "postgresql://127.0.0.1:1/db", tmp_path / place
+    (tmp_path / "file").write_text("")
+    (tmp_path / "unwritable").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, _mode: path.name != "unwritable")
+    with pytest.raises(StartupError, match="can't write in the data folder"):
+        open_database(folder, url)
+    cli.main(["doctor", "--data", str(folder), "--database", url])
+    assert "problem  folder: can't write in the data folder" in capsys.readouterr().out
+
+
+def test_a_folder_that_can_not_be_made_is_one_line_at_the_start(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StartupError, match=r"can't write in the data folder .*: No such file"):
+        open_database(tmp_path / "none", "postgresql://127.0.0.1:1/db")
+
+
+def test_the_folder_of_the_cards_is_made_at_the_start_and_for_its_owner_alone(tmp_path, database_url):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    for name, mode in (("new", 0o700), ("shared", 0o755)):
+        open_database(tmp_path / name, database_url).close()
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == mode
+    assert cli.main(["keys", "list", "--data", str(tmp_path / "none"), "--database", database_url]) == 0
+    assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("version", ["3.1.7", "3.2", "3.2.10", "3.2.1rc1", "2.9.9 (dt dec pq3 ext lo64)"])
+def test_a_driver_that_is_too_old_is_one_line_that_says_which_is_there_and_which_is_needed(
+    tmp_path, monkeypatch, capsys, version
+):
+    monkeypatch.setattr(psycopg, "__version__", version)
+    told = f"psycopg {version} is too old, 3.2.11 or newer is needed; run: pip install 'psycopg[binary]>=3.2.11'"
+    options = ["--data", str(tmp_path), "--database", "postgresql://127.0.0.1/db"]
+    with pytest.raises(StartupError, match=re.escape(told)):
+        open_database(tmp_path, options[-1])
+    for command in (["keys", "list"], ["keys", "create"], ["backup", "file"], ["restore", "file"]):
+        assert cli.main([*command, *options]) == 2
+        assert capsys.readouterr().err == f"cardbeat: {told}\n"
+    assert cli.main(["doctor", *options]) == 1
+    assert f"problem  database: {told}\n" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("version", ["3.2.11", "3.2.11.dev1", "3.3", "3.10.0b1", "4.0", "0.0.0.0", "unknown"])
+def test_a_driver_that_is_new_enough_or_does_not_tell_its_version_is_used(tmp_path, monkeypatch, version):
+    monkeypatch.setattr(psycopg, "__version__", version)
+    with pytest.raises(StartupError, match="refused"):
+        open_database(tmp_path, "postgresql://127.0.0.1:1/db")
+
+
+def test_the_package_and_the_readme_ask_for_the_driver_that_is_needed():
+    needed = f"psycopg[binary]>={'.'.join(map(str, OLDEST_DRIVER))}"
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert [it for extra in extras.values() for it in extra if it.startswith("psycopg")] == [needed] * 2
+    readme = (ROOT / "README.md").read_text()
+    assert set(re.findall(r"psycopg\[binary\][^\"']*", readme)) == {needed}
+    assert re.findall(r"psycopg ([0-9.]+) or newer", readme) == [needed.partition(">=")[2]]
 
 
 def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys):

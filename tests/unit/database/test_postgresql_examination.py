@@ -9,6 +9,7 @@ import pytest
 from cardbeat import cli
 from cardbeat.database import open_database, open_to_look, postgresql_schema
 from cardbeat.database.postgresql_examination import clock_doubts, weaknesses
+from cardbeat.errors import StartupError
 from tests.postgresql import POSTGRESQL
 
 pytestmark = POSTGRESQL
@@ -77,6 +78,14 @@ def test_clocks_that_differ_are_told(connection, hours, sentence):
     assert [not is_problem and sentence in told for is_problem, told in told] == [True] * (sentence is not None)
 
 
+def test_doctor_has_one_line_of_a_clock_that_differs(database_url, tmp_path, capsys, monkeypatch):
+    clock = "cardbeat.commands.doctor.time"
+    monkeypatch.setattr(clock, SimpleNamespace(time=lambda: time.time() + 3600))
+    _, found = examined(capsys, tmp_path, database_url)
+    ((level, sentence),) = [it for it in found if "clock" in it[1] or "UTC" in it[1]]
+    assert (level, sentence.partition(" s ")[0]) == ("warning", "this host's clock is 3600")
+
+
 def test_a_server_whose_clock_is_before_what_is_stored_is_a_problem(database, connection):
     later = ("last_sweep_at", int(time.time()) + 3600)
     database.write(lambda transaction: transaction.execute("INSERT INTO monitor VALUES (?, ?)", later).rowcount)
@@ -116,6 +125,24 @@ def test_doctor_tells_of_tables_that_a_newer_version_has_made(postgresql, tmp_pa
     assert (("problem", "the database was written by a newer cardbeat (schema 99)")) in examined(capsys, tmp_path, url)[
         1
     ]
+
+
+def test_tables_of_another_program_are_told_by_serving_as_by_doctor(postgresql, tmp_path, capsys):
+    url = postgresql.new_schema("of_another")
+    postgresql.execute("CREATE TABLE of_another.keys (a INTEGER)")
+    told = "the database has a table keys that is not cardbeat's"
+    advice = "give cardbeat a database of its own, or a schema"
+    with pytest.raises(StartupError, match=f"^{told}; {advice}$"):
+        open_database(tmp_path, url)
+    assert cli.main(["keys", "list", "--database", url]) == 2
+    assert capsys.readouterr().err == f"cardbeat: {told}; {advice}\n"
+    status, found = examined(capsys, tmp_path, url)
+    assert (status, found["problem", told]) == (1, advice)
+    assert not any(what.startswith("PostgreSQL") for _, what in found)
+    # In a schema of its own, with the other one behind it.
+    beside = postgresql.new_schema("beside_another") + ",of_another"
+    assert any(level == "ok" and "no tables yet" in what for level, what in examined(capsys, tmp_path, beside)[1])
+    open_database(tmp_path, beside).close()
 
 
 @pytest.mark.parametrize("action", [["list"], ["revoke", "key_1"], ["tier", "key_1", "free"]])
