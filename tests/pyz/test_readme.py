@@ -178,13 +178,15 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
     assert calls.index("systemctl stop cardbeat") < calls.index("systemctl start cardbeat")
 
 
-def test_the_two_units_are_ones_that_systemd_takes(python, tmp_path):
+def test_the_units_are_ones_that_systemd_takes(python, tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
-    for name, unit in zip(("cardbeat.service", "cardbeat.socket"), blocks("ini"), strict=True):
-        (tmp_path / name).write_text(unit.replace("/usr/bin/python3", str(python)))
-    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*")))]
+    names = ("cardbeat.service", "cardbeat.socket", "cardbeat.service.d/override.conf")
+    (tmp_path / "cardbeat.service.d").mkdir()
+    for name, unit in zip(names, blocks("ini"), strict=True):
+        (tmp_path / name).write_text(re.sub(r"=\S+/bin/python3?", f"={python}", unit))
+    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*[et]")))]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -199,7 +201,7 @@ def options_from(monkeypatch, *pairs):
     return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
 
 
-def test_every_variable_is_one_of_the_program(monkeypatch):
+def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
     (dockerfile,) = blocks("dockerfile")
     (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
@@ -209,13 +211,14 @@ def test_every_variable_is_one_of_the_program(monkeypatch):
     words = shlex.split(run)
     in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
     in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
-    (in_unit,) = re.findall(r"^Environment=(.+)$", blocks("ini")[0], re.MULTILINE)
+    in_unit, in_node = re.findall(r"^Environment=(.+)$", "".join(blocks("ini")), re.MULTILINE)
     for where in (in_run, in_compose):
         with monkeypatch.context() as patch:
             options = options_from(patch, *in_image.split(), *where)
             assert list(advice.unreachable_base_url(options["host"], options["base_url"])) == []
             assert options["trusted_proxy"]
-    options_from(monkeypatch, *in_unit.split())
+    (tmp_path / "database-url").write_text("postgresql:///cardbeat")
+    options_from(monkeypatch, *in_unit.split(), *in_node.replace("%d", str(tmp_path)).split())
     (subnet,) = yaml.safe_load(compose)["networks"]["default"]["ipam"]["config"]
     assert service["environment"]["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
 
