@@ -3,6 +3,8 @@
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
 
+import base64
+import hmac
 import itertools
 import json
 import os
@@ -17,6 +19,8 @@ from PIL import Image
 
 from cardbeat import advice, cli
 from cardbeat.commands import serve
+from cardbeat.heartbeat.alert import signed_headers
+from cardbeat.keys.store import new_webhook_secret
 from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
@@ -122,6 +126,17 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     tiers = load_tiers(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000
+
+
+def test_a_signature_is_verified_as_it_says():
+    secret = new_webhook_secret()
+    headers = signed_headers("msg_1", 1772419567, b"{}", secret)
+    (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", README)
+    for name, value in {**headers, "body": "{}"}.items():
+        signed = signed.replace(f"{{{name}}}", value)
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    expected = base64.b64encode(hmac.digest(key, signed.encode(), "sha256")).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
 
 
 STAND_IN = """#!/bin/sh
