@@ -59,7 +59,7 @@ def tour(program, tmp_path):
 
     def run(*commands):
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p)' EXIT", *commands)))],
+            ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands)))],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -90,6 +90,8 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
         *steps[:after_alerts],
         cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
         *steps[after_alerts:],
+        # For ever, unless it ended what it started.
+        "wait",
     )
     assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
