@@ -68,7 +68,9 @@ def tour(program, tmp_path):
             check=True,
         ).stdout
 
-    first = blocks("sh")[block_with("sh", "--sweep-seconds")].split()
+    activate, started = blocks("sh")[block_with("sh", "--sweep-seconds")].splitlines()
+    assert activate == ". .venv/bin/activate"
+    first = started.split()
     assert first[:2] == ["python", "cardbeat.pyz"]
     with starter(python, file, tmp_path) as start:
         start(*first[2:], port=server)
