@@ -14,12 +14,15 @@ from tests.artifact import ROOT, clean_environment, free_port, starter
 from tests.support import wait_until
 
 HOOK = "https://hooks.example.com/"
-SECTION = (ROOT / "README.md").read_text().split("\n### On more than one machine\n")[1].split("\n## ")[0]
+README = (ROOT / "README.md").read_text()
+SECTION = README.split("\n### On more than one machine\n")[1].split("\n## ")[0]
 
 
-def block(language):
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)
-    return found
+PSYCOPG = "psycopg[binary]>=3.2.11"
+
+
+def block(language, number=0):
+    return re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)[number]
 
 
 def posted(url, body=None, key=""):
@@ -41,7 +44,7 @@ def nodes(postgresql, pyz, tmp_path):
         "postgresql://cardbeat:PASSWORD@db1.example.com,db2.example.com/cardbeat", postgresql.new_schema()
     )
     *before, serve = commands.splitlines()
-    assert before.pop(0) == 'python -m pip install "psycopg[binary]"'
+    assert before.pop(0) == f'python -m pip install "{PSYCOPG}"'
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     with starter(sys.executable, pyz, tmp_path) as start:
         server = start("--data", "file")
@@ -57,6 +60,7 @@ def nodes(postgresql, pyz, tmp_path):
         text=True,
         check=False,
     )
+    assert (tmp_path / "database-url").stat().st_mode & 0o777 == 0o600
     # The tests' PostgreSQL runs so.
     assert "problem  database: fsync is off" in ran.stdout
     assert "keys 1, checks 0" in ran.stdout, ran.stdout + ran.stderr
@@ -113,3 +117,23 @@ def test_two_nodes_behind_a_balancer_draw_each_card_once_and_outlive_one_of_them
     first.process.wait()
     assert [fetched(balancer + ping)[0] for _ in range(4)] == [200] * 4
     assert {fetched(url)[0] for url in cards} == {200}
+
+
+def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file():
+    settings = re.findall(r"^(\w+)=(.+)$", block("ini"), re.MULTILINE)
+    (start,) = [value for name, value in settings if name == "ExecStart"]
+    (credential,) = [value for name, value in settings if name == "LoadCredential"]
+    python, *rest = start.split()
+    (name, file), folder = credential.split(":"), python.removesuffix("/bin/python")
+    (unit_start,) = re.findall(r"^ExecStart=/usr/bin/python3 (.+)$", README, re.MULTILINE)
+    assert rest == unit_start.split()
+    commands = block("shell", 1)
+    assert f"sudo python3 -m venv --system-site-packages {folder}\n" in commands
+    assert f'sudo {folder}/bin/pip install "{PSYCOPG}"\n' in commands
+    assert f"sudo install -D -m 600 database-url {file}\n" in commands
+    assert f"sudo {python} {rest[0]} doctor {' '.join(rest[1:])} --database {file}\n" in commands
+    assert f"CARDBEAT_DATABASE=%d/{name} " in block("ini")
+
+
+def test_the_image_is_told_the_same_psycopg():
+    assert f"`'{PSYCOPG}'`" in SECTION

@@ -3,6 +3,8 @@
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
 
+import base64
+import hmac
 import itertools
 import json
 import os
@@ -17,6 +19,8 @@ from PIL import Image
 
 from cardbeat import advice, cli
 from cardbeat.commands import serve
+from cardbeat.heartbeat.alert import signed_headers
+from cardbeat.keys.store import new_webhook_secret
 from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
@@ -55,7 +59,7 @@ def tour(program, tmp_path):
 
     def run(*commands):
         return subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p)' EXIT", *commands)))],
+            ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands)))],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
@@ -64,7 +68,9 @@ def tour(program, tmp_path):
             check=True,
         ).stdout
 
-    first = blocks("sh")[block_with("sh", "--sweep-seconds")].split()
+    activate, started = blocks("sh")[block_with("sh", "--sweep-seconds")].splitlines()
+    assert activate == ". .venv/bin/activate"
+    first = started.split()
     assert first[:2] == ["python", "cardbeat.pyz"]
     with starter(python, file, tmp_path) as start:
         start(*first[2:], port=server)
@@ -86,6 +92,8 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
         *steps[:after_alerts],
         cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
         *steps[after_alerts:],
+        # For ever, unless it ended what it started.
+        "wait",
     )
     assert re.findall(r"^X-Cache: (\w+)", printed, re.MULTILINE) == ["MISS", "HIT"]
     for name in ("card.png", "blog.png"):
@@ -122,6 +130,17 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     tiers = load_tiers(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000
+
+
+def test_a_signature_is_verified_as_it_says():
+    secret = new_webhook_secret()
+    headers = signed_headers("msg_1", 1772419567, b"{}", secret)
+    (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", README)
+    for name, value in {**headers, "body": "{}"}.items():
+        signed = signed.replace(f"{{{name}}}", value)
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    expected = base64.b64encode(hmac.digest(key, signed.encode(), "sha256")).decode()
+    assert headers["webhook-signature"] == f"v1,{expected}"
 
 
 STAND_IN = """#!/bin/sh
@@ -178,13 +197,15 @@ def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
     assert calls.index("systemctl stop cardbeat") < calls.index("systemctl start cardbeat")
 
 
-def test_the_two_units_are_ones_that_systemd_takes(python, tmp_path):
+def test_the_units_are_ones_that_systemd_takes(python, tmp_path):
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not here")
-    for name, unit in zip(("cardbeat.service", "cardbeat.socket"), blocks("ini"), strict=True):
-        (tmp_path / name).write_text(unit.replace("/usr/bin/python3", str(python)))
-    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*")))]
+    names = ("cardbeat.service", "cardbeat.socket", "cardbeat.service.d/override.conf")
+    (tmp_path / "cardbeat.service.d").mkdir()
+    for name, unit in zip(names, blocks("ini"), strict=True):
+        (tmp_path / name).write_text(re.sub(r"=\S+/bin/python3?", f"={python}", unit))
+    command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*[et]")))]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ran.returncode, ran.stderr) == (0, "")
 
@@ -199,7 +220,7 @@ def options_from(monkeypatch, *pairs):
     return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
 
 
-def test_every_variable_is_one_of_the_program(monkeypatch):
+def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
     (dockerfile,) = blocks("dockerfile")
     (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
@@ -209,13 +230,14 @@ def test_every_variable_is_one_of_the_program(monkeypatch):
     words = shlex.split(run)
     in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
     in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
-    (in_unit,) = re.findall(r"^Environment=(.+)$", blocks("ini")[0], re.MULTILINE)
+    in_unit, in_node = re.findall(r"^Environment=(.+)$", "".join(blocks("ini")), re.MULTILINE)
     for where in (in_run, in_compose):
         with monkeypatch.context() as patch:
             options = options_from(patch, *in_image.split(), *where)
             assert list(advice.unreachable_base_url(options["host"], options["base_url"])) == []
             assert options["trusted_proxy"]
-    options_from(monkeypatch, *in_unit.split())
+    (tmp_path / "database-url").write_text("postgresql:///cardbeat")
+    options_from(monkeypatch, *in_unit.split(), *in_node.replace("%d", str(tmp_path)).split())
     (subnet,) = yaml.safe_load(compose)["networks"]["default"]["ipam"]["config"]
     assert service["environment"]["CARDBEAT_TRUSTED_PROXY"] == subnet["subnet"]
 
