@@ -53,6 +53,8 @@ NEXT_LOCK_SECONDS: Final = 0.25
 """The same from then on, until a transaction finds no row locked for so long."""
 UNREACHABLE_SECONDS: Final = 1.0
 """How soon a server that could not be reached is tried again."""
+TELL_SECONDS: Final = 60.0
+"""How soon the log tells again that it can't be reached."""
 
 
 class Server:
@@ -94,12 +96,16 @@ class Server:
                 self._is_away.clear()
 
     def _try_again(self) -> None:
+        tell_at = time.monotonic() + TELL_SECONDS
         while not self._closed.wait(UNREACHABLE_SECONDS):
             try:
                 connect(self._url).close()
+                log.warning("the database can be reached again")
                 break
             except Exception as error:
-                log_unreachable(error)
+                if time.monotonic() >= tell_at:
+                    tell_at += TELL_SECONDS
+                    log_unreachable(error)
         self._is_away.clear()
 
 

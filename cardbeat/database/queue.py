@@ -89,6 +89,8 @@ class WriteQueue(ABC, Generic[C]):
         self._turn: tuple[deque[Write[Any]], ...] = self._all
         """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
         self._commit_seconds = self._made_seconds = 0.0
+        self._failed_at: float | None = None
+        """Since when no group could be written for trouble that may pass; None while it can."""
         self._ends_group = False
         """Set in a write that is to be the last of its transaction."""
         self.precedence = Precedence()
@@ -138,7 +140,10 @@ class WriteQueue(ABC, Generic[C]):
             try:
                 self._commit(group)
                 self._commit_seconds = time.monotonic() - began - self._made_seconds
+                self._tell_of_end()
             except BaseException as error:
+                if isinstance(error, Unavailable):
+                    self._failed_at = self._failed_at or began
                 # Others that fail with all that is in their transaction must not keep the turn.
                 self._turn = self._all
                 for write in group:
@@ -150,6 +155,11 @@ class WriteQueue(ABC, Generic[C]):
             except Exception:
                 # It must not keep everybody from writing.
                 log.exception("what can wait until writes were told has failed")
+
+    def _tell_of_end(self) -> None:
+        if self._failed_at is not None:
+            log.warning("the database can be written again; for %d s it could not", time.monotonic() - self._failed_at)
+            self._failed_at = None
 
     def _next_group(self) -> list[Write[Any]]:
         """All that wait, as soon as there are any; none at the end."""

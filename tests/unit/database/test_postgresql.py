@@ -111,6 +111,12 @@ def test_while_the_server_is_gone_all_are_told_so_and_it_goes_on_by_itself(datab
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
     assert counted(database) == 2
     assert "\n" not in caplog.records[0].getMessage()
+    told = [record.getMessage() for record in caplog.records if "can't write" not in record.getMessage()]
+    assert [line.partition(":")[0].partition(";")[0] for line in told] == [
+        "the database can't be reached",
+        "the database can be reached again",
+        "the database can be written again",
+    ]
 
 
 def test_a_server_that_can_not_be_reached_is_tried_once_in_a_while_and_not_for_each_caller(

@@ -281,6 +281,24 @@ def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_tha
 
 
 @pytest.mark.engines("sqlite")
+def test_the_log_tells_once_when_it_can_be_written_again(database, caplog, monkeypatch):
+    def fail():
+        raise as_sqlite("disk I/O error", sqlite3.SQLITE_IOERR)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "_misplaced", fail)
+        for _ in range(2):
+            with pytest.raises(Unavailable):
+                database.write(count_up)
+    for _ in range(2):
+        database.write(count_up)
+    lines = [record.getMessage() for record in caplog.records]
+    assert lines == ["the database can't write: disk I/O error"] * 2 + [
+        "the database can be written again; for 0 s it could not"
+    ]
+
+
+@pytest.mark.engines("sqlite")
 def test_what_fails_after_long_does_not_count_as_a_slow_disk(database):
     def fill_the_disk(transaction):
         time.sleep(0.1)
