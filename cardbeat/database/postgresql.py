@@ -6,7 +6,6 @@ database can't be used, and whether it was written is unknown.
 
 import contextlib
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -19,7 +18,6 @@ from cardbeat.database.postgresql_connection import SERVER, TIME, Connection, co
 from cardbeat.database.postgresql_errors import (
     LockNotAvailable,
     Unconfirmed,
-    Unreachable,
     in_one_line,
     is_trouble,
     may_be_repeated,
@@ -29,6 +27,7 @@ from cardbeat.database.postgresql_errors import (
 )
 from cardbeat.database.postgresql_examination import require_rights
 from cardbeat.database.postgresql_schema import MIGRATION_LOCK, bring_up_to_date, check_server
+from cardbeat.database.postgresql_server import Server, Writer
 from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.row_lease import RowLease
 from cardbeat.database.sampled_clock import SampledClock
@@ -51,66 +50,6 @@ LOCK_SECONDS: Final = 5.0
 """How long a row is waited for that another session keeps locked. Whoever else is in that transaction waits too."""
 NEXT_LOCK_SECONDS: Final = 0.25
 """The same from then on, until a transaction finds no row locked for so long."""
-UNREACHABLE_SECONDS: Final = 1.0
-"""How soon a server that could not be reached is tried again."""
-TELL_SECONDS: Final = 60.0
-"""How soon the log tells again that it can't be reached."""
-
-
-class Server:
-    """Where connections come from. While none is to be had, a thread tries for one, and callers are told so at once.
-
-    A host that is out of reach without a word keeps whoever tries waiting for seconds.
-    """
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        # Set by any thread, unset by the one that tries alone.
-        self._is_away = threading.Event()
-        self._closed = threading.Event()
-        self._begin = threading.Lock()
-
-    def connect(self, *, only_reads: bool = False) -> Connection:
-        """Raises `Unreachable`."""
-        if self._is_away.is_set():
-            raise Unreachable("the server could not be reached a moment ago")
-        try:
-            return connect(self._url, only_reads=only_reads)
-        except psycopg.Error as error:
-            log_unreachable(error)
-            self._look_out()
-            raise Unreachable("the server can't be reached") from None
-
-    def close(self) -> None:
-        self._closed.set()
-
-    def _look_out(self) -> None:
-        """Have a thread try from now on, unless one does. Where the system grants none, the next caller tries."""
-        with self._begin:
-            if self._is_away.is_set():
-                return
-            self._is_away.set()
-            try:
-                threading.Thread(target=self._try_again, name="database-reach", daemon=True).start()
-            except RuntimeError:
-                self._is_away.clear()
-
-    def _try_again(self) -> None:
-        tell_at = time.monotonic() + TELL_SECONDS
-        while not self._closed.wait(UNREACHABLE_SECONDS):
-            try:
-                connect(self._url).close()
-                log.warning("the database can be reached again")
-                break
-            except Exception as error:
-                if time.monotonic() >= tell_at:
-                    tell_at += TELL_SECONDS
-                    log_unreachable(error)
-        self._is_away.clear()
-
-
-def log_unreachable(error: Exception) -> None:
-    log.error("the database can't be reached: %s", in_one_line(error))
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):
@@ -124,15 +63,13 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         remove_left_behind(folder)
         self._server = Server(url)
         with start_up_errors():
-            self._writer = prepared(url)
+            self._writer = Writer(self._server, prepared(url))
         self._readers = Readers(
             partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
         )
         self._clock = SampledClock(self._ask_time)
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
-        self._unconfirmed: Connection | None = None
-        self._look_elsewhere_at = 0.0
         self._may_repeat = False
         self._found_locked = False
         self._gives_up_at = 0.0
@@ -176,8 +113,6 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._server.close()
         self._readers.close()
         self._writer.close()
-        if self._unconfirmed:
-            self._unconfirmed.close()
         return True
 
     def _commit(self, group: list[Write[Any]]) -> None:
@@ -194,7 +129,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _try(self, group: list[Write[Any]], *, may_repeat: bool) -> None:
         self._may_repeat = may_repeat
-        connection = self._connected()
+        connection = self._writer.connected()
         for write in group:
             write.error = None
         lock_seconds, self._found_locked = self._lock_seconds(), False
@@ -205,7 +140,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             connection.commit_in_time()
         except Unconfirmed:
             if connection.is_waiting():
-                self._unconfirmed = connection
+                self._writer.keep_waiting()
             raise
         except BaseException as error:
             roll_back(connection)
@@ -213,35 +148,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
                 connection.close()
             raise
 
-    def _connected(self) -> Connection:
-        """The connection to write by. Raises psycopg's errors where there is none."""
-        if self._unconfirmed and self._unconfirmed.is_waiting():
-            # One transaction at the most waits for a standby that does not answer. All others would wait behind it.
-            self._writer = self._connected_elsewhere(self._unconfirmed)
-            self._unconfirmed.close()
-        if self._unconfirmed:
-            log.info("the commit that was not confirmed in time has ended")
-            self._unconfirmed = None
-        if not self._writer.is_idle():
-            self._writer.close()
-            self._writer = self._server.connect()
-        return self._writer
-
-    def _connected_elsewhere(self, waiting: Connection) -> Connection:
-        """A connection to another server than the one that does not answer: that may hang, and have lost its place.
-
-        Raises `Unreachable` where there is no other, and at once where that was found a moment ago.
-        """
-        if time.monotonic() >= self._look_elsewhere_at:
-            connection = self._server.connect()
-            self._look_elsewhere_at = time.monotonic() + UNREACHABLE_SECONDS
-            if connection.server != waiting.server:
-                return connection
-            connection.close()
-        raise Unreachable("a commit waits for a standby")
-
     def _ask_time(self) -> float:
-        ((now,),) = self._writer.execute(TIME).fetchall()
+        ((now,),) = self._writer.connection.execute(TIME).fetchall()
         return float(now)
 
     def _translated(self, error: Exception) -> Exception:

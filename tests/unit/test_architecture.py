@@ -111,6 +111,7 @@ PSYCOPG_ALLOWED = {
     "database/postgresql.py",
     "database/postgresql_connection.py",
     "database/postgresql_errors.py",
+    "database/postgresql_server.py",
     "database/postgresql_url.py",
 }
 """The only modules that know the driver of PostgreSQL."""

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from cardbeat import cli, monitor
-from cardbeat.database import OLDEST_DRIVER, open_database, postgresql_connection, postgresql_schema
+from cardbeat.database import OLDEST_DRIVER, open_database, postgresql_connection, postgresql_schema, postgresql_server
 from cardbeat.database import postgresql as engine_module
 from cardbeat.database.postgresql_connection import STATEMENT_SECONDS, connect, in_its_own_sql
 from cardbeat.database.postgresql_errors import is_trouble, may_be_repeated
@@ -31,7 +31,7 @@ pytestmark = POSTGRESQL
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
-    monkeypatch.setattr(engine_module, "UNREACHABLE_SECONDS", 0.05)
+    monkeypatch.setattr(postgresql_server, "UNREACHABLE_SECONDS", 0.05)
 
 
 def attempt(work):
@@ -128,8 +128,8 @@ def test_a_server_that_can_not_be_reached_is_tried_once_in_a_while_and_not_for_e
         tried.append(1)
         raise psycopg.OperationalError("nobody there")
 
-    monkeypatch.setattr(engine_module, "UNREACHABLE_SECONDS", 60)
-    monkeypatch.setattr(engine_module, "connect", connect)
+    monkeypatch.setattr(postgresql_server, "UNREACHABLE_SECONDS", 60)
+    monkeypatch.setattr(postgresql_server, "connect", connect)
     sever(postgresql)
     assert isinstance(attempt(lambda: counted(database)), Unavailable)
     assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
@@ -137,7 +137,7 @@ def test_a_server_that_can_not_be_reached_is_tried_once_in_a_while_and_not_for_e
 
 
 def test_while_a_server_does_not_answer_nobody_waits_for_it(database, postgresql, monkeypatch):
-    reachable, tries, connected = threading.Event(), threading.Semaphore(0), engine_module.connect
+    reachable, tries, connected = threading.Event(), threading.Semaphore(0), postgresql_server.connect
 
     def connect(*arguments, **options):
         tries.release()
@@ -147,9 +147,9 @@ def test_while_a_server_does_not_answer_nobody_waits_for_it(database, postgresql
 
     sever(postgresql)
     with monkeypatch.context() as patch:
-        patch.setattr(engine_module, "connect", lambda *_, **__: connect_to_nobody())
+        patch.setattr(postgresql_server, "connect", lambda *_, **__: connect_to_nobody())
         assert isinstance(attempt(lambda: counted(database)), Unavailable)
-    monkeypatch.setattr(engine_module, "connect", connect)
+    monkeypatch.setattr(postgresql_server, "connect", connect)
     assert tries.acquire(timeout=5)
     began = time.monotonic()
     assert isinstance(attempt(lambda: counted(database)), Unavailable)
