@@ -160,6 +160,8 @@ class Sweep:
             rows = _marked(transaction, _DUE, (now, SWEEP_BATCH), now)
             return rows, len(rows) < SWEEP_BATCH
         due = [row["seq"] for row in transaction.execute(_DUE, (now, SWEEP_BATCH))]
+        if not due:
+            return [], True
         free = self._database.lock_free(transaction, f"SELECT seq FROM checks WHERE seq IN ({_places(due)})", due)
         rows = _marked(transaction, _places(free), free, now)
         self._has_skipped |= len(free) < len(due)
