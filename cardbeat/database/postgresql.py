@@ -49,7 +49,10 @@ PAUSES_SECONDS: Final = (0.005, 0.02, 0.1)
 LOCK_SECONDS: Final = 5.0
 """How long a row is waited for that another session keeps locked. Whoever else is in that transaction waits too."""
 NEXT_LOCK_SECONDS: Final = 0.25
-"""The same from then on, until a transaction finds no row locked for so long."""
+"""The same at the begin of a transaction for `IMPATIENT_SECONDS` from then on; half as long for each row that is found
+locked in it."""
+LEAST_LOCK_SECONDS: Final = 0.01
+IMPATIENT_SECONDS: Final = 60.0
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):
@@ -71,7 +74,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._lease = RowLease(self)
         # Once the writer's thread runs, `self._writer` and these are used by it alone.
         self._may_repeat = False
-        self._found_locked = False
+        self._found_locked = 0
+        self._impatient_until = 0.0
         self._gives_up_at = 0.0
         super().__init__()
 
@@ -132,10 +136,10 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         connection = self._writer.connected()
         for write in group:
             write.error = None
-        lock_seconds, self._found_locked = self._lock_seconds(), False
+        self._found_locked = 0
         self._gives_up_at = time.monotonic() + 2 * LOCK_SECONDS
         try:
-            self._clock.sample(partial(connection.begin, lock_seconds))
+            self._clock.sample(partial(connection.begin, self._lock_seconds()))
             self._make(connection, group)
             connection.commit_in_time()
         except Unconfirmed:
@@ -154,7 +158,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, LockNotAvailable):
-            self._found_locked = True
+            self._found_locked += 1
+            self._impatient_until = time.monotonic() + IMPATIENT_SECONDS
             # It is that row's, unless there are many of them.
             if time.monotonic() < self._gives_up_at:
                 log.error("the database can't write: %s", in_one_line(error))
@@ -179,7 +184,9 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         connection.undo(self._lock_seconds())
 
     def _lock_seconds(self) -> float:
-        return NEXT_LOCK_SECONDS if self._found_locked else LOCK_SECONDS
+        if time.monotonic() >= self._impatient_until:
+            return LOCK_SECONDS
+        return max(LEAST_LOCK_SECONDS, NEXT_LOCK_SECONDS * 0.5**self._found_locked)
 
     def _release_savepoint(self, connection: Connection) -> None:
         connection.release_savepoint()

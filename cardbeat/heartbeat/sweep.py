@@ -159,13 +159,11 @@ class Sweep:
         if self._database.fence is None:
             rows = _marked(transaction, _DUE, (now, SWEEP_BATCH), now)
             return rows, len(rows) < SWEEP_BATCH
-        due = [row["seq"] for row in transaction.execute(_DUE, (now, SWEEP_BATCH))]
-        if not due:
-            return [], True
-        free = self._database.lock_free(transaction, f"SELECT seq FROM checks WHERE seq IN ({_places(due)})", due)
-        rows = _marked(transaction, _places(free), free, now)
-        self._has_skipped |= len(free) < len(due)
-        return rows, len(due) < SWEEP_BATCH or not rows
+        due = self._database.lock_free(transaction, _DUE, (now, SWEEP_BATCH))
+        rows = _marked(transaction, ", ".join("?" * len(due)), due, now) if due else []
+        is_last = len(due) < SWEEP_BATCH
+        self._has_skipped |= is_last and transaction.execute(_DUE, (now, 1)).fetchone() is not None
+        return rows, is_last
 
     def _run(self) -> None:
         while not self._stopping.wait(self._sweep_or_look()):
@@ -199,7 +197,3 @@ def _marked(transaction: Transaction, among: str, values: Sequence[object], now:
         f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
         (*values, now),
     ).fetchall()
-
-
-def _places(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values)) or "NULL"

@@ -48,3 +48,8 @@ def test_each_of_several_is_hidden_and_so_is_one_whose_url_is_cut_short():
 )
 def test_all_else_stays(text):
     assert without_passwords(text) == text
+
+
+def test_a_long_word_is_looked_through_once():
+    word = "x" * 200_000
+    assert without_passwords(word) == word

@@ -206,17 +206,33 @@ def test_of_those_written_in_one_go_only_those_fail_whose_row_another_session_ke
         assert monitor.values(connection) == {"a": 1, "b": 0, "c": 1}
 
 
-def test_after_a_row_was_found_locked_none_is_waited_for_long_until_none_is(database, open_again, quick):
+def test_after_a_row_was_found_locked_none_is_waited_for_long_for_a_minute(database, open_again, quick, monkeypatch):
     def limit(transaction):
         return transaction.execute("SELECT current_setting('lock_timeout')").fetchone()[0]
 
     database.write(count_up)
     with kept_locked(open_again(), "n"):
         assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
-        assert database.write(limit) == "10ms"
+        assert [database.write(limit) for _ in range(2)] == ["20ms"] * 2
+        monkeypatch.setattr(database, "_impatient_until", time.monotonic())
         assert database.write(limit) == "300ms"
     database.write(count_up)
     assert counted(database) == 2
+
+
+def test_of_many_locked_rows_each_is_waited_for_half_as_long_as_the_one_before(database, open_again, quick):
+    def mark(transaction, names):
+        limits.append(transaction.execute("SELECT current_setting('lock_timeout')").fetchone()[0])
+        transaction.execute("UPDATE monitor SET value = 1")
+        return names
+
+    limits = []
+    database.write(count_up)
+    with kept_locked(open_again(), "n"):
+        with writer_held(database):
+            written = [database.write_together(mark, name) for name in "abc"]
+        assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
+    assert limits == ["300ms", "10ms", "10ms", "10ms"]
 
 
 def test_where_many_rows_are_locked_all_that_wait_fail_at_once(database, open_again, quick, monkeypatch):
@@ -239,7 +255,7 @@ def test_where_many_rows_are_locked_all_that_wait_fail_at_once(database, open_ag
 @pytest.fixture
 def quick(monkeypatch):
     monkeypatch.setattr(engine_module, "LOCK_SECONDS", 0.3)
-    monkeypatch.setattr(engine_module, "NEXT_LOCK_SECONDS", 0.01)
+    monkeypatch.setattr(engine_module, "NEXT_LOCK_SECONDS", 0.02)
 
 
 @contextlib.contextmanager

@@ -262,6 +262,20 @@ def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
     assert other.read(locked).status == "overdue"
 
 
+def test_more_checks_than_one_transaction_marks_may_be_locked_and_hold_no_sweep_up(nodes, monkeypatch):
+    monkeypatch.setattr(sweep, "SWEEP_BATCH", 2)
+    one, other = nodes
+    checks = [one.create(60) for _ in range(6)]
+    other.sweep.sweep_once()
+    other.pass_time(100)
+    locked = "SELECT seq FROM checks WHERE seq <= 3"
+    with uncommitted(one, lambda transaction: one.database.lock(transaction, locked, ())):
+        assert other.sweep._sweep_or_look() == sweep.LOCKED_SECONDS
+        assert [other.read(check).status for check in checks] == ["on_time"] * 3 + ["overdue"] * 3
+    assert other.sweep._sweep_or_look() == SWEEP_SECONDS
+    assert {other.read(check).status for check in checks} == {"overdue"}
+
+
 def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(nodes, monkeypatch):
     monkeypatch.setattr(queue, "GROUP_SECONDS", 20)
     one, other = nodes
