@@ -206,7 +206,7 @@ def base_url(text: str) -> str:
 
 
 _ENCODED = "%[0-9A-Fa-f]{2}"
-_HOST = rf"(?:\[[^][/?#@]+\](?::[^][,/?#@%]*)?|(?:{_ENCODED}|[^[,/?#@%])*)"
+_HOST = rf"(?:\[[^][/?#@]+\]|(?:{_ENCODED}|[^[:,/?#@%])*)(?::[0-9]*)?"
 _DATABASE_URL = re.compile(
     rf"postgres(ql)?://(?:(?:{_ENCODED}|[^:/?#@%])*(?P<password>:(?:{_ENCODED}|[^:/?#@%])*)?@)?"
     rf"{_HOST}(?:,{_HOST})*(?:[/?](?:{_ENCODED}|[^#@%])*)?"

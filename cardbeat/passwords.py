@@ -9,7 +9,7 @@ NAMED: Final = "(?i:{}=)".format(
 """A pattern of what stands before the value of `password` or `sslpassword` in a query. RFC 3986, 2.1: any character of
 a name may be percent-encoded."""
 _NAMED: Final = re.compile(rf"({NAMED}).*", re.DOTALL)
-_USER: Final = r"(?:postgres(?:ql)?:/*+|[\w+.-]{2,64}:/++)(?![\s,]|user:password@host)[^:]*:"
+_USER: Final = r"(?:postgres(?:ql)?:/*+|[\w+.-]{2,64}:/++)(?![\s,]|user:password@host)[^:/?#\[\s]*:"
 """To the colon behind a user's name. Our own sentences name schemes, and show how a URL is to be written. A path of a
 file has one slash where the URL had two."""
 _PORT: Final = r"""[0-9]+:?(?![^\s/?'";,)])"""

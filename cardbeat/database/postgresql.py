@@ -52,6 +52,8 @@ NEXT_LOCK_SECONDS: Final = 0.25
 """The same at the begin of a transaction for `IMPATIENT_SECONDS` from then on; half as long for each row that is found
 locked in it."""
 LEAST_LOCK_SECONDS: Final = 0.01
+GIVE_UP_SECONDS: Final = 8.0
+"""How long a transaction goes on past locked rows, before it fails as a whole: `curl` lines wait for 10."""
 IMPATIENT_SECONDS: Final = 60.0
 
 
@@ -137,7 +139,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         for write in group:
             write.error = None
         self._found_locked = 0
-        self._gives_up_at = time.monotonic() + 2 * LOCK_SECONDS
+        self._gives_up_at = time.monotonic() + GIVE_UP_SECONDS
         try:
             self._clock.sample(partial(connection.begin, self._lock_seconds()))
             self._make(connection, group)
@@ -158,11 +160,13 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, LockNotAvailable):
+            now, was_patient = time.monotonic(), time.monotonic() >= self._impatient_until
             self._found_locked += 1
-            self._impatient_until = time.monotonic() + IMPATIENT_SECONDS
+            self._impatient_until = now + IMPATIENT_SECONDS
             # It is that row's, unless there are many of them.
-            if time.monotonic() < self._gives_up_at:
-                log.error("the database can't write: %s", in_one_line(error))
+            if now < self._gives_up_at:
+                if was_patient:
+                    log.error("the database can't write: %s", in_one_line(error))
                 return translated(error)
         # Of these, the other writes of the group would fail as well, or the whole of it may be made again.
         if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):

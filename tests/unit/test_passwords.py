@@ -41,6 +41,8 @@ def test_each_of_several_is_hidden_and_so_is_one_whose_url_is_cut_short():
         "must be a URL that starts with postgresql://, or a file to read: no",
         "can't use the server at http://127.0.0.1:8080: it takes no connections",
         "unlike 'https://cards.example:8443/?a'",
+        "unlike 'https://[::1]:8080/ä'",
+        "unlike 'https://cards.example/a:b c'",
         "postgresql://me@host/db?sslmode=disable",
         r"can't use C:\data\a:b@c, nor C:/data/a:b@c",
         "there are 2 checks named 'a:b@c'",
