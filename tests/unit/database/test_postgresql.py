@@ -229,9 +229,7 @@ def test_of_many_locked_rows_each_is_waited_for_half_as_long_as_the_one_before(d
     limits = []
     database.write(count_up)
     with kept_locked(open_again(), "n"):
-        with writer_held(database):
-            written = [database.write_together(mark, name) for name in "abc"]
-        assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
+        assert all(isinstance(error, Unavailable) for error in errors_together(database, mark))
     assert limits == ["300ms", "10ms", "10ms", "10ms"]
 
 
@@ -246,10 +244,15 @@ def test_where_many_rows_are_locked_all_that_wait_fail_at_once(database, open_ag
     calls = []
     database.write(count_up)
     with kept_locked(open_again(), "n"):
-        with writer_held(database):
-            written = [database.write_together(mark, name) for name in "abc"]
-        assert all(isinstance(attempt(later.wait), Unavailable) for later in written)
+        assert all(isinstance(error, Unavailable) for error in errors_together(database, mark))
     assert len(calls) <= 2
+
+
+def errors_together(database, work):
+    """What three writes raise that are made in one go."""
+    with writer_held(database):
+        written = [database.write_together(work, name) for name in "abc"]
+    return [attempt(later.wait) for later in written]
 
 
 @pytest.fixture
