@@ -127,10 +127,11 @@ class Credit:
         if self._listened is not None and now - self._listened <= self._outage_seconds:
             self._listened = now
 
-    def note(self, transaction: Transaction, moment: Moment | None = None) -> bool:
+    def note(self, transaction: Transaction, moment: Moment | None = None, counting: str | None = None) -> bool:
         """Note in this transaction the present moment, or another, and the credit due for what passed before it.
 
-        False while a credit is to be given, be it this one or another: then nobody may be marked as overdue.
+        False while a credit is to be given, be it this one or another: then nobody may be marked as overdue. Otherwise
+        one more is counted of what is `counting`, with the same statement.
         """
         if self._fence is not None:
             self._fence.confirm(transaction)
@@ -140,11 +141,16 @@ class Credit:
         if seconds:
             before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
             _note_credit(transaction, noted, seconds, before)
-        epoch = {} if noted.get("last_sweep_epoch", 0) == self._epoch() else {"last_sweep_epoch": self._epoch()}
-        monitor.note(transaction, last_sweep_at=moment.wall, last_sweep_monotonic=moment.monotonic, **epoch)
+        is_free = not seconds and "credit_seconds" not in noted
+        values = {"last_sweep_at": moment.wall, "last_sweep_monotonic": moment.monotonic}
+        if noted.get("last_sweep_epoch", 0) != self._epoch():
+            values["last_sweep_epoch"] = self._epoch()
+        if counting is not None and is_free:
+            values[counting] = noted.get(counting, 0) + 1
+        monitor.note(transaction, **values)
         # From here on the commit is work. If it fails, `write` takes this back.
         self._listened = moment.monotonic
-        return not seconds and "credit_seconds" not in noted
+        return is_free
 
     def note_stop(self, transaction: Transaction, moment: Moment) -> None:
         """Note in this transaction that the monitor ran until then, if it has got as far as to note anything."""

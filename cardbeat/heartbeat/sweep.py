@@ -24,6 +24,8 @@ SWEEP_BATCH = 250
 """How many checks one write job marks: bounds how long a ping waits behind it."""
 LOCKED_SECONDS = 1.0
 """How soon a check is looked at again that somebody else was writing to."""
+SWEEPS = "sweeps"
+"""Under which name those are counted that have finished."""
 POLL_SECONDS = 0.25
 """How soon it is seen that this process has the lease now. It comes on top of the time that it takes to get that."""
 
@@ -80,7 +82,7 @@ class Sweep:
         # Used by the thread that sweeps alone.
         self._has_skipped = False
         # Written by the thread that sweeps, read by those that answer requests: single values, each whole at any time.
-        self._rounds = Rounds(database, "sweeps", monotonic)
+        self._rounds = Rounds(database, SWEEPS, monotonic)
         self.last_duration_seconds: float | None = None
 
     def start(self) -> None:
@@ -141,29 +143,30 @@ class Sweep:
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
         every ping that is stored by now. The credit may have been given already, by another process.
         """
+        if self._fence is not None and transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None:
+            # What most sweeps find. Each question to a server takes its time.
+            return Step([], [], True) if self.credit.note(transaction, counting=SWEEPS) else None
         if not self.credit.note(transaction) or self.credit.jumped_since(moment):
             return None
         rows, is_last = self._mark(transaction, moment.wall)
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        if self._fence is not None and is_last:
-            self._rounds.count(transaction)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up, is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
-        """Mark one batch of what is due; the rows, and whether there were no more.
+        """Mark one batch of what is due; the rows, and whether there is no more that can be marked now.
 
         Where others write meanwhile, the rows are locked first; those that another session holds are left for the next
         sweep, as they may be held for hours. Where nobody does, one statement is enough: at each row that is read the
         interpreter switches to another thread, and there may be hundreds.
         """
-        if self._database.fence is None:
+        if self._fence is None:
             rows = _marked(transaction, _DUE, (now, SWEEP_BATCH), now)
             return rows, len(rows) < SWEEP_BATCH
-        due = self._database.lock_free(transaction, _DUE, (now, SWEEP_BATCH))
-        rows = _marked(transaction, ", ".join("?" * len(due)), due, now) if due else []
-        is_last = len(due) < SWEEP_BATCH
-        self._has_skipped |= is_last and transaction.execute(_DUE, (now, 1)).fetchone() is not None
-        return rows, is_last
+        if due := self._database.lock_free(transaction, _DUE, (now, SWEEP_BATCH)):
+            return _marked(transaction, ", ".join("?" * len(due)), due, now), False
+        self._has_skipped = True
+        self._rounds.count(transaction)
+        return [], True
 
     def _run(self) -> None:
         while not self._stopping.wait(self._sweep_or_look()):

@@ -27,11 +27,22 @@ from tests.support import wait_until, writer_held
 pytestmark = POSTGRESQL
 
 
+class NoFence:
+    """Of a node that takes itself for the only one that sweeps."""
+
+    epoch = gap_seconds = 0
+
+    def held(self):
+        return True
+
+    def confirm(self, transaction):
+        pass
+
+
 @pytest.fixture
 def nodes(open_again, clock):
-    """Two hearts that beat for the same key."""
-    first = Heart(open_again(), clock, Tier(max_checks=10))
-    second = Heart(open_again(), clock, Tier(max_checks=10))
+    """Two hearts that beat for the same key, and that both sweep."""
+    first, second = (Heart(open_again(), clock, Tier(max_checks=10), fence=NoFence()) for _ in range(2))
     second.keys.revoke(second.key.id)
     second.key = first.key
     return first, second
