@@ -200,3 +200,31 @@ def test_every_node_knows_how_long_ago_a_sweep_was(nodes):
     nodes.second.fence.take()
     second._sweep_or_look()
     assert second.healthy()
+
+
+def test_a_sweep_is_counted_once_whatever_it_finds(nodes, monkeypatch):
+    monkeypatch.setattr(sweep_module, "SWEEP_BATCH", 2)
+    heart = nodes.first
+    heart.fence.take()
+    for count, due in enumerate((0, 1, 2, 5, 0), start=1):
+        checks = [heart.create(1) for _ in range(due)]
+        nodes.pass_time(2)
+        heart.fence.take()
+        assert beat(heart) == due
+        assert {heart.status(check) for check in checks} <= {"overdue"}
+        assert noted(nodes.second)[sweep_module.SWEEPS] == count
+
+
+def test_a_sweep_that_a_credit_cuts_short_is_not_counted(nodes):
+    heart = nodes.first
+    heart.create(HOUR)
+    heart.fence.take()
+    beat(heart)
+    nodes.pass_time(HOUR)
+    heart.fence.take()
+    # The second time the credit is noted and not given yet.
+    for _ in range(2):
+        heart.sweep.sweep_once()
+        assert noted(heart)[sweep_module.SWEEPS] == 1
+    beat(heart)
+    assert noted(heart)[sweep_module.SWEEPS] == 2

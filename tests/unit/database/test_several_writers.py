@@ -7,10 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from cardbeat import monitor
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
 from cardbeat.database import queue
-from cardbeat.database.postgresql_connection import TIME
+from cardbeat.database.postgresql_connection import TIME, Connection
 from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat import removal, sweep
 from cardbeat.heartbeat.alert import TEST
@@ -36,7 +37,8 @@ class NoFence:
         return True
 
     def confirm(self, transaction):
-        pass
+        # As many questions as a lease on a row asks.
+        transaction.execute("SELECT 1 FROM leases")
 
 
 @pytest.fixture
@@ -259,6 +261,25 @@ def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monke
     waiting.result(20)
 
 
+def sweeps(node):
+    """How many the other nodes know of."""
+    with node.database.read() as connection:
+        return monitor.values(connection)[sweep.SWEEPS]
+
+
+def test_an_empty_sweep_asks_the_server_no_more_than_it_must(nodes, monkeypatch):
+    """Begin, what is due, the lease, the moment noted last, the moment noted now, and COMMIT."""
+    node, _ = nodes
+    node.create()
+    node.sweep.sweep_once()
+    questions = []
+    wait = Connection.wait
+    monkeypatch.setattr(Connection, "wait", lambda *args, **options: questions.append(1) or wait(*args, **options))
+    node.sweep.sweep_once()
+    assert len(questions) == 6
+    assert sweeps(node) == 2
+
+
 def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
     one, other = nodes
     locked, free = one.create(60), one.create(60)
@@ -269,6 +290,7 @@ def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
     ):
         assert other.sweep._sweep_or_look() == sweep.LOCKED_SECONDS
         assert [other.read(check).status for check in (locked, free)] == ["on_time", "overdue"]
+        assert sweeps(one) == 2
     assert other.sweep._sweep_or_look() == SWEEP_SECONDS
     assert other.read(locked).status == "overdue"
 
