@@ -29,14 +29,28 @@ def new_delivery(alerts, clock, post=None, elapsed=time.monotonic):
     return Delivery(alerts, Courier(alerts, post, clock), clock, elapsed)
 
 
+class NoFence:
+    """Of a node that takes itself for the only one that sweeps."""
+
+    epoch = gap_seconds = 0
+
+    def held(self):
+        return True
+
+    def confirm(self, transaction):
+        # As many questions as a lease on a row asks.
+        transaction.execute("SELECT 1 FROM leases")
+
+
 class Heart:
-    """With a `fence` it is that of one of several machines."""
+    """With a `fence` it is that of one of several machines; without one it sweeps over a server as its only node."""
 
     def __init__(self, database, clock, tier=Tier(max_checks=None), monotonic=None, fence=None):  # noqa: B008 - a frozen value
         self.database = database
         self.clock = clock
         self.monotonic = monotonic or FakeClock(5000)
-        self.fence = fence
+        # Over a server a service sweeps with a fence alone, and otherwise than over a file.
+        self.fence = fence or (NoFence() if database.fence else None)
         self.log_lines = []
         transitions = TransitionLog(lambda line, *values: self.log_lines.append(line % values))
         self.alerts = Alerts(database, BASE_URL, transitions)

@@ -33,7 +33,7 @@ POLL_SECONDS = 0.25
 class Step(NamedTuple):
     """What one write job did: the checks that it marked, and those of the alerts that gave way to newer ones.
 
-    `is_last` if it found no more that were due.
+    `is_last` if it found no more that it could mark.
     """
 
     overdue: list[str]
@@ -143,17 +143,18 @@ class Sweep:
         Pings read the clock in such a transaction too. So a clock that has not been set up to here was the same for
         every ping that is stored by now. The credit may have been given already, by another process.
         """
-        if self._fence is not None and transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None:
-            # What most sweeps find. Each question to a server takes its time.
-            return Step([], [], True) if self.credit.note(transaction, counting=SWEEPS) else None
-        if not self.credit.note(transaction) or self.credit.jumped_since(moment):
+        # What most sweeps find, and each question to a server takes its time.
+        is_empty = self._fence is not None and transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None
+        if not self.credit.note(transaction, counting=SWEEPS if is_empty else None) or self.credit.jumped_since(moment):
             return None
+        if is_empty:
+            return Step([], [], is_last=True)
         rows, is_last = self._mark(transaction, moment.wall)
         given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up, is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
-        """Mark one batch of what is due; the rows, and whether there is no more that can be marked now.
+        """Mark one batch of what is due; the rows, and whether it is known that no more can be marked now.
 
         Where others write meanwhile, the rows are locked first; those that another session holds are left for the next
         sweep, as they may be held for hours. Where nobody does, one statement is enough: at each row that is read the
@@ -164,6 +165,7 @@ class Sweep:
             return rows, len(rows) < SWEEP_BATCH
         if due := self._database.lock_free(transaction, _DUE, (now, SWEEP_BATCH)):
             return _marked(transaction, ", ".join("?" * len(due)), due, now), False
+        # Or it was pinged just now, and the next sweep comes early for nothing.
         self._has_skipped = True
         self._rounds.count(transaction)
         return [], True

@@ -28,23 +28,10 @@ from tests.support import wait_until, writer_held
 pytestmark = POSTGRESQL
 
 
-class NoFence:
-    """Of a node that takes itself for the only one that sweeps."""
-
-    epoch = gap_seconds = 0
-
-    def held(self):
-        return True
-
-    def confirm(self, transaction):
-        # As many questions as a lease on a row asks.
-        transaction.execute("SELECT 1 FROM leases")
-
-
 @pytest.fixture
 def nodes(open_again, clock):
     """Two hearts that beat for the same key, and that both sweep."""
-    first, second = (Heart(open_again(), clock, Tier(max_checks=10), fence=NoFence()) for _ in range(2))
+    first, second = (Heart(open_again(), clock, Tier(max_checks=10)) for _ in range(2))
     second.keys.revoke(second.key.id)
     second.key = first.key
     return first, second
