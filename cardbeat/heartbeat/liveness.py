@@ -28,7 +28,7 @@ LOOK_SECONDS = 10.0
 """How soon the log tells."""
 
 HANGS = "the thread that sends them does not go on"
-FAILS = "sending them fails"
+FAILS = "reading or storing them fails"
 NO_THREADS = "no thread can be started to send them"
 LOCKED_OUT = "another process holds the lease to send them (in a data folder, delivery.lock) and does not go on"
 
@@ -100,12 +100,12 @@ class LivenessLog:
         """Write a line if that has changed since the last look."""
         if self._liveness.healthy():
             if self._stalled_seconds:
-                log.warning("alerts are sent again; for %d s they were not", self._stalled_seconds)
+                log.warning("alerts go on; for %d s they were held up", self._stalled_seconds)
             self._stalled_seconds = 0.0
             return
         began, self._stalled_seconds = self._stalled_seconds, self._liveness.age_seconds()
         if not began:
-            line = "no alert is sent: %s, for %d s now; the oldest that is due waits for %s"
+            line = "alerts are held up: %s, for %d s now; the oldest that is due waits for %s"
             log.error(line, self._liveness.reason, self._stalled_seconds, self._oldest_due())
 
     def _oldest_due(self) -> str:

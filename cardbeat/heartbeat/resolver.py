@@ -65,7 +65,7 @@ class Resolver:
     def addresses(self, host: str, seconds: float, key: str = "") -> list[IpAddress]:
         """The addresses of a name, in order of preference, asked for in a turn of this key.
 
-        Raises `TimeoutError` after `seconds`; `OSError` for a name without any.
+        Raises `TimeoutError` after `seconds`, if a thread could be started; `OSError` for a name without any.
         """
         future: _Found = Future()
         with self._lock:
@@ -103,23 +103,27 @@ class Resolver:
         return free if known else min(free, LOOKUPS - LOOKUPS // KEPT_SHARE - others)
 
     def _start(self, begun: list["_Lookup"]) -> None:
-        """Start a thread for each of these, and for what may begin in place of those that get none."""
+        """Start a thread for each of these. Where the system grants none, they are looked up in this one."""
         while begun:
             one = begun.pop(0)
             try:
                 threading.Thread(target=self._run, args=(one,), name="webhook-resolver", daemon=True).start()
-            except RuntimeError:
-                # The system grants no more threads.
-                begun += self._ended(one, 0, TimeoutError("no thread"))
+            except (RuntimeError, MemoryError):
+                # Without a deadline: to tell of an attempt that was none would be worse.
+                begun += self._looked_up(one)
 
     def _run(self, one: "_Lookup") -> None:
+        self._start(self._looked_up(one))
+
+    def _looked_up(self, one: "_Lookup") -> list["_Lookup"]:
+        """Look up one; those that may begin now."""
         began = time.monotonic()
         outcome: list[IpAddress] | Exception
         try:
             outcome = self._lookup(one.host) or socket.gaierror(socket.EAI_NONAME, "no address")
         except Exception as error:
             outcome = error
-        self._start(self._ended(one, time.monotonic() - began, outcome))
+        return self._ended(one, time.monotonic() - began, outcome)
 
     def _ended(self, one: "_Lookup", seconds: float, outcome: list[IpAddress] | Exception) -> list["_Lookup"]:
         """Tell who waits for it; the lookups that may begin now."""
