@@ -62,7 +62,7 @@ class Disk:
         return self.wait_seconds() + rows * ROW_SECONDS
 
     def wait_seconds(self) -> float:
-        """For the disk; what it has taken on while it is slow ends soon after that."""
+        """For the disk; what it has taken on while it is slow ends soon after that, also where the machine sleeps."""
         left = max(0.0, self.slow_until - scheduler.SCHEDULER.now)
         return min(self.luck.uniform(*self.pace), left + self.luck.uniform(*BRIEF))
 

@@ -167,6 +167,8 @@ class Faults:
         def wake_up() -> None:
             world.scheduler.slept += world.now - began
             world.model.slept(world.now - began)
+            # A commit that was under way goes on, for as long as it had left.
+            world.disk.slow_until += world.now - began
             world.model.troubles.add(Trouble(world.now, world.now, has_sleep=True))
             world.machine.is_asleep = False
             for process in processes:
@@ -209,6 +211,10 @@ class Faults:
         self._world.look()
 
         def mend() -> None:
+            left = self._world.disk.slow_until - self._world.now
+            if left > 0 or self._world.machine.is_asleep:
+                self._world.scheduler.after(max(1.0, left), mend)
+                return
             self._world.disk.pace = disk.BRIEF
             if slowest > BUSY_SECONDS:
                 keeps_out = len(self._world.servers) > 1
