@@ -38,8 +38,7 @@ class NoFence:
         return True
 
     def confirm(self, transaction):
-        # As many questions as a lease on a row asks.
-        transaction.execute("SELECT 1 FROM leases")
+        pass
 
 
 class Heart:

@@ -95,7 +95,10 @@ def test_the_log_has_one_line_when_it_begins_and_one_when_it_ends(liveness, elap
     for _ in range(3):
         log.look()
     assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
-        ("ERROR", f"alerts are held up: {FAILS}, for 301 s now; the oldest that is due waits for 312 s"),
+        (
+            "ERROR",
+            "alerts are held up: reading or storing them fails, for 301 s now; the oldest that is due waits for 312 s",
+        ),
         ("WARNING", "alerts go on; for 321 s they were held up"),
     ]
 

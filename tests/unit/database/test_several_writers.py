@@ -22,6 +22,7 @@ from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import STEP_ALERTS
 from cardbeat.heartbeat.unread import Unread
 from tests.heart import HOOK, SWEEP_SECONDS, Heart
+from tests.nodes import Nodes
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until, writer_held
 
@@ -254,10 +255,11 @@ def sweeps(node):
         return monitor.values(connection)[sweep.SWEEPS]
 
 
-def test_an_empty_sweep_asks_the_server_no_more_than_it_must(nodes, monkeypatch):
+def test_an_empty_sweep_asks_the_server_no_more_than_it_must(open_again, clock, monkeypatch):
     """Begin, what is due, the lease, the moment noted last, the moment noted now, and COMMIT."""
-    node, _ = nodes
+    node = Nodes(open_again, clock).first
     node.create()
+    assert node.fence.take()
     node.sweep.sweep_once()
     questions = []
     wait = Connection.wait
