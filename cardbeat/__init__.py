@@ -1,3 +1,3 @@
 """Cardbeat: link-preview cards and a dead man's switch for cron jobs, in one small server."""
 
-__version__ = "1.0.0"
+__version__ = "2.0.0"

@@ -1,8 +1,8 @@
-"""Starts the command line, as `python -m cardbeat` and at the root of the zipapp. Any Python can read this file."""
+"""Starts the command line: `python -m cardbeat`, and the zipapp. Written so that any Python 3 can parse it."""
 
 import sys
 
-if sys.version_info < (3, 11):  # noqa: UP036 - an older one may well be what runs it
+if sys.version_info < (3, 11):  # noqa: UP036 - an older Python may run this file
     sys.stderr.write("cardbeat: needs Python 3.11 or newer, this is %d.%d\n" % sys.version_info[:2])  # noqa: UP031
     sys.exit(2)
 

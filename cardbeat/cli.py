@@ -1,7 +1,6 @@
-"""The command line: finds the command that is asked for, and says in one line what stops it.
+"""The command line: runs the command that is named, and prints errors of the user in one line.
 
-Each command is the module of its name in `cardbeat.commands`: `run` takes the arguments that stand behind the name and
-returns the exit status.
+The command `name` is the function `run` of the module `cardbeat.commands.name`.
 """
 
 import importlib
@@ -14,14 +13,11 @@ from cardbeat.passwords import without_passwords
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
 
 INTERRUPTED = 130
-"""The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
+"""The exit status after Ctrl-C, by the convention of shells: 128 plus the number of the signal."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command, by default that of the process's own arguments.
-
-    The exit status is 2, with one line on stderr, for whatever the operator must change.
-    """
+    """Run one command and return the exit status: 2, with one line on stderr, for errors that the user can correct."""
     argv = sys.argv[1:] if argv is None else argv
     named = bool(argv) and not argv[0].startswith("-")
     name = argv[0] if named else "serve"
@@ -30,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise StartupError(f"there is no command {name!r}; the commands are {', '.join(COMMANDS)}")
         return _command(name)(argv[1:] if named else argv)
     except StartupError as error:
-        # What is refused may be the URL of a database where it does not belong.
+        # The line may repeat an argument, and that may be the URL of a database.
         print(f"cardbeat: {without_passwords(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -38,6 +34,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _command(name: str) -> Callable[[Sequence[str]], int]:
-    # Only the one that is needed: from the artifact, importing all of them takes longer than most take to run.
+    # Only this one: importing all commands takes longer than most of them take to run.
     run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
     return run

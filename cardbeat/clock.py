@@ -1,4 +1,4 @@
-"""Wall-clock time as the service sees it: read once at each edge and passed on as a value."""
+"""The wall clock. Code reads it once, where a request or a sweep begins, and passes the time on as a value."""
 
 import time
 from collections.abc import Callable
@@ -10,5 +10,5 @@ wall_clock: Clock = time.time
 
 
 def utc_text(seconds: float) -> str:
-    """Unix seconds as `YYYY-MM-DD HH:MM:SS` in UTC, cut to the whole second: the form of all times in JSON."""
+    """Unix seconds as `YYYY-MM-DD HH:MM:SS` in UTC, rounded down to the second. All times in JSON have this form."""
     return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))

@@ -1,4 +1,4 @@
-"""What an operator can set, as values that were checked, and the limits of HTTP that nobody sets."""
+"""The configuration of `serve` as checked values, and the fixed limits of HTTP."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -10,31 +10,31 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 @dataclass(frozen=True, slots=True)
 class HttpLimits:
-    """How much of the server one client can hold, and all of them together."""
+    """Limits of requests, of memory for all clients together, and of time."""
 
     request_line_bytes: int = 8 * 1024
     header_bytes: int = 16 * 1024
     header_count: int = 100
     body_bytes: int = 64 * 1024
     held_bytes: int = 64 * 1024 * 1024
-    """Of what all clients together have asked and what is not yet sent to them."""
+    """Requests received and answers not yet sent, of all clients together."""
     header_seconds: float = 10
     body_seconds: float = 10
     idle_seconds: float = 5
     write_seconds: float = 30
-    """For the client to take one answer."""
+    """Time for a client to receive one answer."""
     linger_seconds: float = 2
-    """For the client to see an answer that ends the connection."""
+    """Time for a client to read an answer after which the connection is closed."""
     stop_seconds: float = 8.5
-    """How long a stop waits for what runs, be it requests, answers or posts of alerts; all must have ended in 10 s.
+    """How long a stop waits for requests, answers and alerts that are being sent; the whole stop takes at most 10 s.
 
-    Alerts whose posts are left then are sent again after the next start.
+    Alerts that were not finished are sent again after the next start.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Tier:
-    """What one key may use. None is no limit."""
+    """The limits of a key. None means no limit."""
 
     max_checks: int | None = 100
     min_period_seconds: int = 1
@@ -47,7 +47,7 @@ UNLIMITED = Tier(max_checks=None, renders_per_minute=None)
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """The options of `serve`, checked."""
+    """The options of `serve`."""
 
     host: str = "127.0.0.1"
     port: int = 8080

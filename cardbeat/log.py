@@ -1,64 +1,99 @@
-"""The log on stderr, whose reader may be slow, stopped or gone."""
+"""The log on stderr. One thread writes it in batches, so no other thread waits for the reader of stderr."""
 
+import contextlib
 import logging
 import threading
-from queue import SimpleQueue
-from typing import Final
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, NamedTuple, TextIO
 
-from cardbeat import threads
+from cardbeat.concurrency.threads import BackgroundThread
 
-QUEUED_RECORDS: Final = 1000
-"""Past these, new ones are lost."""
-STALL_SECONDS: Final = 0.25
-"""How long the first to log waits for a reader that does not read; nobody after it waits at all."""
-
-
+BATCH_SECONDS: Final = 0.1
+"""Time in which the lines of a `Kind` are gathered. One write for each would cost more than a request."""
 SHOWN_WHOLE: Final = 12
-"""Characters of what is not cut: all that is longer may be a secret."""
+"""Longest word that is not cut, in characters: a longer one may be a secret."""
+
+
+class Kind(NamedTuple):
+    """Lines that are gathered. A batch has at most `most` of them; `more` says how many others there were."""
+
+    most: int
+    more: str
+
+
+RECORDS: Final = Kind(1000, "%d lines were dropped: stderr is too slow")
+"""The kind of all records of the logging module that have none of their own."""
 
 
 def cut(word: str) -> str:
-    """A word as a line of the log may show it: of a check's id or a key's value just enough to recognise it."""
+    """A word as the log may show it: of an id or a key only the first four characters."""
     return word if len(word) <= SHOWN_WHOLE else word[:4] + "..."
 
 
-class QueuedHandler(logging.Handler):
-    """Hands records to another handler in a thread of its own, so that nobody waits long for stderr's reader.
+class BatchHandler(logging.Handler):
+    """Writes to `stream` in a thread of its own. Lines that come too fast are dropped and counted.
 
-    As long as that reads, a record is written when the call that logs it returns. The constructor raises `StartupError`
-    where the system grants no thread.
+    Lines given to `put`, and records with an attribute `kind` (`extra={"kind": ...}`), are gathered for up to
+    `batch_seconds`; any other record is written at once. The constructor raises `StartupError` where the system grants
+    no thread.
     """
 
-    def __init__(self, target: logging.Handler) -> None:
-        self._target = target
-        self._records: SimpleQueue[tuple[logging.LogRecord, threading.Event] | None] = SimpleQueue()
-        # Set by whoever logs and unset by the thread that writes, without a lock: at worst one more caller waits.
-        self._stalled = False
-        self._thread = threading.Thread(target=self._run, name="log", daemon=True)
-        threads.start(self._thread)
-        # Last: the logging module ends whatever handler it knows.
+    def __init__(self, stream: TextIO, batch_seconds: float = BATCH_SECONDS) -> None:
         super().__init__()
+        self._stream = stream
+        self._batch_seconds = batch_seconds
+        self._gathering = threading.Lock()
+        # Both are read and written under that lock only.
+        self._lines: list[str] = []
+        self._counts: Counter[Kind] = Counter()
+        self._is_urgent = threading.Event()
+        self._thread = BackgroundThread("log", self._gather, at_end=self._write)
+        self._thread.start()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if self._records.qsize() < QUEUED_RECORDS:
-            written = threading.Event()
-            self._records.put((record, written))
-            self._stalled = self._stalled or not written.wait(STALL_SECONDS)
+        kind = getattr(record, "kind", RECORDS)
+        try:
+            self.put(kind, [self.format(record)])
+        except Exception:
+            self.handleError(record)
+        if kind is RECORDS:
+            self._is_urgent.set()
+
+    def put(self, kind: Kind, lines: Sequence[str]) -> None:
+        """Have these lines written within `batch_seconds`. Safe in any thread."""
+        with self._gathering:
+            is_first = not self._counts
+            room = max(0, kind.most - self._counts[kind])
+            self._counts[kind] += len(lines)
+            self._lines += lines[:room]
+        if is_first:
+            self._thread.wake()
 
     def finish(self, seconds: float) -> bool:
-        """Whether what is left could be written in this time."""
-        self._records.put(None)
-        self._thread.join(seconds)
-        return not self._thread.is_alive()
+        """End the thread, and return whether all earlier lines were written within these seconds."""
+        self._is_urgent.set()
+        return self._thread.stop(seconds)
 
     def close(self) -> None:
-        """What the logging module does at the end of the program."""
+        """End the thread. The logging module calls this at the end of the program."""
         self.finish(seconds=1)
         super().close()
 
-    def _run(self) -> None:
-        while (next_one := self._records.get()) is not None:
-            record, written = next_one
-            self._target.handle(record)
-            self._stalled = False
-            written.set()
+    def _gather(self) -> None:
+        self._is_urgent.wait(self._batch_seconds)
+        self._is_urgent.clear()
+        self._write()
+
+    def _write(self) -> None:
+        with self._gathering:
+            lines, self._lines = self._lines, []
+            counts, self._counts = self._counts, Counter()
+        for kind, count in counts.items():
+            if count > kind.most:
+                more = {"msg": kind.more, "args": (count - kind.most,), "levelname": "INFO"}
+                lines.append(self.format(logging.makeLogRecord(more)))
+        # An error of stderr can be told nowhere else.
+        with contextlib.suppress(Exception):
+            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.flush()

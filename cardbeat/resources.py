@@ -1,13 +1,13 @@
-"""Files of the package, read the same way from a folder and from inside the zipapp.
+"""Reads files of the package, from a folder and from inside the zipapp.
 
-`importlib.resources` would read through the archive's whole list of names again for each file.
+Not `importlib.resources`: for each file it would read the zipapp's list of names again.
 """
 
 import pkgutil
 
 
 def read_bytes(name: str) -> bytes:
-    """The file at a path inside the package, such as `schema/sqlite/001.sql`. Raises `OSError` if there is none."""
+    """The file at a path inside the package, such as `database/sqlite/007.sql`. Raises `OSError` if there is none."""
     data = pkgutil.get_data("cardbeat", name)
     if data is None:
         raise OSError(f"the package holds no {name}")

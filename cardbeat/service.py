@@ -3,141 +3,163 @@
 import contextlib
 import logging
 import time
+from collections.abc import Callable
 from math import inf
 
 from cardbeat import __version__
-from cardbeat.cards.render import Renderer
+from cardbeat.cards.drawing.render import Renderer
+from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
-from cardbeat.check_metrics import CheckMetricsRoutes
 from cardbeat.clock import Clock
+from cardbeat.concurrency.later import Workers
 from cardbeat.config import Config
 from cardbeat.database import open_database
-from cardbeat.health import HealthRoutes
-from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.courier import Courier
-from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.delivery.courier import Courier
+from cardbeat.heartbeat.delivery.delivery import Delivery
+from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.heartbeat.transitions import TransitionLog
-from cardbeat.heartbeat.webhook import Sender
+from cardbeat.heartbeat.webhooks.post import Sender
+from cardbeat.host.system import on_stop_signals
+from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
-from cardbeat.keys.shared_rate import limits_for
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
-from cardbeat.metrics import Answers, MetricsRoutes
 from cardbeat.openapi.routes import OpenApiRoutes
+from cardbeat.operation.check_metrics import CheckMetricsRoutes
+from cardbeat.operation.health import HealthRoutes
+from cardbeat.operation.metrics import Answers, MetricsRoutes
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.system import on_stop_signals
-from cardbeat.typeset.fonts import Fonts
-from cardbeat.web.server import Server
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.web.access import AccessLog
+from cardbeat.web.exchange import Exchange
+from cardbeat.web.listener import Listener
+from cardbeat.web.loop import Loop
+from cardbeat.web.router import Router
+from cardbeat.web.server import HttpServer
 
 log = logging.getLogger(__name__)
 
-ASKED_AGAIN_AND_AGAIN = frozenset(("/healthz", "/metrics", "/checks/metrics"))
-"""Routes that programs ask every few seconds for as long as the service runs."""
+WORKERS = 2
+"""Threads for the handlers of routes that are not `in_loop`."""
 LEAST_SECONDS = 0.1
-"""What a part has to end in where nothing is left of the time of a stop."""
+"""Minimum time each part gets to stop, in seconds."""
 
 
 class Service:
-    """All parts of the service, put behind a server that serves nothing yet.
+    """All parts of the service, built but not started. `clock` is the database's unless another is given.
 
-    `clock` is the database's unless another is given. Raises `StartupError` if the service can't run as configured; the
-    server is closed then.
+    Raises `StartupError` if the service can't run as configured, and closes the listener and the loop then.
     """
 
-    def __init__(self, config: Config, server: Server, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        config: Config,
+        listener: Listener,
+        loop: Loop,
+        access_log: AccessLog | None = None,
+        clock: Clock | None = None,
+    ) -> None:
         self._stop_seconds = config.http.stop_seconds
         self._stop_by = inf
         with contextlib.ExitStack() as undo:
-            self.server = server
-            undo.callback(server.server_close)
+            undo.callback(loop.close)
+            undo.callback(listener.close)
             self.database = open_database(config.data, config.database)
             undo.callback(self.database.close)
             clock = clock or self.database.clock
-            server.workers.give_way_to(self.database.precedence)
-            base_url = config.base_url or server.url
-            limits = limits_for(self.database, clock)
+            base_url = config.base_url or listener.url
+            renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
-            self.transitions = TransitionLog()
-            alerts = Alerts(self.database, base_url, self.transitions)
-            courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
-            self.delivery = Delivery(alerts, courier, clock)
-            checks = Checks(self.database, clock, alerts, self.delivery)
-            report = Report(config.report_to) if config.report_to else None
-            self.sweep = Sweep(
-                self.database,
-                clock,
-                alerts,
-                self.delivery.wake,
-                config.sweep_seconds,
-                after=report,
-                fence=self.database.fence,
-            )
+            alerts = Alerts(self.database, base_url)
+            checks = self._heartbeat(config, clock, alerts)
             webhook_secrets = WebhookSecrets(self.database, clock)
-            self.removal = Removal(self.database, also=(webhook_secrets.forget_old, limits.forget_old))
+            self.removal = Removal(self.database, also=(webhook_secrets.forget_old,))
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
+            workers = Workers(WORKERS, first=(loop.precedence, self.database.precedence))
             answers = Answers()
+            soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
                 self.keys,
                 self.store,
                 Renderer(Fonts()),
-                limits.renders,
-                work_soon=server.exchange.work_soon,
+                DrawingQueue(renders),
+                work_soon=soon.append,
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
-            server.exchange.observe = answers.observe
-            if config.quiet_health:
-                server.exchange.access_log.quiet_patterns = ASKED_AGAIN_AND_AGAIN
-            for part in (
-                KeyRoutes(
-                    self.keys,
-                    webhook_secrets,
-                    limits,
-                    checks.count,
-                    self.removal.wake,
-                    count_tests=checks.count_tests,
-                    tests_an_hour=TESTS_AN_HOUR,
-                    registration_open=config.registration_open,
-                    register_per_minute=config.register_per_minute,
-                ),
+            parts = (
+                self._key_routes(config, checks, webhook_secrets, renders),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
-                HealthRoutes(self.database, clock, self.sweep.healthy, self.delivery.liveness.healthy),
-                MetricsRoutes(
-                    answers,
-                    store=self.store,
-                    checks=checks,
-                    delivery=self.delivery,
-                    sweep=self.sweep,
-                    connections_shed=lambda: server.connections_shed,
-                ),
-                CheckMetricsRoutes(checks, self.keys, server.workers),
-                OpenApiRoutes(base_url),
+                HealthRoutes(self.database, clock, self.sweep.healthy),
+                self._metrics_routes(answers, checks),
+                CheckMetricsRoutes(checks, self.keys),
                 PageRoutes(),
-            ):
-                server.router.add(part.routes())
+            )
+            routes = [route for part in parts for route in part.routes()]
+            self.router = Router((*routes, *OpenApiRoutes(base_url, routes).routes()))
+            proxies, observe = config.trusted_proxies, answers.observe
+            exchange = Exchange(self.router, workers, proxies, access_log=access_log, observe=observe, soon=soon)
+            self.server = HttpServer(listener, exchange, loop, config.http)
             undo.pop_all()
 
-    def run(self) -> bool:
-        """Serve until SIGTERM or SIGINT, finish what runs, and return whether all of it has ended.
+    def _heartbeat(self, config: Config, clock: Clock, alerts: Alerts) -> Checks:
+        """Make the delivery and the sweep, which `run` starts, and return the checks, whose alerts they handle."""
+        courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
+        self.delivery = Delivery(alerts, courier, clock)
+        self.sweep = Sweep(
+            self.database,
+            clock,
+            alerts,
+            self.delivery.wake,
+            config.sweep_seconds,
+            after=Report(config.report_to) if config.report_to else None,
+            fence=self.database.fence,
+        )
+        return Checks(self.database, clock, alerts, self.delivery)
 
-        Signals must wake the server's loop. Raises `StartupError`, before it serves, if the lock file of the alerts
-        can't be used or the system grants too few threads.
+    def _key_routes(
+        self, config: Config, checks: Checks, webhook_secrets: WebhookSecrets, renders: RateLimit
+    ) -> KeyRoutes:
+        return KeyRoutes(
+            self.keys,
+            webhook_secrets,
+            renders,
+            checks.count,
+            self.removal.wake,
+            count_tests=checks.count_tests,
+            tests_an_hour=TESTS_AN_HOUR,
+            registration_open=config.registration_open,
+            register_per_minute=config.register_per_minute,
+        )
+
+    def _metrics_routes(self, answers: Answers, checks: Checks) -> MetricsRoutes:
+        return MetricsRoutes(
+            answers,
+            store=self.store,
+            checks=checks,
+            delivery=self.delivery,
+            sweep=self.sweep,
+            connections_shed=lambda: self.server.connections_shed,
+        )
+
+    def run(self) -> bool:
+        """Serve until SIGTERM or SIGINT, then stop all parts, and return whether all have ended.
+
+        Signals must wake the loop. Raises `StartupError` before it serves, if the lock file of the alerts can't be used
+        or the system grants too few threads.
         """
         on_stop_signals(lambda _number, _frame: self._stop())
         try:
             self.delivery.start()
-            self.transitions.start()
             self.sweep.start()
             self.removal.start()
-            self.server.exchange.access_log.start()
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.server.serve_forever()
         finally:
@@ -146,20 +168,26 @@ class Service:
         return has_ended
 
     def _stop(self) -> None:
-        self._stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
-        self.server.stop()
+        """Stop; at a second signal, do not wait any more for requests that clients have not sent."""
+        if self._stop_by == inf:
+            self._stop_by = time.monotonic() + self._stop_seconds
+            # Running posts and the last requests end at the same time, not one after the other.
+            self.server.loop.call_soon(self.delivery.begin_stop)
+            self.server.stop()
+        else:
+            self.server.hurry()
 
     def close(self) -> bool:
-        """Stop what works in the background, and let go of the port and the database.
+        """Stop the background threads, then close the port, the stored cards and the database.
 
-        False where something has not ended in time: it holds what it works with until the process ends.
+        False if a part has not ended in time: it keeps what it uses open until the process ends.
         """
         stop_by = min(self._stop_by, time.monotonic() + self._stop_seconds)
 
         def left() -> float:
             return max(LEAST_SECONDS, stop_by - time.monotonic())
 
-        # Nobody's end is waited for before all were told.
+        # Tell all parts to stop before waiting for any.
         self.cards.stop()
         self.sweep.stop(0)
         self.removal.stop(0)
@@ -168,7 +196,6 @@ class Service:
             self.delivery.stop(max(0, stop_by - time.monotonic())),
             self.sweep.stop(left()),
             self.removal.stop(left()),
-            self.transitions.stop(left()),
             self.store.close(left()),
             self.database.close(left()),
         ]

@@ -11,6 +11,23 @@ from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact", "tests.postgresql"]
 
+SLOW_FOLDERS = {"browser", "crash", "hosts", "pyz", "simulation", "sites"}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Without a path and without `-m`, pytest runs the quick suite."""
+    config.addinivalue_line("markers", "slow: a test that the quick suite leaves out")
+    config.addinivalue_line("markers", "quick: a test of the quick suite in a folder of slow tests")
+    if config.args_source is not pytest.Config.ArgsSource.ARGS and not config.option.markexpr:
+        config.option.markexpr = "not slow"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        in_slow_folder = item.path.relative_to(Path(__file__).parent).parts[0] in SLOW_FOLDERS
+        if item.get_closest_marker("postgresql") or (in_slow_folder and not item.get_closest_marker("quick")):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture
 def clock() -> FakeClock:

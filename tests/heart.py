@@ -6,27 +6,27 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from cardbeat.config import Tier
-from cardbeat.heartbeat.alerts import Alerts
-from cardbeat.heartbeat.attempts import Attempt
 from cardbeat.heartbeat.check import CHANGEABLE, Settings
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.courier import Courier
-from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.delivery.courier import Courier
+from cardbeat.heartbeat.delivery.delivery import Delivery
+from cardbeat.heartbeat.outbox.alerts import Alerts
+from cardbeat.heartbeat.outbox.attempts import Attempt
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.heartbeat.transitions import TransitionLog
-from cardbeat.heartbeat.webhook import Sender
+from cardbeat.heartbeat.webhooks.post import Sender
 from cardbeat.keys.store import Keys
 from tests.support import FakeClock
 
 BASE_URL = "https://beats.example"
 HOOK = "https://hooks.example/x"
 SWEEP_SECONDS = 60
+FREE_OF_LIMITS = Tier(max_checks=None)
 
 
-def new_delivery(alerts, clock, post=None, elapsed=time.monotonic):
+def new_delivery(alerts, clock, post=None, elapsed=time.monotonic, **options):
     """What delivers alerts, not started yet. `post` replaces the sender, `elapsed` the monotonic clock."""
     post = post or Sender(allow_private=True).post
-    return Delivery(alerts, Courier(alerts, post, clock), clock, elapsed)
+    return Delivery(alerts, Courier(alerts, post, clock), clock, elapsed, **options)
 
 
 class NoFence:
@@ -42,17 +42,19 @@ class NoFence:
 
 
 class Heart:
-    """With a `fence` it is that of one of several machines; without one it sweeps over a server as its only node."""
+    """With a `fence` it is that of one of several machines; without one it sweeps over a server as its only node.
 
-    def __init__(self, database, clock, tier=Tier(max_checks=None), monotonic=None, fence=None):  # noqa: B008 - a frozen value
+    With a `batch` its sweeps mark and move so many checks in one write.
+    """
+
+    def __init__(self, database, clock, tier=FREE_OF_LIMITS, *, monotonic=None, fence=None, batch=None):
         self.database = database
         self.clock = clock
         self.monotonic = monotonic or FakeClock(5000)
         # Over a server a service sweeps with a fence alone, and otherwise than over a file.
         self.fence = fence or (NoFence() if database.fence else None)
-        self.log_lines = []
-        transitions = TransitionLog(lambda line, *values: self.log_lines.append(line % values))
-        self.alerts = Alerts(database, BASE_URL, transitions)
+        self.batches = {} if batch is None else {"batch": batch, "credit_batch": batch}
+        self.alerts = Alerts(database, BASE_URL)
         self.delivery = new_delivery(self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
         self.key = self.keys.issue("ops@example.com").wait().key
@@ -64,9 +66,9 @@ class Heart:
         """A sweep as after a restart of the process."""
         return self.sweep_every(SWEEP_SECONDS, monotonic=self.monotonic)
 
-    def sweep_every(self, seconds, **options):
-        wake = self.delivery.wake
-        return Sweep(self.database, self.clock, self.alerts, wake, seconds, fence=self.fence, **options)
+    def sweep_every(self, seconds, database=None, **options):
+        options |= {"fence": self.fence, **self.batches}
+        return Sweep(database or self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
 
     def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
         settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)

@@ -3,7 +3,7 @@
 import threading
 
 from cardbeat.clock import utc_text
-from cardbeat.heartbeat.alert import TEST, Outcome
+from cardbeat.heartbeat.outbox.alert import TEST, Outcome
 from tests.heart import Heart, new_delivery
 from tests.support import FakeClock, wait_until
 
@@ -25,9 +25,10 @@ class Mail:
         self.alerts = self.heart.alerts
         self.delivery = self.another()
 
-    def another(self):
+    def another(self, poll_seconds=0.01, trouble_seconds=0.05):
         """A delivery as of a second process, or as after a restart."""
-        return new_delivery(self.alerts, self.clock, self.post, self.elapsed)
+        pauses = {"poll_seconds": poll_seconds, "trouble_seconds": trouble_seconds}
+        return new_delivery(self.alerts, self.clock, self.post, self.elapsed, **pauses)
 
     def post(self, url, headers, body, _permit):
         self.posted.append((url, headers, body))

@@ -1,6 +1,6 @@
 """Several machines with one database: each has a monotonic clock of its own, and asks for the lease on a row."""
 
-from cardbeat.database.row_lease import RowLease
+from cardbeat.database.postgresql.row_lease import RowLease
 from tests.heart import Heart
 from tests.support import FakeClock
 
@@ -11,8 +11,9 @@ HOURS_APART = 85_000
 class Nodes:
     """Two of them; time passes for both at once."""
 
-    def __init__(self, open_again, clock):
+    def __init__(self, open_again, clock, batch=None):
         self.clock = clock
+        self.batch = batch
         self.first, self.second = (self._heart(open_again(), 5000 + place * HOURS_APART) for place in range(2))
 
     def __iter__(self):
@@ -23,7 +24,7 @@ class Nodes:
         monotonic = FakeClock(booted_seconds)
         lease = RowLease(database, monotonic)
         database.lease = lambda: lease
-        return Heart(database, self.clock, monotonic=monotonic, fence=lease)
+        return Heart(database, self.clock, monotonic=monotonic, fence=lease, batch=self.batch)
 
     def pass_time(self, seconds):
         self.clock.advance(seconds)

@@ -1,6 +1,7 @@
 """What tests are made with: a clock that only they move, and the application without a socket."""
 
 import contextlib
+import itertools
 import json
 import os
 import threading
@@ -8,16 +9,19 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from cardbeat import monitor
+from cardbeat.concurrency.later import Later
 from cardbeat.config import Config
-from cardbeat.database import Database, Transaction
-from cardbeat.later import Later
+from cardbeat.database import Database, Transaction, monitor, schema
+from cardbeat.web.exchange import answer_to_error
 from cardbeat.web.forwarded import network_of
+from cardbeat.web.listener import Listener
+from cardbeat.web.loop import Loop
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.router import Answer, Router
-from cardbeat.web.server import Server
 
 if TYPE_CHECKING:
+    import pytest
+
     from cardbeat.service import Service
 
 GOOD_CHECK = {
@@ -46,7 +50,7 @@ def service_of(config: Config, clock: Callable[[], float]) -> "Service":
     """The service of a config, bound and not serving; whoever asks for it closes it."""
     from cardbeat.service import Service
 
-    return Service(config, Server(Router(), config.host, config.port, config.http, config.trusted_proxies), clock)
+    return Service(config, Listener(config.host, config.port), Loop(), clock=clock)
 
 
 class App:
@@ -75,7 +79,7 @@ class App:
             sent.setdefault("content-type", "application/json")
         path, _, query = target.partition("?")
         request = Request(method, target, path, query, sent, body, client, network_of(client), "test")
-        return answer_of(self.service.server.router, request)
+        return answer_of(self.service.router, request)
 
     def json(self, *args: Any, **options: Any) -> dict[str, Any]:
         """The body of an answer that is expected to be JSON."""
@@ -98,7 +102,7 @@ def answer_of(router: Router, request: Request) -> Response:
         while isinstance(answer, Later):
             answer = answer.wait()
     except Exception as error:
-        answer = router.refuse(request, error)
+        answer = answer_to_error(request, error)
     return taken(answer)
 
 
@@ -123,6 +127,13 @@ def counted(database: Database) -> int | None:
     """None before the first."""
     with database.read() as connection:
         return connection.execute("SELECT max(value) FROM monitor").fetchone()[0]
+
+
+def further_scripts(monkeypatch: "pytest.MonkeyPatch", engine: str, *scripts: str) -> None:
+    """Let the program find these scripts behind an engine's own, as a later version does."""
+    names = (f"database/{engine}/{number:03}.sql" for number in itertools.count(schema.newest(engine) + 1))
+    further, own = dict(zip(names, scripts, strict=False)), schema.read_text
+    monkeypatch.setattr(schema, "read_text", lambda name: further.get(name) or own(name))
 
 
 @contextlib.contextmanager

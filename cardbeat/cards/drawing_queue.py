@@ -1,4 +1,4 @@
-"""Cards that wait to be drawn: in turns by key, and who gives way when there are too many."""
+"""Cards that wait to be drawn: which key's card is next, and which card is refused when too many wait."""
 
 import sys
 import threading
@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from cardbeat.concurrency.later import Job, Workers
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
-from cardbeat.keys.rate import Limit, settled
-from cardbeat.later import Job, Later, Workers
+from cardbeat.keys.rate import RateLimit
 
 T = TypeVar("T")
 
-WAITING_OF_KEY = 8
-WAITING_IN_ALL = 512
-"""So many cards may wait for one key, and for all together; each holds up to 30 KB."""
+WAITING_OF_KEY = 8  # cards that may wait for one key; each holds up to 30 KB
+WAITING_IN_ALL = 512  # cards that may wait for all keys together
 
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """A card that waits: the identifier of its key, the network of the client who asks for it, and what is drawn."""
+    """A card that waits: the identifier of its key, the network of its client, and its job."""
 
     key_id: str
     client: str
@@ -30,40 +29,42 @@ class Waiter:
 
 
 class DrawingQueue:
-    """Does one piece of work at a time, in turns by key, as `turn_cost` weighs them.
+    """Draws one card at a time. The next one is of the key whose waiting cards cost least so far, by `turn_cost`.
 
-    One thread draws, because two that compute would wait for one another at the interpreter's lock and be slower than
-    one, and each thread that has drawn keeps some megabytes of memory for itself.
+    Only one thread draws. Two would wait for each other at the interpreter's lock and be slower than one, and each
+    thread that has drawn keeps some megabytes of memory.
 
-    Nothing waits in vain: no card's time runs out, because it would do so for those who wait for others. What is
-    bounded is how many wait: past `WAITING_OF_KEY` a key's next card is refused, past `WAITING_IN_ALL` one of whoever
-    has most waiting gives way to the newest. `renders` bounds how many begin to wait in a minute.
+    No card waits in vain: there is no time limit, only a limit on how many wait. Past `WAITING_OF_KEY` the next card of
+    a key is refused. Past `waiting_in_all` a card of the key with most waiting is refused, see `gives_way`. `renders`
+    limits how many a key may add in a minute.
     """
 
-    def __init__(self, renders: Limit) -> None:
+    def __init__(self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL) -> None:
         self._renders = renders
-        # It sets no limit of its own: among its jobs are some that have given way.
+        self._waiting_in_all = waiting_in_all
+        # Without a limit of its own: cancelled jobs stay in its queue.
         self._workers = Workers(1, waiting_each=sys.maxsize, cost=turn_cost)
-        # Guards all below. It may be taken again by the same thread: without threads, `submit` does the work itself.
+        # Guards all below. Reentrant: if no thread can be started, `submit` does the work itself.
         self._lock = threading.RLock()
-        self._waiting: dict[Waiter, None] = {}
-        """In the order in which they came."""
+        self._waiting: dict[Waiter, None] = {}  # in the order of arrival
         self._is_stopped = False
 
-    def submit(self, key: Key, client: str, work: Callable[[], T]) -> Later[T]:
+    def submit(self, key: Key, client: str, work: Callable[[], T]) -> Job[T]:
         """What will have come of `work`, done for this key and the client of this network.
 
-        Raises `Unavailable` if it may not wait, as does the result when it has given way to another or at a stop. The
-        result raises `TooMany` past the key's limit.
+        Raises `TooMany` past the key's limit, and `Unavailable` if the card may not wait. The result raises
+        `Unavailable` when the card has given way to another one, or at a stop.
         """
         waiter = Waiter(key.id, client)
-        drawn: Later[T] = Later()
         with self._lock:
-            if self._is_one_too_many(waiter):
-                raise _busy()
-            # From here on it has its place, but makes nobody give way before its render is taken.
+            out = self._makes_way_for(waiter)
+            self._take_render(key)
+            if out is not None:
+                del self._waiting[out]
             self._waiting[waiter] = None
-            self._take_render(key).then(partial(self._go_on, waiter, work, drawn))
+            drawn = waiter.drawn = self._workers.submit(waiter.key_id, partial(self._do, waiter, work))
+        if out is not None and out.drawn is not None:
+            out.drawn.cancel(_busy())
         return drawn
 
     def stop(self) -> None:
@@ -71,45 +72,23 @@ class DrawingQueue:
         self._is_stopped = True
         self._workers.stop()
 
-    def _is_one_too_many(self, newest: Waiter) -> bool:
-        """Whether this one gives way itself if it is to wait too."""
+    def _makes_way_for(self, newest: Waiter) -> Waiter | None:
+        """The card that must give way to this one, if there are too many. Raises `Unavailable` if this one must."""
         if sum(waiter.key_id == newest.key_id for waiter in self._waiting) >= WAITING_OF_KEY:
-            return True
-        if len(self._waiting) < WAITING_IN_ALL:
-            return False
-        return gives_way([*self._waiting, newest]) == len(self._waiting)
+            raise _busy()
+        if len(self._waiting) < self._waiting_in_all:
+            return None
+        waiters = [*self._waiting, newest]
+        out = waiters[gives_way(waiters)]
+        if out is newest:
+            raise _busy()
+        return out
 
-    def _take_render(self, key: Key) -> Later[None]:
-        """Settled once it is taken. The result raises `TooMany` past the key's limit."""
+    def _take_render(self, key: Key) -> None:
+        """Count one render of the key. Raises `TooMany` past its limit."""
         per_minute = key.limits.renders_per_minute
-        if per_minute is None:
-            return settled(0).map(lambda _: None)
-        return self._renders.take_later(key.id, per_minute).map(partial(_require_no_wait, per_minute))
-
-    def _go_on(self, waiter: Waiter, work: Callable[[], T], drawn: Later[T], taken: Later[None]) -> None:
-        """Let the card wait for its turn, if its render was taken."""
-        try:
-            taken.result()
-            drawn.follow(self._put(waiter, work))
-        except Exception as error:
-            with self._lock:
-                self._waiting.pop(waiter, None)
-            drawn.fail(error)
-
-    def _put(self, waiter: Waiter, work: Callable[[], T]) -> Job[T]:
-        """Raises `Unavailable` where it gives way itself."""
-        with self._lock:
-            # Who still asks for its render may be refused, and then nobody is to have given way to it.
-            placed = [other for other in self._waiting if other.drawn is not None or other is waiter]
-            out = placed[gives_way(placed)] if len(placed) > WAITING_IN_ALL else None
-            if out is waiter:
-                raise _busy()
-            if out is not None:
-                del self._waiting[out]
-            drawn = waiter.drawn = self._workers.submit(waiter.key_id, partial(self._do, waiter, work))
-        if out is not None and out.drawn is not None:
-            out.drawn.cancel(_busy())
-        return drawn
+        if per_minute is not None and (wait_seconds := self._renders.take(key.id, per_minute)):
+            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
     def _do(self, waiter: Waiter, work: Callable[[], T]) -> T:
         with self._lock:
@@ -121,21 +100,20 @@ class DrawingQueue:
 
 
 def turn_cost(seconds: float) -> float:
-    """What a card costs the key that it was drawn for.
+    """The cost of a card to its key: the square of its seconds.
 
-    With the seconds themselves all keys would have the same share of the time, so that one with ordinary cards would
-    wait while many others have dear ones drawn. With their square a key whose cards take ten times as long has a
-    hundredth of the turns, a tenth of the time.
+    With the seconds themselves all keys would have the same share of the time: a key with ordinary cards would wait
+    while many others have slow ones drawn. With the square, a key whose cards take ten times as long gets a hundredth
+    of the cards, and a tenth of the time.
     """
     return seconds * seconds
 
 
 def gives_way(waiters: Sequence[Waiter]) -> int:
-    """The place, in the order in which they came, of the one that gives way.
+    """The place, in the order of arrival, of the card to refuse.
 
-    It is one of the key that has most waiting, among those one of the client that has most, among those the newest. So
-    neither many cards of one key nor many keys of one client keep others out, even where all clients have the same
-    address.
+    It is one of the key with most waiting cards; among those, one of the client with most; among those, the newest. So
+    neither many cards of one key nor many keys of one client keep others out, even if all clients have one address.
     """
     keys = Counter(waiter.key_id for waiter in waiters)
     clients = Counter(waiter.client for waiter in waiters)
@@ -144,11 +122,6 @@ def gives_way(waiters: Sequence[Waiter]) -> int:
         return keys[waiters[place].key_id], clients[waiters[place].client], place
 
     return max(range(len(waiters)), key=weight)
-
-
-def _require_no_wait(per_minute: int, wait_seconds: float) -> None:
-    if wait_seconds:
-        raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
 
 def _busy() -> Unavailable:

@@ -1,4 +1,4 @@
-"""Which stored cards give way when there are too many: fair among the keys that own them. Pure."""
+"""Which stored cards are removed when there are too many, fair among the keys that own them. Pure."""
 
 import heapq
 from collections import defaultdict
@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 STALE_SECONDS: Final = 30 * 24 * 3600
-"""A card that nobody has asked for in this time gives way before any other, whoever owns it."""
+"""A card that was not requested for 30 days is removed before any newer one, of all owners."""
 
 
 class StoredFile(NamedTuple):
-    """One file: when it was last used, in Unix time; its size; its owner as its seal has it, None without a seal."""
+    """One file: the Unix time of its last use, its size, and the owner in its seal, None without a seal."""
 
     used_at: float
     bytes: int
@@ -19,10 +19,10 @@ class StoredFile(NamedTuple):
 
 
 def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
-    """All files in the order in which they give way.
+    """All files in the order of removal.
 
-    First what has no seal, then what is stale, then always the least recently used of the owner that holds most by
-    then. So an owner who stores more than others makes room at their own cost, until all hold the same.
+    First those without a seal, then the stale ones, then always the least recently used one of the owner that has the
+    most bytes left. So an owner that stores most loses cards until all have the same.
     """
     fresh: defaultdict[str, list[StoredFile]] = defaultdict(list)
     stale = []

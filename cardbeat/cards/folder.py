@@ -1,4 +1,4 @@
-"""The folders of stored cards on disk: what stands there, and what is removed because it is nobody's."""
+"""The folders of stored cards on disk: lists their files, and removes those that are left over."""
 
 import contextlib
 import logging
@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import Final
 
 from cardbeat.cards.eviction import StoredFile
-from cardbeat.system import remove
+from cardbeat.host.system import remove
 
 log = logging.getLogger(__name__)
 
-MAX_FILE_BYTES: Final = 128 * 1024
-"""A larger card is not stored, so a larger file is not one of ours, and is not read to find out."""
+MAX_FILE_BYTES: Final = 128 * 1024  # a larger card is not stored, so a larger file is no card, and is not read
 LEFT_OVER_SECONDS: Final = 60
-"""No write takes this long: a temporary file of this age belongs to nobody."""
-TEMPORARY: Final = ".tmp"
-"""What the name of a card's file ends with until it is whole."""
+"""No write takes this long: a temporary file of this age is left over from a process that ended."""
+TEMPORARY: Final = ".tmp"  # suffix of a card's file until it is whole
 
-_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")
-"""The shape of a `RENDERER_VERSION`."""
-_CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")
-"""The name of a card's file, finished or not."""
+_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")  # the shape of a `RENDERER_VERSION`
+_CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")  # the name of a card's file, finished or not
 
 
 def is_temporary(name: str) -> bool:
@@ -31,7 +27,7 @@ def is_temporary(name: str) -> bool:
 
 
 def files_in(folder: Path, now: float) -> list[StoredFile]:
-    """Every stored card of a folder, its owner left open; what can't be one is removed. `now` is in Unix time."""
+    """Every stored card of a folder, without its owner. Files that can't be cards are removed. `now` is Unix time."""
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
@@ -51,7 +47,7 @@ def files_in(folder: Path, now: float) -> list[StoredFile]:
 
 
 def remove_other_versions(folder: Path) -> None:
-    """What older renderers drew is never asked for again. Whatever else stands there is not ours to remove."""
+    """Remove the cards of other renderers' versions, which are never served again. Other files stay."""
     with contextlib.suppress(OSError):
         for other in folder.parent.iterdir():
             if other != folder and _VERSION.fullmatch(other.name) and not other.is_symlink():
@@ -59,7 +55,7 @@ def remove_other_versions(folder: Path) -> None:
 
 
 def _remove_cards(folder: Path) -> None:
-    """The cards in a folder, and it with them if it holds nothing else."""
+    """Remove the cards in a folder, and the folder if it is empty then."""
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
             if _CARD.fullmatch(path.name) and path.is_file() and not path.is_symlink():
@@ -68,7 +64,7 @@ def _remove_cards(folder: Path) -> None:
 
 
 def removed(path: Path) -> bool:
-    """Whether the file is gone: one that can't be removed must not keep the others from it."""
+    """Remove a file; False, with the cause in the log, if that fails, so that the others can still be removed."""
     try:
         remove(path)
     except FileNotFoundError:

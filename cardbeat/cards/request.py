@@ -6,28 +6,25 @@ from dataclasses import dataclass
 
 from cardbeat.characters import first_seen, seen
 from cardbeat.errors import Invalid
-from cardbeat.typeset.clusters import is_mark
+from cardbeat.typeset.unicode.clusters import is_mark
 
 TEXTS = ("title", "description", "author", "tag", "domain")
 TEMPLATES = ("default", "blog", "article")
 THEMES = ("dark", "light")
 PARAMETERS = frozenset((*TEXTS, "template", "theme", "key"))
-"""All that a card's query may hold once; others are ignored."""
+"""The parameters of a card's query, each allowed once. Others are ignored."""
 
-MAX_CHARACTERS = 4_000
-"""Of one text. No card has room for more, and what comes after would only cost time."""
+MAX_CHARACTERS = 4_000  # limit of one text. No card has room for more, which would only cost time.
 
-_BREAKS = re.compile(r"[\t-\r\x85]+")
-"""Control characters that part words: the tab, and what ends a line."""
+_BREAKS = re.compile(r"[\t-\r\x85]+")  # control characters between words: the tab, and line ends
 _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
-_DOTTED_CIRCLE = "\u25cc"
-"""Stands for the letter of marks that have none, as in the code charts of Unicode."""
+_DOTTED_CIRCLE = "\u25cc"  # drawn as the letter of marks that have none, as in the code charts of Unicode
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What is drawn. The texts are trimmed and hold no control characters; an empty one is absent."""
+    """What to draw. The texts are trimmed and hold no control characters; an empty one is absent."""
 
     title: str
     description: str = ""
@@ -42,7 +39,7 @@ def card_from(values: Mapping[str, str]) -> Card:
     """A card from its fields by name. Raises `Invalid` for a blank title or an unknown template or theme."""
     texts = {name: _clean(values.get(name, "")) for name in TEXTS}
     if not texts["title"]:
-        raise Invalid("missing_parameter", "Give the card a title that is not blank: title=...", field="title")
+        raise Invalid("missing_parameter", field="title")
     template = _one_of("template", values.get("template", TEMPLATES[0]), TEMPLATES)
     theme = _one_of("theme", values.get("theme", THEMES[0]), THEMES)
     return Card(**texts, template=template, theme=theme)
@@ -58,5 +55,5 @@ def _clean(text: str) -> str:
 
 def _one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     if value not in allowed:
-        raise Invalid("invalid_parameter", f"The {name} must be one of: {', '.join(allowed)}.", field=name)
+        raise Invalid("invalid_parameter", field=name, known=", ".join(allowed))
     return value

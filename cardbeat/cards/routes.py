@@ -7,34 +7,31 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.drawing_queue import DrawingQueue
-from cardbeat.cards.render import Renderer
 from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
+from cardbeat.concurrency.later import Later, Workers
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
-from cardbeat.keys.rate import Limit
 from cardbeat.keys.store import Keys, hash_of
-from cardbeat.later import Later, Workers
-from cardbeat.web.message import FileBody, Request, Response
+from cardbeat.web.message import FileBody, Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among
-from cardbeat.web.router import Route, WorkSoon, header_lines
+from cardbeat.web.router import Route, WorkSoon
 
-READERS = 4
-"""Threads that look up keys and read stored cards."""
-READERS_OF_ONE = 2
-"""So many of them work at once for one key, or for one client whose key is not known."""
+READERS = 4  # threads that look up keys and read stored cards
+READERS_OF_ONE = 2  # of them, at work at once for one key, or for one client whose key is not known
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
-"""Crawlers may fetch everything: they are who asks for the cards."""
+"""Crawlers may fetch everything: it is they that request cards."""
 
 _HIT = {"X-Cache": "HIT"}
 _RANGE = re.compile(r"bytes=(\d{0,999})-(\d{0,999})", re.ASCII | re.IGNORECASE)
 
 
 class Found(NamedTuple):
-    """A card, the signature of its file, None where it could not be stored, and what the first answer says of it."""
+    """A card, the signature of its file (None if it could not be stored), and `X-Cache` of the first answer."""
 
     card: StoredCard
     signature: Signature | None
@@ -44,13 +41,13 @@ class Found(NamedTuple):
 class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
-    A card that is not in the index is looked for, and drawn if need be, once for all who ask for it meanwhile (single
-    flight). Whoever waits to be looked for is queued by the key in the URL, or by the client's network as long as that
-    key has not been seen, and the queues are served in turns.
+    A card that is not in the index is looked for on disk, and drawn if needed, once for all requests that wait for it
+    (single flight). These requests are queued by the key in the URL, or by the client's network while that key is not
+    known. All queues get equal shares of the readers' time.
 
-    Threads: `_index` is used in the server's loop alone, in which `card` runs, and the functions given to `map` there.
+    Threads: `_index` is used in the server's loop alone, where `card` runs, and the functions given to `map` there.
     What waits for the disk or the database runs in `_readers`, drawing in the thread of `_drawing`. Both change
-    `_flights`, each by one step of a dictionary. The rest of the attributes are set once and safe for any thread.
+    `_flights`, each by one atomic step of a dictionary. The other attributes are set once and safe for any thread.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class CardRoutes:
         keys: Keys,
         store: Store,
         renderer: Renderer,
-        renders: Limit,
+        drawing: DrawingQueue,
         *,
         work_soon: WorkSoon,
         note_drawing_seconds: Callable[[float], object] = lambda _: None,
@@ -70,9 +67,9 @@ class CardRoutes:
         self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
         self._readers = Workers(READERS, running_each=READERS_OF_ONE)
-        self._drawing = DrawingQueue(renders)
+        self._drawing = drawing
         self._flights: dict[str, Later[Found]] = {}
-        """What will be found for a name that is looked for or drawn now."""
+        """By file name: the results of cards that are looked for or drawn now."""
 
     def routes(self) -> list[Route]:
         return [
@@ -86,7 +83,7 @@ class CardRoutes:
         self._drawing.stop()
 
     def card(self, request: Request) -> Response | Later[Response]:
-        """The card's PNG, stored before or now. However many wait to be drawn, no other request waits behind them."""
+        """The card's PNG, stored or drawn. Stored cards never wait for cards that are drawn."""
         hit = self._hit(request)
         if hit is not None:
             return hit
@@ -97,13 +94,13 @@ class CardRoutes:
         key_hash = hash_of(value)
         key = self._keys.last_known(key_hash)
         found: Later[Found] = Later()
-        # Before anybody is told, so that whoever asks once this is answered gets an answer of their own.
+        # Runs before any request is answered, so that a request after an answer starts a search of its own.
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
         return self._readers.submit(request.network if key is None else key.id, work)
 
     def _hit(self, request: Request) -> Response | None:
-        """A stored card whose file is as it was found sound, for a key known to be good a moment ago."""
+        """A stored card from the index, if its file has not changed and its key was valid a moment ago."""
         entry = self._index.get(request.target)
         if entry is None:
             return None
@@ -120,18 +117,18 @@ class CardRoutes:
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
         except OSError:
-            # It was cut short since it was opened: let it be judged again.
+            # The file was truncated since it was opened: let it be examined again.
             return None
         finally:
             os.close(descriptor)
 
     def _find(self, request: Request, name: str, key_hash: bytes, found: Later[Found]) -> Later[Response]:
-        """The answer with the card, stored or drawn, or the refusal of it.
+        """The answer with the card, stored or drawn.
 
-        `found` is settled with the card, unless that is looked for already: then it is left alone.
+        `found` is settled with the card, unless another request looks for the same card already.
         """
-        # Nothing is told or done before the key is known to be good.
-        key = self._keys.authenticate_hash(key_hash, CARDS)
+        # Invalid keys learn nothing and cost nothing more.
+        key = self._keys.authenticate(key_hash, CARDS)
         flight = self._flights.setdefault(name, found)
         if flight is not found:
             return flight.map(partial(self._respond, request, name, key_hash, "HIT"))
@@ -154,7 +151,7 @@ class CardRoutes:
         return Found(sealed, self._store.put(name, sealed), "MISS")
 
     def _respond(self, request: Request, name: str, key_hash: bytes, cache: str | None, found: Found) -> Response:
-        """The answer, which says `cache` instead of what is said to whoever has asked first."""
+        """The answer. `cache`, if given, replaces the `X-Cache` of the first answer."""
         card = found.card
         response = _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, cache or found.cache))
         if found.signature:
@@ -163,7 +160,7 @@ class CardRoutes:
 
 
 def _written(entry: Entry, body: FileBody) -> bytes:
-    """The header lines of a stored card's answers, from its first one on kept in the entry."""
+    """The header lines of a stored card's answers, kept in the entry from the first one on."""
     headers = _headers(entry.etag, entry.missing_glyphs, "HIT")
     entry.lines = header_lines(Response(200, body, headers))
     return entry.lines
@@ -181,7 +178,7 @@ def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
 
 
 def _asked_part(request: Request, png: bytes, headers: dict[str, str]) -> Response:
-    """The card, the part of it asked for, or 304 (RFC 9110, 13 and 14). Raises `Refusal` 416."""
+    """The card, the requested part of it, or 304 (RFC 9110, 13 and 14). Raises `Refusal` 416."""
     if request.names_tag("if-none-match", headers["ETag"]):
         return Response(304, b"", headers)
     part = byte_range(request, len(png), headers["ETag"])
@@ -192,7 +189,7 @@ def _asked_part(request: Request, png: bytes, headers: dict[str, str]) -> Respon
 
 
 def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | None:
-    """The first and last byte asked for, or None for all: several ranges, and nonsense, get the whole.
+    """The first and last byte requested, or None for all, also for several ranges and for invalid ones.
 
     Raises `Refusal` 416 for a range that begins after the end.
     """
@@ -206,13 +203,12 @@ def byte_range(request: Request, length: int, etag: str) -> tuple[int, int] | No
         return None
     span = (int(first), min(int(last or length), length - 1)) if first else (max(0, length - int(last)), length - 1)
     if span[0] > span[1]:
-        sentence = f"The image has {length} bytes; ask for a range inside it."
-        raise Refusal(416, "range_not_satisfiable", sentence, headers={"Content-Range": f"bytes */{length}"})
+        raise Refusal("range_not_satisfiable", headers={"Content-Range": f"bytes */{length}"}, length=length)
     return span
 
 
 def _key_missing(query: str) -> Refusal:
-    """A URL copied out of HTML source ends its first parameter with `&amp;`: say so, or nobody finds it."""
+    """The refusal of a request without a key. It names `&amp;`, which a URL copied from HTML source has for `&`."""
     if "&amp;key=" in query:
         return key_missing("The API key is missing: this URL has &amp; where a plain & belongs.", "key")
     return key_missing(field="key")

@@ -1,4 +1,4 @@
-"""Stored cards: one sealed PNG file for each request target, within a number of bytes, and an index of them."""
+"""Stored cards: a sealed PNG file for each request target, up to a number of bytes, and an index of them."""
 
 import contextlib
 import hashlib
@@ -14,44 +14,39 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cardbeat import threads
+from cardbeat.cards.drawing.render import RENDERER_VERSION
 from cardbeat.cards.eviction import StoredFile, leaving
 from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, is_temporary, remove_other_versions, removed
-from cardbeat.cards.render import RENDERER_VERSION
 from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
-from cardbeat.system import READ_FLAGS, is_in_memory, remove, replace
+from cardbeat.concurrency.threads import BackgroundThread
+from cardbeat.host.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
 
-TRIMMED_PART = 0.9
-"""How much of the budget a trim leaves in use, so that not every new card needs one."""
-WRITE_USES_SECONDS = 60
-"""From one writing of the files' access times to the next."""
+TRIMMED_PART = 0.9  # part of the limit that a trim leaves in use, so that not every new card needs a trim
+WRITE_USES_SECONDS = 60  # between two writings of the files' access times
 
 OWNERS_KNOWN = 65_536
-"""Each takes about 0.2 KB of memory; of more cards, the owner is read from the file when room is made."""
-
-INDEX_ENTRIES = 32_768
-"""Each takes about 0.9 KB of memory besides its request target."""
-INDEX_CHARACTERS = 16 * 1024 * 1024
-"""Of all request targets in the index, each of which may have 8 KB."""
+"""Cards whose owner is kept in memory, about 0.2 KB each. For more, it is read from the file when files are removed."""
+INDEX_ENTRIES = 32_768  # about 0.9 KB of memory each, plus the request target
+INDEX_CHARACTERS = 16 * 1024 * 1024  # limit of all request targets in the index together. Each may have 8 KB.
 
 Signature = tuple[int, int, int]
-"""Tells one state of a file from another: its inode number, its size in bytes, its time of change in ns."""
+"""One state of a file: its inode number, its size in bytes, its time of change in ns."""
 
 
 class Store:
-    """The cards under `folder`, at most `max_bytes` of them; `eviction` says which give way first.
+    """The cards under `folder`, at most `max_bytes` of them; `eviction` says which are removed first.
 
-    They stand in a folder named after the renderer's version, so that a new renderer serves no old drawings; what
-    other versions left is removed. Counting, tidying and trimming go on in the background. Nothing but the files says
-    what is stored: several processes may share the folder, and a file that is deleted, replaced or damaged is noticed
-    at the next request. Uses are remembered and written to the files' access times now and then, in one go. Where the
-    folder can't be written, or the disk is low, cards are answered and not stored.
+    They are in a folder named after the renderer's version, so that a new renderer serves no old drawings. Cards of
+    other versions are removed. A background thread counts and trims. Only the files say what is stored: several
+    processes may share the folder, and a file that is deleted, replaced or damaged is noticed at the next request. Uses
+    are kept in memory and written to the files' access times once a minute. If the folder can't be written, or the disk
+    is low, cards are served and not stored.
 
     Any thread may call any method. `_bytes` is changed under the lock. `_used` and `_owners` need none: each change is
-    one step of a dictionary, or puts an empty one in its place; what is noted at that very moment may be lost.
+    one atomic step of a dictionary, or replaces it by an empty one; a use noted at that very moment may be lost.
     """
 
     def __init__(
@@ -64,37 +59,33 @@ class Store:
         disk_is_low: Callable[[], bool] = lambda: False,
     ) -> None:
         self.folder = folder / version
-        # Joining paths costs as much as opening the file.
+        # To join paths costs as much as to open the file.
         self._prefix = f"{self.folder}{os.sep}"
         self._max_bytes = max_bytes
         self._clock = clock
         self._disk_is_low = disk_is_low
         self._used: dict[str, float] = {}
-        self._owners: dict[str, str] = {}
-        """Whose cards the files are, as far as that is known: by their names."""
+        self._owners: dict[str, str] = {}  # by file name, as far as known
         self._bytes = 0
         self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._wake.set()
-        self._closing = False
-        self._maintenance = threading.Thread(target=self._maintain, name="card-store", daemon=True)
-        threads.start(self._maintenance)
+        # Used by the thread alone.
+        self._is_counted = False
+        self._thread = BackgroundThread("card-store", self._maintain, WRITE_USES_SECONDS, at_end=self.write_uses)
+        self._thread.start()
 
     def close(self, seconds: float | None = None) -> bool:
         """End the background work and write down what was used when; False where the disk takes longer for that."""
-        self._closing = True
-        self._wake.set()
-        return threads.has_ended(self._maintenance, seconds)
+        return self._thread.stop(seconds)
 
     @property
     def bytes_stored(self) -> int:
-        """As counted at the last trim, and what was stored since."""
+        """Bytes counted at the last trim, plus those stored since."""
         return self._bytes
 
     def open(self, name: str, signature: Signature) -> int | None:
-        """A descriptor of a card's file, if that is still as it was and in the kernel's memory: no disk is waited for.
+        """A descriptor of a card's file if that has not changed and is in the kernel's memory. Never waits for a disk.
 
-        Any other file is to be read, and its seal examined, by `get`.
+        For None, `get` must read the file and examine its seal.
         """
         try:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
@@ -102,7 +93,7 @@ class Store:
             return None
         status = os.fstat(descriptor)
         is_as_it_was = (status.st_ino, status.st_size, status.st_mtime_ns) == signature
-        # What was used since `_used` was emptied, a minute ago at most, has not left the kernel's memory.
+        # A file used since `_used` was emptied, a minute ago at most, is still in the kernel's memory.
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
             return descriptor
@@ -110,7 +101,7 @@ class Store:
         return None
 
     def get(self, name: str) -> tuple[StoredCard, Signature] | None:
-        """A stored card and the signature of its file, or None where there is no sound file of that name."""
+        """A stored card and the signature of its file, or None if there is no valid file of that name."""
         try:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
         except OSError:
@@ -132,7 +123,7 @@ class Store:
         return card, _signature(status)
 
     def put(self, name: str, card: StoredCard) -> Signature | None:
-        """Store a card, whole or not at all; the signature of its file. Trouble with the disk is logged."""
+        """Store a card, whole or not at all. Returns the signature of its file, None on an error, which is logged."""
         if len(card.png) > MAX_FILE_BYTES:
             log.error("a card of %d bytes is too large to be stored", len(card.png))
             return None
@@ -149,7 +140,7 @@ class Store:
             self._bytes += len(card.png)
             over = self._bytes > self._max_bytes
         if over:
-            self._wake.set()
+            self._thread.wake()
         return signature
 
     def _write(self, name: str, data: bytes) -> Signature:
@@ -169,9 +160,9 @@ class Store:
         return signature
 
     def write_uses(self) -> None:
-        """Write when cards were last used into the access times of their files.
+        """Write the times of last use into the files' access times.
 
-        Their times of change stay, since those are part of the signature.
+        Their times of change stay: they are part of the signature.
         """
         used, self._used = self._used, {}
         for name, moment in list(used.items()):
@@ -180,20 +171,16 @@ class Store:
                 os.utime(self._prefix + name, ns=(int(moment * 1e9), changed_ns))
 
     def _maintain(self) -> None:
-        remove_other_versions(self.folder)
-        while not self._closing:
-            try:
-                if self._wake.wait(WRITE_USES_SECONDS):
-                    self._wake.clear()
-                    self._trim()
-                else:
-                    self.write_uses()
-            except OSError as error:
-                log.error("can't tidy %s: %s", self.folder, error.strerror)
-        self.write_uses()
+        if not self._is_counted:
+            remove_other_versions(self.folder)
+        if not self._is_counted or self._bytes > self._max_bytes:
+            self._trim()
+            self._is_counted = True
+        else:
+            self.write_uses()
 
     def _trim(self) -> None:
-        """Count what is there, and remove what gives way first until there is room."""
+        """Count the files, and remove some until there is room."""
         self.write_uses()
         counted, now = self._bytes, self._clock()
         files = files_in(self.folder, now)
@@ -203,11 +190,11 @@ class Store:
             for file in leaving(map(self._with_owner, finished), now):
                 if total <= self._max_bytes * TRIMMED_PART:
                     break
-                # Those used since the uses were written down, a moment ago, stay.
+                # Files used since `write_uses`, a moment ago, stay.
                 if file.name not in self._used and removed(self.folder / file.name):
                     total -= file.bytes
         with self._lock:
-            # What was stored meanwhile may count twice, until the next trim, but is never forgotten.
+            # Files stored during the count may count twice until the next trim, but never not at all.
             self._bytes += total - counted
 
     def _with_owner(self, file: StoredFile) -> StoredFile:
@@ -217,7 +204,7 @@ class Store:
         return file._replace(owner=owner)
 
     def _read_owner(self, file: StoredFile) -> str | None:
-        """Whose card it is as its seal says; None for a file that has none, or can't be read."""
+        """The owner in a file's seal; None for a file without a seal, or an unreadable one."""
         try:
             descriptor = os.open(self._prefix + file.name, READ_FLAGS)
         except OSError:
@@ -237,8 +224,8 @@ class Store:
 class Entry:
     """A stored card, without its image.
 
-    `name` is that of its file, `signature` that file's when it was found sound; `key_hash` is that of the key in its
-    URL; `lines` are the header lines of its answers, once there has been one.
+    `name` is that of its file, `signature` that of the file when it was valid, `key_hash` that of the key in its URL.
+    `lines` are the header lines of its answers, after the first one.
     """
 
     name: str
@@ -250,14 +237,13 @@ class Entry:
 
 
 class CardIndex:
-    """The cards asked for most recently, by their request targets. For one thread: the server's loop."""
+    """The most recently requested cards, by request target. For one thread: the server's loop."""
 
     def __init__(self, max_entries: int = INDEX_ENTRIES, max_characters: int = INDEX_CHARACTERS) -> None:
         self._max_entries = max_entries
         self._max_characters = max_characters
         self._entries: OrderedDict[str, Entry] = OrderedDict()
-        self._characters = 0
-        """Of all targets together."""
+        self._characters = 0  # the length of all targets together
 
     def get(self, target: str) -> Entry | None:
         entry = self._entries.get(target)
@@ -278,7 +264,7 @@ class CardIndex:
 
 
 def file_name(target: str) -> str:
-    """The stored file of a request target: named by the SHA-256 of its bytes as sent, one a character."""
+    """The name of a request target's file: the SHA-256 of its bytes as sent, of which each is one character."""
     return hashlib.sha256(target.encode("latin-1")).hexdigest() + ".png"
 
 
@@ -287,6 +273,6 @@ def _signature(status: os.stat_result) -> Signature:
 
 
 def _make_way(path: Path) -> None:
-    """Removes a folder that stands where a card belongs; anything else is replaced by the card itself."""
+    """Remove a folder in the place of a card. Anything else is replaced by the card itself."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

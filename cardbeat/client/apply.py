@@ -1,243 +1,113 @@
-"""Makes a server hold the checks that are declared, by name. Running it again changes nothing."""
+"""Makes the checks of a key what a file declares, by name, in one pass. A second run changes nothing."""
 
-import contextlib
-import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from cardbeat.client.api import Api, Check, Refused, may_be_done
-from cardbeat.client.declared import Settings
+from cardbeat.client.api import Api, CheckJson, Refused, may_be_done
+from cardbeat.client.declared import Declared
 from cardbeat.errors import StartupError
-from cardbeat.heartbeat.check import CHANGEABLE
 
-_CHANGED_MEANWHILE = (409, 412)
 _GONE = 404
-_LIMIT = "too_many_checks"
-Step = tuple[str, Callable[[], None]]
-"""The name of a check, and what is done with it."""
-ROUNDS = 3
-"""How often it is looked again, and begun again, because of what others do at the same moment."""
-LOOK_AGAIN_SECONDS = 1.0
+_CONFLICTS = {_GONE: "deleted it", 409: "changed it", 412: "changed it"}
+"""What somebody else did since the checks were listed, by the status of the answer."""
 
 
 class Plan(NamedTuple):
-    """What there is to do: settings to create, checks with the settings they lack, checks to delete."""
+    """What to do: declarations to create, checks with the declaration that they differ from, checks to delete."""
 
-    create: list[Settings]
-    change: list[tuple[Check, Settings]]
-    delete: list[Check]
-    unchanged: list[Check]
+    create: list[Declared]
+    change: list[tuple[CheckJson, Declared]]
+    delete: list[CheckJson]
+    unchanged: list[CheckJson]
 
 
 @dataclass
-class Outcome:
-    """The checks that were created, changed, deleted or found as declared; a sentence for each that was left undone."""
+class Applied:
+    """The checks created, changed, deleted and unchanged, and one sentence for each conflict."""
 
-    created: list[Check] = field(default_factory=list)
-    changed: list[Check] = field(default_factory=list)
-    deleted: list[Check] = field(default_factory=list)
-    unchanged: list[Check] = field(default_factory=list)
+    created: list[CheckJson] = field(default_factory=list)
+    changed: list[CheckJson] = field(default_factory=list)
+    deleted: list[CheckJson] = field(default_factory=list)
+    unchanged: list[CheckJson] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
-    disputed: list[Check] = field(default_factory=list)
-    """The checks of those conflicts: they stay as others made them."""
     failed: str | None = None
-    """Why the rest was left undone."""
+    """Why the rest was not done."""
     unknown: str | None = None
-    """The name of the check with which it failed, where a server may have done what was asked."""
-    is_over_limit: bool = False
-    """Whether that was the limit of the key's tier. Checks count to it that others take back in a moment."""
+    """The name of the check at which it failed, if the server may have done that step all the same."""
 
-    def leave(self, check: Check, why: str) -> None:
-        """Leave a check to those who changed it meanwhile."""
-        self.conflicts.append(f"{check['name']}: {why}")
-        self.disputed.append(check)
-
-    def add(self, more: "Outcome") -> None:
-        """Add what a further round did. Each check is listed once: as created, else changed, else unchanged."""
-        made = [*self.created, *self.changed, *more.created, *more.changed]
-        newest = {check["name"]: check for check in made}
-        created = {check["name"] for check in self.created + more.created}
-        self.created = [check for name, check in newest.items() if name in created]
-        self.changed = [check for name, check in newest.items() if name not in created]
-        self.unchanged = [check for check in more.unchanged if check["name"] not in newest]
-        for name in ("deleted", "conflicts", "disputed"):
-            getattr(self, name).extend(getattr(more, name))
-        self.failed, self.unknown, self.is_over_limit = more.failed, more.unknown, more.is_over_limit
-
-    def fail(self, name: str | None, error: Refused | StartupError) -> None:
-        """Keep why the rest is left undone: an error with the check of this name, or before any."""
-        self.failed = f"{name}: {error}" if name else str(error)
-        self.unknown = name if may_be_done(error) else None
-        self.is_over_limit = isinstance(error, Refused) and error.code == _LIMIT
+    def leave(self, check: CheckJson, refused: Refused) -> None:
+        """Note that somebody else changed this check at the same time. Raises any other refusal."""
+        if refused.status not in _CONFLICTS:
+            raise refused
+        did = _CONFLICTS[refused.status]
+        self.conflicts.append(f"{check['name']}: somebody else {did} at the same time, it stays so; run apply again")
 
 
-def plan(present: Iterable[Check], declared: Mapping[str, Settings], *, prune: bool) -> Plan:
-    """What makes the present checks the declared ones; the others go only with `prune`.
+def plan(present: Iterable[CheckJson], declared: Mapping[str, Declared], *, prune: bool) -> Plan:
+    """The steps from the present checks to the declared ones. Without `prune`, other checks stay.
 
-    Raises `StartupError` where a declared name is that of several checks.
+    Raises `StartupError` if several checks have one of the declared names.
     """
     present = list(present)
     for name, number in Counter(check["name"] for check in present).items():
         if number > 1 and name in declared:
             raise StartupError(f"the server has {number} checks named {name!r}; rename or delete all of them but one")
     known = {check["name"]: check for check in present}
-    pairs = [(known[name], settings) for name, settings in declared.items() if name in known]
+    pairs = [(known[name], wanted) for name, wanted in declared.items() if name in known]
     return Plan(
-        [settings for name, settings in declared.items() if name not in known],
+        [wanted for name, wanted in declared.items() if name not in known],
         [pair for pair in pairs if differences(*pair)],
         [check for check in present if prune and check["name"] not in declared],
-        [check for check, settings in pairs if not differences(check, settings)],
+        [check for check, wanted in pairs if not differences(check, wanted)],
     )
 
 
-def differences(check: Check, settings: Settings) -> Settings:
-    """The fields in which a check is not as declared, with the declared values."""
-    return {name: value for name, value in settings.items() if check.get(name) != value}
+def differences(check: CheckJson, wanted: Declared) -> Declared:
+    """The declared values of the fields in which a check differs."""
+    return {name: value for name, value in wanted.items() if check.get(name) != value}
 
 
-def apply(
-    api: Api, declared: Mapping[str, Settings], *, prune: bool, sleep: Callable[[float], None] = time.sleep
-) -> Outcome:
-    """Make the server hold these checks. Raises `Refused` and `StartupError` where nothing was done yet."""
-    outcome = perform(api, settled_plan(api, declared, prune=prune, sleep=sleep))
-    for _ in range(ROUNDS):
-        if not outcome.is_over_limit:
-            break
-        # Not all at the same moment again.
-        sleep(LOOK_AGAIN_SECONDS * (0.5 + random.random()))  # noqa: S311
+def perform(api: Api, planned: Plan) -> Applied:
+    """Do the steps one after the other, until one fails. A check that was changed since it was listed is left alone."""
+    done = Applied(unchanged=planned.unchanged)
+    for name, step in _steps(api, planned, done):
         try:
-            steps = settled_plan(api, declared, prune=prune, sleep=sleep, disputed=outcome.disputed)
-        except (Refused, StartupError) as error:
-            outcome.failed = str(error)
-            break
-        outcome.add(perform(api, steps))
-    return outcome
-
-
-def settled_plan(
-    api: Api,
-    declared: Mapping[str, Settings],
-    *,
-    prune: bool,
-    sleep: Callable[[float], None] = time.sleep,
-    disputed: Iterable[Check] = (),
-) -> Plan:
-    """The plan, once nobody has just created a check of the same name: one of the two is taken back in a moment.
-
-    It leaves the disputed checks out, and what is declared by their names.
-    """
-    for _ in range(ROUNDS):
-        with contextlib.suppress(StartupError):
-            return plan(*_undisputed(api.checks(), declared, disputed), prune=prune)
-        sleep(LOOK_AGAIN_SECONDS)
-    return plan(*_undisputed(api.checks(), declared, disputed), prune=prune)
-
-
-def _undisputed(
-    present: list[Check], declared: Mapping[str, Settings], disputed: Iterable[Check]
-) -> tuple[list[Check], dict[str, Settings]]:
-    """The present and the declared checks without the disputed ones, by the names these had and have now."""
-    names = {check["id"]: check["name"] for check in disputed}
-    left = {*names.values(), *(check["name"] for check in present if check["id"] in names)}
-    return (
-        [check for check in present if check["name"] not in left],
-        {name: settings for name, settings in declared.items() if name not in left},
-    )
-
-
-def perform(api: Api, steps: Plan) -> Outcome:
-    """Do it, each step only where the server's check is still as it was planned for."""
-    outcome = Outcome(unchanged=steps.unchanged)
-    _do(_steps(api, steps, outcome), outcome)
-    _do(_withdrawals(api, outcome), outcome)
-    return outcome
-
-
-def _do(steps: Iterable[Step], outcome: Outcome) -> None:
-    """Do what comes in turn, until something fails."""
-    reached = None
-    try:
-        for name, step in steps:
-            reached = name
             step()
-    except (Refused, StartupError) as error:
-        if outcome.failed is None:
-            outcome.fail(reached, error)
+        except (Refused, StartupError) as error:
+            done.failed = f"{name}: {error}"
+            done.unknown = name if may_be_done(error) else None
+            break
+    return done
 
 
-def _steps(api: Api, steps: Plan, outcome: Outcome) -> Iterator[Step]:
-    for check, settings in steps.change:
-        yield check["name"], partial(_change, api, check, settings, outcome)
-    # Before others are created, as there may be room for no more.
-    for check in steps.delete:
-        yield check["name"], partial(_delete, api, check, outcome)
-    for settings in steps.create:
-        yield settings["name"], partial(_create, api, settings, outcome)
+def _steps(api: Api, planned: Plan, done: Applied) -> Iterator[tuple[str, Callable[[], None]]]:
+    for check, wanted in planned.change:
+        yield check["name"], partial(_change, api, check, wanted, done)
+    # Deletions come before creations: they make room under the limit of the key's tier.
+    for check in planned.delete:
+        yield check["name"], partial(_delete, api, check, done)
+    for wanted in planned.create:
+        yield wanted["name"], partial(_create, api, wanted, done)
 
 
-def _create(api: Api, settings: Settings, outcome: Outcome) -> None:
-    outcome.created.append(api.create(settings))
-
-
-def _change(api: Api, check: Check, settings: Settings, outcome: Outcome) -> None:
+def _change(api: Api, check: CheckJson, wanted: Declared, done: Applied) -> None:
     try:
-        outcome.changed.append(api.change(check, differences(check, settings)))
+        done.changed.append(api.change(check, differences(check, wanted)))
     except Refused as refused:
-        if refused.status == _GONE:
-            outcome.leave(check, "somebody else deleted it meanwhile")
-        elif refused.status in _CHANGED_MEANWHILE:
-            _look_at_changed(api, check, settings, outcome)
-        else:
-            raise
+        done.leave(check, refused)
 
 
-def _look_at_changed(api: Api, check: Check, settings: Settings, outcome: Outcome) -> None:
-    try:
-        now = api.read(check["id"])
-    except Refused as refused:
-        if refused.status != _GONE:
-            raise
-        outcome.leave(check, "somebody else deleted it meanwhile")
-        return
-    if differences(now, settings):
-        outcome.leave(check, "somebody else changed it meanwhile; it stays as they made it")
-    else:
-        outcome.unchanged.append(now)
-
-
-def _delete(api: Api, check: Check, outcome: Outcome) -> None:
+def _delete(api: Api, check: CheckJson, done: Applied) -> None:
     try:
         api.delete(check)
-        outcome.deleted.append(check)
+        done.deleted.append(check)
     except Refused as refused:
-        if refused.status in _CHANGED_MEANWHILE:
-            outcome.leave(check, "somebody else changed it meanwhile; it is not deleted")
-        elif refused.status != _GONE:
-            raise
+        if refused.status != _GONE:
+            done.leave(check, refused)
 
 
-def _withdrawals(api: Api, outcome: Outcome) -> Iterator[Step]:
-    """Of the checks of one name that several created at the same moment the oldest stays; the others take theirs back.
-
-    Whoever created the newer one sees the older one here, as it was listed before.
-    """
-    first: dict[str, Check] = {}
-    for check in api.checks() if outcome.created else ():
-        first.setdefault(check["name"], check)
-    for check in list(outcome.created):
-        older = first.get(check["name"], check)
-        if older["id"] != check["id"]:
-            yield check["name"], partial(_withdraw, api, check, older, outcome)
-
-
-def _withdraw(api: Api, check: Check, older: Check, outcome: Outcome) -> None:
-    api.delete(check)
-    outcome.created.remove(check)
-    if differences(older, {name: check.get(name) for name in CHANGEABLE}):
-        outcome.leave(older, "somebody else created it at the same moment; theirs stays")
-    else:
-        outcome.unchanged.append(older)
+def _create(api: Api, wanted: Declared, done: Applied) -> None:
+    done.created.append(api.create(wanted))

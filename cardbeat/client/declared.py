@@ -1,4 +1,4 @@
-"""The file of `checks apply`: TOML that says which checks there are to be."""
+"""Reads the TOML file of `checks apply`."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -8,19 +8,19 @@ from typing import Any
 
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.heartbeat.check import CHANGEABLE, validated
-from cardbeat.heartbeat.target import refused_url
+from cardbeat.heartbeat.webhooks.target import refused_url
 from cardbeat.toml_file import read_toml
 
-Settings = dict[str, Any]
-"""What a check is created with: all fields that a caller sets."""
+Declared = dict[str, Any]
+"""One check of the file: all fields that a caller sets."""
 
 
-def load(path: Path, *, prune: bool = False) -> dict[str, Settings]:
-    """The checks of a file by their names: tables `[[check]]`, over what `[defaults]` gives for all of them.
+def load(path: Path, *, prune: bool = False) -> dict[str, Declared]:
+    """The checks of a file by name: tables `[[check]]`, with the values of `[defaults]` where they give none.
 
-    Raises `StartupError` for a file that can't be read or says something else. What only the server knows, such as the
-    shortest period of the key's tier, it has to judge. With `prune`, which deletes all other checks, a file without
-    checks must say `check = []`: it may be a template that came out empty.
+    Raises `StartupError` for a file that can't be read or has errors. Limits that only the server knows, such as the
+    shortest period of the key's tier, are not checked here. With `prune`, which deletes all other checks, a file
+    without checks must say `check = []`, because it may be the empty output of a template.
     """
     content = read_toml(path)
     if prune and "check" not in content:
@@ -30,7 +30,7 @@ def load(path: Path, *, prune: bool = False) -> dict[str, Settings]:
         raise StartupError(f"{path}: there is no {next(iter(content))!r}; there are [[check]] and [defaults]")
     if not isinstance(tables, list):
         raise StartupError(f"{path}: a check is a table in double brackets, as in [[check]]")
-    declared: dict[str, Settings] = {}
+    declared: dict[str, Declared] = {}
     for settings in _checks(path, defaults, tables):
         if settings["name"] in declared:
             raise StartupError(f"{path}: two checks are named {settings['name']!r}")
@@ -38,7 +38,7 @@ def load(path: Path, *, prune: bool = False) -> dict[str, Settings]:
     return declared
 
 
-def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Settings]:
+def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Declared]:
     _require_fields(f"{path}, [defaults]", defaults)
     if "name" in defaults:
         raise StartupError(f"{path}, [defaults]: each check has its own name")
@@ -51,8 +51,8 @@ def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Settings]:
             raise StartupError(f"{where}: {invalid.sentence}") from None
 
 
-def _without_empty_url(values: Settings) -> Settings:
-    """TOML has no null: an empty URL is how a check has none where `[defaults]` gives one."""
+def _without_empty_url(values: Declared) -> Declared:
+    """The values without `webhook_url` if that is empty: TOML has no null to override the one in `[defaults]`."""
     return {name: value for name, value in values.items() if (name, value) != ("webhook_url", "")}
 
 

@@ -1,1 +1,8 @@
-"""The commands, one module each."""
+"""The commands of the command line, one module for each, named after the command. `options` and `advice` help them.
+
+Each command has `parser`, which returns its options and help, and `run`, which takes the arguments behind the command's
+name and returns the exit status. Errors that the user can correct are `StartupError`, which `cli` prints in one line.
+
+They may import everything but `cli`; only `cli` imports them, by name. Begin reading with `card`, which is the
+shortest, or with `serve`, which starts the server.
+"""

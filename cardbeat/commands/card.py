@@ -4,11 +4,11 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cardbeat import pillow
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
+from cardbeat.commands.options import Parser, add_json, file_path
 from cardbeat.errors import StartupError, refusals_as_startup_errors
-from cardbeat.options import Parser, add_json, file_path
-from cardbeat.output import say
+from cardbeat.host import pillow
+from cardbeat.host.output import say
 
 
 def parser() -> Parser:
@@ -29,9 +29,9 @@ def run(argv: Sequence[str]) -> int:
     as_json: bool = given.pop("json")
     if problem := pillow.problem():
         raise StartupError(problem)
-    from cardbeat.cards.layout import HEIGHT, WIDTH  # noqa: PLC0415
-    from cardbeat.cards.render import Renderer  # noqa: PLC0415
-    from cardbeat.typeset.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
+    from cardbeat.cards.drawing.layout import HEIGHT, WIDTH  # noqa: PLC0415
+    from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
+    from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     with refusals_as_startup_errors():
         drawing = Renderer(Fonts()).render(card_from(given))

@@ -1,23 +1,24 @@
-"""The command `checks`: a client of the API, for checks that are kept in a file."""
+"""The command `checks`: lists, pings and applies the checks of a key over the API."""
 
 import argparse
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
-from cardbeat.client import apply
-from cardbeat.client.api import Api, Check, Refused
+from cardbeat.client.api import Api, CheckJson, Refused
+from cardbeat.client.apply import Applied, Plan, differences, perform, plan
 from cardbeat.client.declared import load
+from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
 from cardbeat.errors import StartupError
-from cardbeat.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
-from cardbeat.output import printable, say, table
+from cardbeat.host.output import printable, say, table
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
+_IN_JSON = ("created", "changed", "deleted", "unchanged", "conflicts", "failed")
+
 CONFLICT = 1
-"""The exit status where something was not done because somebody else changed it meanwhile."""
+"""The exit status if a check was left alone because somebody else changed it at the same time."""
 
 SUBCOMMANDS = {
     "list": Subcommand(),
@@ -43,7 +44,7 @@ def parser() -> SubcommandParser:
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
     try:
-        return _ACTIONS[given.action](Api(URL.value(given), _key(), is_patient=given.action == "ping"), given)
+        return _ACTIONS[given.action](Api(URL.value(given), _key(), keeps_trying=given.action == "ping"), given)
     except Refused as refused:
         raise StartupError(refused.sentence) from None
 
@@ -61,7 +62,7 @@ def _list(api: Api, given: argparse.Namespace) -> int:
     return 0
 
 
-def _row(check: Check) -> tuple[str, ...]:
+def _row(check: CheckJson) -> tuple[str, ...]:
     return (
         printable(check["name"]),
         "overdue" if check["status"] == "overdue" else "on time",
@@ -74,53 +75,45 @@ def _row(check: Check) -> tuple[str, ...]:
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
     declared = load(Path(given.subject), prune=given.prune)
-    if given.dry_run:
-        steps = apply.settled_plan(api, declared, prune=given.prune)
-        say([json.dumps(_as_json(_planned(steps), dry_run=True))] if given.json else _would(steps))
-        return 0
-    outcome = apply.apply(api, declared, prune=given.prune)
-    say([json.dumps(_as_json(outcome, dry_run=False))] if given.json else _told(outcome))
-    if outcome.failed is not None:
-        raise StartupError(printable(f"{outcome.failed} ({_rest(outcome)})"))
-    return CONFLICT if outcome.conflicts else 0
+    planned = plan(api.checks(), declared, prune=given.prune)
+    done = _as_if_done(planned) if given.dry_run else perform(api, planned)
+    if given.json:
+        say([json.dumps({"dry_run": given.dry_run, **{name: getattr(done, name) for name in _IN_JSON}})])
+    else:
+        say(_would(planned) if given.dry_run else _told(done))
+    if done.failed is not None:
+        raise StartupError(printable(f"{done.failed} ({_rest(done)})"))
+    return CONFLICT if done.conflicts else 0
 
 
-def _rest(outcome: apply.Outcome) -> str:
-    if outcome.unknown is None:
+def _rest(done: Applied) -> str:
+    if done.unknown is None:
         return "what is printed above was done, the rest was not"
-    return (
-        f"what is printed above was done; whether {outcome.unknown} was done is not known, what comes after it was not"
-    )
+    return f"what is printed above was done; whether {done.unknown} was done is not known, what comes after it was not"
 
 
-def _planned(steps: apply.Plan) -> apply.Outcome:
-    """As if all of it were done."""
-    changed = [check | settings for check, settings in steps.change]
-    return apply.Outcome(steps.create, changed, steps.delete, steps.unchanged)
+def _as_if_done(planned: Plan) -> Applied:
+    changed = [check | wanted for check, wanted in planned.change]
+    return Applied(planned.create, changed, planned.delete, planned.unchanged)
 
 
-def _as_json(outcome: apply.Outcome, *, dry_run: bool) -> dict[str, Any]:
-    names = ("created", "changed", "deleted", "unchanged", "conflicts", "failed")
-    return {"dry_run": dry_run, **{name: getattr(outcome, name) for name in names}}
-
-
-def _would(steps: apply.Plan) -> Iterator[str]:
-    yield from (f"would create {printable(settings['name'])}" for settings in steps.create)
-    for check, settings in steps.change:
-        changes = (f"{name} {check[name]} -> {value}" for name, value in apply.differences(check, settings).items())
+def _would(planned: Plan) -> Iterator[str]:
+    yield from (f"would create {printable(wanted['name'])}" for wanted in planned.create)
+    for check, wanted in planned.change:
+        changes = (f"{name} {check[name]} -> {value}" for name, value in differences(check, wanted).items())
         yield printable(f"would change {check['name']}: {', '.join(changes)}")
-    yield from (f"would delete {printable(check['name'])}" for check in steps.delete)
-    counts = (len(steps.create), len(steps.change), len(steps.delete), len(steps.unchanged))
+    yield from (f"would delete {printable(check['name'])}" for check in planned.delete)
+    counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
     yield "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
 
 
-def _told(outcome: apply.Outcome) -> Iterator[str]:
-    done = {"created": outcome.created, "changed": outcome.changed, "deleted": outcome.deleted}
-    for deed, checks in done.items():
+def _told(done: Applied) -> Iterator[str]:
+    deeds = {"created": done.created, "changed": done.changed, "deleted": done.deleted}
+    for deed, checks in deeds.items():
         yield from (f"{deed} {printable(check['name'])}" for check in checks)
-    yield from (f"conflict: {printable(sentence)}" for sentence in outcome.conflicts)
-    counts = [f"{len(checks)} {deed}" for deed, checks in (done | {"unchanged": outcome.unchanged}).items()]
-    yield ", ".join([*counts, f"{len(outcome.conflicts)} conflicts"] if outcome.conflicts else counts)
+    yield from (f"conflict: {printable(sentence)}" for sentence in done.conflicts)
+    counts = [f"{len(checks)} {deed}" for deed, checks in (deeds | {"unchanged": done.unchanged}).items()]
+    yield ", ".join([*counts, f"{len(done.conflicts)} conflicts"] if done.conflicts else counts)
 
 
 def _ping(api: Api, given: argparse.Namespace) -> int:
@@ -128,10 +121,8 @@ def _ping(api: Api, given: argparse.Namespace) -> int:
     if len(named) != 1:
         raise StartupError(f"there are {len(named)} checks named {given.subject!r}; see: checks list")
     answer = api.ping(named[0]["id"])
-    if given.json:
-        say([json.dumps(answer)])
-    else:
-        say([f"{'recovered, ' if answer['recovered'] else ''}on time until {answer['deadline_at']} (UTC)"])
+    told = f"{'recovered, ' if answer['recovered'] else ''}on time until {answer['deadline_at']} (UTC)"
+    say([json.dumps(answer) if given.json else told])
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The command `keys`: sees, issues and ends API keys, also while they are being served."""
+"""The command `keys`: lists, creates, revokes and moves API keys, also while the server runs."""
 
 import argparse
 import json
@@ -6,24 +6,25 @@ import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
-from cardbeat.advice import undefined_tiers
 from cardbeat.clock import utc_text
+from cardbeat.commands.advice import undefined_tiers
+from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json
 from cardbeat.database import Database, open_database, open_to_look
-from cardbeat.database.postgresql_examination import require_tables
-from cardbeat.database.sqlite_file import require_database
+from cardbeat.database.postgresql.examination import require_tables
+from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.keys.key import IssuedKey, Key
+from cardbeat.host.output import printable, say, table
+from cardbeat.host.progress import tell_if_slow
+from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json
-from cardbeat.output import printable, say, table
-from cardbeat.progress import tell_if_slow
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
 
@@ -51,7 +52,7 @@ def parser() -> SubcommandParser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
-    # Bytes that are no text can't even be looked for.
+    # Arguments that are not UTF-8 can't be sent to the database.
     if given.id is not None and not given.id.isascii():
         raise _no_such_key(given.id)
     tiers = tiers_from(TIERS.value(given))
@@ -66,21 +67,12 @@ def run(argv: Sequence[str]) -> int:
         _trouble_in_one_line(given.action),
         closing(open_database(data, url, stores_cards=False)) as database,
     ):
-        keys = Keys(database, database.clock, tiers)
-        if given.action == "list":
-            _list(keys, count_by_key(database), as_json=given.json)
-            _warn(undefined_tiers(keys.count_by_tier(), tiers))
-        else:
-            _CHANGES[given.action](keys, given)
-        if given.action == "revoke":
-            _remove_checks(database)
-    if given.json and given.action in _DONE:
-        say([json.dumps({"id": given.id, **_DONE[given.action](given)})])
+        _ACTIONS[given.action](database, Keys(database, database.clock, tiers), given)
     return 0
 
 
 class _Kept(logging.Handler):
-    """Keeps the last error that is logged instead of showing it."""
+    """Keeps the last error that is logged, and shows nothing."""
 
     sentence = ""
 
@@ -90,10 +82,7 @@ class _Kept(logging.Handler):
 
 @contextmanager
 def _trouble_in_one_line(action: str) -> Iterator[None]:
-    """Say of a database that can't be used what serving has in its log, where the refusal that clients get stands too.
-
-    Raises `StartupError`.
-    """
+    """Raise `StartupError` with the logged cause, in place of the refusal that a client gets if the database fails."""
     kept, database_log = _Kept(logging.ERROR), logging.getLogger("cardbeat.database")
     database_log.addHandler(kept)
     try:
@@ -108,7 +97,7 @@ def _trouble_in_one_line(action: str) -> Iterator[None]:
 
 
 def _require_database(data: Path, url: str | None) -> None:
-    """Raise `StartupError` where there is none yet: only serving and creating a key make one."""
+    """Raise `StartupError` if there is no database yet: only `serve` and `keys create` make one."""
     if url is None:
         require_database(data)
         return
@@ -116,12 +105,15 @@ def _require_database(data: Path, url: str | None) -> None:
         require_tables(connection)
 
 
-def _list(keys: Keys, checks: dict[str, int], *, as_json: bool) -> None:
-    found = keys.all()
-    if as_json:
-        say([json.dumps([{**_as_json(key), "checks": checks.get(key.id, 0)} for key in found])])
-    else:
-        say(table(HEADINGS, [_row(key, checks.get(key.id, 0)) for key in found]))
+def _list(database: Database, keys: Keys, given: argparse.Namespace) -> None:
+    checks = count_by_key(database)
+    found = [(key, checks.get(key.id, 0)) for key in keys.all()]
+    say([json.dumps(list(starmap(_as_json, found)))] if given.json else table(HEADINGS, starmap(_row, found)))
+    _warn(undefined_tiers(keys.count_by_tier(), keys.tiers))
+
+
+def _as_json(key: Key, checks: int) -> dict[str, Any]:
+    return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email, "checks": checks}
 
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
@@ -134,58 +126,45 @@ def _warn(sentences: Iterable[str]) -> None:
         print(f"cardbeat: {sentence}", file=sys.stderr)
 
 
-def _create(keys: Keys, given: argparse.Namespace) -> None:
+def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     email = None if given.email is None else valid_email(given.email)
     issued = keys.issue(email, given.tier or "free").wait()
-    lines = [json.dumps(_issued_as_json(issued))] if given.json else _labelled(issued)
+    secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
+    shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
+    lines = [f"{name + ':':16}{printable(value)}" for name, value in shown.items()]
     try:
-        say(lines, must_arrive=True)
+        say([json.dumps(shown)] if given.json else lines, must_arrive=True)
     except StartupError:
-        # Nobody will ever know the value, nor which key of the list it was.
-        keys.revoke(issued.key.id)
+        # The value was not shown, so the key is of no use to anyone.
+        keys.revoke(issued.key.id).wait()
         raise
 
 
-def _labelled(issued: IssuedKey) -> Iterator[str]:
-    for name, value in _issued_as_json(issued).items():
-        yield f"{name + ':':16}{printable(value)}"
-
-
-def _issued_as_json(issued: IssuedKey) -> dict[str, Any]:
-    """The value and the secret, which are shown this once, and what the list will show."""
-    secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
-    return {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
-
-
-def _as_json(key: Key) -> dict[str, Any]:
-    return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email}
-
-
-def _revoke(keys: Keys, given: argparse.Namespace) -> None:
-    if not keys.revoke(given.id):
+def _revoke(database: Database, keys: Keys, given: argparse.Namespace) -> None:
+    if not keys.revoke(given.id).wait():
         raise _no_such_key(given.id)
-
-
-def _remove_checks(database: Database) -> None:
-    """Remove what revoked keys leave behind, in steps between which a running server works."""
     try:
         with tell_if_slow("the key is revoked, removing its checks"):
             Removal(database).finish()
     except Unavailable:
-        _warn(["the key is revoked; its checks could not all be removed now, the server goes on with it"])
+        _warn(["the key is revoked; some of its checks remain, the server will remove them"])
+    if given.json:
+        say([json.dumps({"id": given.id, "revoked": True})])
 
 
-def _move(keys: Keys, given: argparse.Namespace) -> None:
-    if not keys.set_tier(given.id, given.name):
+def _move(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
+    if not keys.set_tier(given.id, given.name).wait():
         raise _no_such_key(given.id)
+    if given.json:
+        say([json.dumps({"id": given.id, "tier": given.name})])
 
 
-_DONE: dict[str, Callable[[argparse.Namespace], dict[str, Any]]] = {
-    "revoke": lambda _given: {"revoked": True},
-    "tier": lambda given: {"tier": given.name},
+_ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {
+    "list": _list,
+    "create": _create,
+    "revoke": _revoke,
+    "tier": _move,
 }
-"""What JSON says of a change that prints nothing otherwise."""
-_CHANGES: dict[str, Callable[[Keys, argparse.Namespace], None]] = {"create": _create, "revoke": _revoke, "tier": _move}
 
 
 def _no_such_key(key_id: str) -> StartupError:

@@ -6,17 +6,16 @@ Or it brings the backup into a PostgreSQL database, which must be empty.
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cardbeat.clock import utc_text, wall_clock
+from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
 from cardbeat.database import restore_server
-from cardbeat.database.sqlite_file import FILE_NAME, last_moment_stored, open_read_only, start_up_errors
-from cardbeat.database.sqlite_restore import restore
-from cardbeat.options import DATA, DATABASE, Parser, add_json, file_path
-from cardbeat.output import say
-from cardbeat.progress import tell_if_slow
-from cardbeat.stopping import RequireGoing, stop_signals_noted
-from cardbeat.system import current_user
+from cardbeat.database.sqlite.restore import Restored, restore
+from cardbeat.host.output import say
+from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.stopping import stop_signals_noted
+from cardbeat.host.system import current_user
 
 
 def parser() -> Parser:
@@ -38,35 +37,12 @@ def run(argv: Sequence[str]) -> int:
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):
         restored = (
-            _into_folder(data, given.file, require_going)
+            restore(data, given.file, wall_clock(), require_going)
             if url is None
-            else Restored(*restore_server(url, data, given.file, require_going))
+            else restore_server(url, data, given.file, require_going)
         )
     say([json.dumps(_as_json(restored))] if given.json else _report(data, given.file, restored))
     return 0
-
-
-class Restored(NamedTuple):
-    """The database by its path or URL, what it holds, and where the one before is kept, if there was one.
-
-    `served_at` is when it was last served, in Unix seconds; 0 if never.
-    """
-
-    database: str
-    keys: int
-    checks: int
-    served_at: int
-    kept: Path | None = None
-
-
-def _into_folder(data: Path, source: Path, require_going: RequireGoing) -> Restored:
-    kept = restore(data, source, wall_clock(), require_going)
-    path = data / FILE_NAME
-    with start_up_errors(path), open_read_only(path) as connection:
-        keys, checks = (
-            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("keys", "checks")
-        )
-    return Restored(str(path), keys, checks, last_moment_stored(data), kept)
 
 
 def _as_json(restored: Restored) -> dict[str, Any]:
@@ -87,4 +63,4 @@ def _report(data: Path, source: Path, restored: Restored) -> Iterator[str]:
         yield f"the database before is kept as {kept}"
     if current_user() == 0 and data.stat().st_uid == 0:
         yield f"{data} belongs to root; if the server runs as another user, run: chown -R USER {data}"
-    yield "now start the server" + (" and, when all is as it should be, remove the kept file" if kept else "")
+    yield "now start the server" + (" and, if everything works, remove the kept file" if kept else "")

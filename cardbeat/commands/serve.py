@@ -1,4 +1,4 @@
-"""The command `serve`: listens, warns of what is likely a mistake in how it is set up, and serves until a stop."""
+"""The command `serve`: opens the port, warns of likely mistakes in the setup, and serves until a stop signal."""
 
 import argparse
 import contextlib
@@ -9,17 +9,19 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from cardbeat import __version__, pillow
-from cardbeat.advice import undefined_tiers, unknown_variables, unreachable_base_url
+from cardbeat import __version__
+from cardbeat.commands.advice import undefined_tiers, unknown_variables, unreachable_base_url
+from cardbeat.commands.options import SERVE_OPTIONS, Parser, values_of
+from cardbeat.concurrency.watchdog import Watchdog, end_now
 from cardbeat.config import Config
 from cardbeat.errors import StartupError, Unavailable
+from cardbeat.host import pillow
+from cardbeat.host.system import keep_files_private, on_stop_signals
 from cardbeat.keys.tiers import tiers_from
-from cardbeat.log import QueuedHandler
-from cardbeat.options import SERVE_OPTIONS, Parser, values_of
-from cardbeat.system import keep_files_private, on_stop_signals
-from cardbeat.watchdog import Watchdog, end_now
-from cardbeat.web.router import Router
-from cardbeat.web.server import Server
+from cardbeat.log import BatchHandler
+from cardbeat.web.access import AccessLog
+from cardbeat.web.listener import Listener
+from cardbeat.web.loop import Loop
 
 if TYPE_CHECKING:
     from cardbeat.service import Service
@@ -27,10 +29,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MIB = 1024 * 1024
+ASKED_AGAIN_AND_AGAIN = frozenset(("/healthz", "/metrics", "/checks/metrics"))
+"""Routes that programs ask every few seconds for as long as the service runs."""
 OVERTIME_SECONDS = 0.75
-"""What a stop may take longer than it waits for anything, before the process is ended whatever hangs."""
+"""Added to the time of a stop. After it the process ends, even if a thread hangs."""
 LAST_LINES_SECONDS = 0.2
-"""What stderr's reader has at the end to take what is left."""
+"""Time at the end to write the last log lines, if the reader of stderr is slow."""
 
 EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
@@ -45,7 +49,7 @@ def parser() -> Parser:
     about = "Link-preview cards and a dead man's switch for cron jobs."
     made = Parser("[serve] [options] | --version | --help", about, EPILOG)
     made.add_argument("--version", action="version", version=f"cardbeat {__version__}", help=argparse.SUPPRESS)
-    # Both stand in the usage, so that the whole help fits a screen.
+    # The usage names both already; without their lines the help fits 24 lines.
     made.actions[0].help = argparse.SUPPRESS
     for option in SERVE_OPTIONS:
         option.add_to(made)
@@ -54,7 +58,7 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     config = config_from(values_of(SERVE_OPTIONS, parser().parse_args(list(argv))))
-    # Until the service handles these signals itself, one ends the start, leaving nothing half done.
+    # A signal during the start ends the process. Nothing is half done at any point of it.
     stops: list[int] = []
 
     def leave(number: int, _frame: object) -> None:
@@ -62,36 +66,44 @@ def run(argv: Sequence[str]) -> int:
         sys.exit(0)
 
     on_stop_signals(leave)
-    watchdog = Watchdog(config.http.stop_seconds + OVERTIME_SECONDS)
+    loop = Loop()
+    watchdog = Watchdog(config.http.stop_seconds + OVERTIME_SECONDS, on_signal=loop.wake)
     watchdog.start()
-    if problem := pillow.problem():
-        raise StartupError(problem)
-    # Listening comes first: who connects while the rest is imported waits in line instead of being refused.
-    server = Server(Router(), config.host, config.port, config.http, config.trusted_proxies)
-    from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
-
-    # Keys' secrets, check ids and cards are for the owner's eyes.
-    keep_files_private()
-    main_log = _start_log()
-    service = Service(config, server)
-    for warning in _warnings(config, service):
-        log.warning("%s", warning)
-    if stops:
-        # It came in a callback, out of which Python lets no exception.
-        server.stop()
-    watchdog.on_signal = server.loop.wake
-    has_ended = service.run()
-    watchdog.end()
+    try:
+        main_log, has_ended = _serve(config, loop, stops)
+    finally:
+        watchdog.end()
     if not has_ended:
         end_now()
     if not main_log.finish(LAST_LINES_SECONDS):
-        # Python's own end would wait for stderr's reader.
+        # The interpreter's own exit would wait for the reader of stderr.
         os._exit(0)
     return 0
 
 
+def _serve(config: Config, loop: Loop, stops: list[int]) -> tuple[BatchHandler, bool]:
+    """Serve until a signal; the log, and whether all threads have ended. Raises `StartupError`."""
+    if problem := pillow.problem():
+        raise StartupError(problem)
+    # The port opens first: clients that connect during the imports wait instead of being refused.
+    main_log = _start_log()
+    listener = Listener(config.host, config.port)
+    from cardbeat.service import Service  # noqa: PLC0415 - importing it needs Pillow
+
+    # Files hold secrets: only the owner may read them.
+    keep_files_private()
+    access_log = AccessLog(main_log.put, ASKED_AGAIN_AND_AGAIN if config.quiet_health else ())
+    service = Service(config, listener, loop, access_log)
+    for warning in _warnings(config, service):
+        log.warning("%s", warning)
+    if stops:
+        # The signal came inside a callback of the interpreter, where `sys.exit` has no effect.
+        service.server.stop()
+    return main_log, service.run()
+
+
 def config_from(values: dict[str, Any]) -> Config:
-    """The values of `SERVE_OPTIONS`, by name. Raises `StartupError` for a file of tiers that can't be used."""
+    """The configuration, from the values of `SERVE_OPTIONS` by name. Raises `StartupError` for a bad file of tiers."""
     return Config(
         registration_open=values.pop("registration") == "open",
         store_bytes=values.pop("store_mb") * MIB,
@@ -101,23 +113,17 @@ def config_from(values: dict[str, Any]) -> Config:
     )
 
 
-def _start_log() -> QueuedHandler:
-    """Log to stderr, with times in UTC."""
+def _start_log() -> BatchHandler:
+    """Send the log to stderr, with times in UTC."""
     logging.Formatter.converter = time.gmtime
-    stderr = logging.StreamHandler()
-    stderr.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    main_log = QueuedHandler(stderr)
-    logging.basicConfig(level=logging.INFO, handlers=[main_log])
-    # The access log comes in records of many lines, each with its own time.
-    access_log = logging.getLogger("cardbeat.access")
-    access_log.addHandler(logging.StreamHandler())
-    access_log.propagate = False
+    main_log = BatchHandler(sys.stderr)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", handlers=[main_log])
     return main_log
 
 
 def _warnings(config: Config, service: "Service") -> Iterator[str]:
     yield from unknown_variables(os.environ)
     yield from unreachable_base_url(config.host, config.base_url)
-    # A database that can't be read is the health check's to tell.
+    # The health check reports a database that can't be read.
     with contextlib.suppress(Unavailable):
         yield from undefined_tiers(service.keys.count_by_tier(), config.tiers)

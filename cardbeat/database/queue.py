@@ -1,4 +1,8 @@
-"""What engines share: writes that one thread makes in groups, and a pool of connections to read with."""
+"""What both engines share: one thread that makes writes in groups, and a pool of connections to read with.
+
+Many callers wait for one commit, because a commit costs a sync of the disk. Within it each write has a savepoint, so
+that one that fails undoes only itself. Writes that are many and equal, such as pings, are made in one call of `work`.
+"""
 
 import logging
 import threading
@@ -11,45 +15,42 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from cardbeat import threads
+from cardbeat.concurrency import threads
+from cardbeat.concurrency.later import Later, Precedence
 from cardbeat.errors import Unavailable
-from cardbeat.later import Later, Precedence
 
 log = logging.getLogger(__name__)
 
-RETRY_AFTER_SECONDS: Final = 5
 READ_CONNECTIONS: Final = 8
 GROUP_SIZE: Final = 500
-"""Writes in one commit at the most, and in one call of `work`."""
+"""Most writes from one queue in one commit, and in one call of `work`."""
 GROUP_SECONDS: Final = 0.001
-"""After so long no other write begins in a group, so that pings wait for few of them; or after as long as committing
-took the last time, so that a slow disk has enough in each commit."""
+"""How long after its begin a group takes another write, or as long as the last commit took if that was longer: pings
+wait for few other writes, and a slow disk gets enough in each commit."""
 
 
 def database_unavailable() -> Unavailable:
-    """What a caller is told of trouble that may pass."""
-    sentence = "The database can't be used now; try again soon."
-    return Unavailable("database_unavailable", sentence, RETRY_AFTER_SECONDS)
+    """The refusal of a request while the database can't be used."""
+    return Unavailable("database_unavailable")
 
 
-class Connection(Protocol):
-    """Of an engine's driver, as much of it as is used here."""
+class EngineConnection(Protocol):
+    """The methods of an engine's connection that are used here."""
 
     def execute(self, sql: str, /) -> Any: ...
 
     def close(self) -> None: ...
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=EngineConnection)
 Item = TypeVar("Item")
 T = TypeVar("T")
 
 
 class Write(Later[T]):
-    """One write, settled by the writer's thread once it is on disk or has failed.
+    """One write, settled by the writer's thread when it is on disk or has failed. It waits in `queue`.
 
-    `work` makes those of several items at once, each of them a write like this one, and gives a result for each. It
-    waits in `queue`.
+    `work` gets the items of several writes and returns a result for each.
     """
 
     __slots__ = ("came_at", "error", "item", "queue", "value", "work")
@@ -67,32 +68,32 @@ class Write(Later[T]):
         try:
             self.succeed(self.value) if self.error is None else self.fail(self.error)
         except Exception:
-            # A defect of whoever is called back; it must not keep everybody from writing.
+            # A callback has a defect. The writer's thread must go on.
             log.exception("what was written could not be told")
 
 
 class WriteQueue(ABC, Generic[C]):
-    """Takes writes from any thread, and has one of its own make them, in groups. An engine says how.
+    """Takes writes from any thread, and makes them in a thread of its own, in groups. An engine says how.
 
-    The thread starts with the constructor, so an engine calls that last.
+    The constructor starts the thread, so an engine calls it last.
     """
 
     def __init__(self) -> None:
-        # Read and written by callers and the writer's thread, under this condition's lock only.
+        # Callers and the writer's thread use these under the condition's lock only.
         self._queued = threading.Condition()
         self._queue: deque[Write[Any]] = deque()
         self._together: deque[Write[Any]] = deque()
-        """Those that are made together: they are quick and many, and go before the others."""
+        """Writes of `write_together`: they are many and quick, and go before the others."""
         self._all = (self._together, self._queue)
         self._closing = False
-        # Used by the writer's thread alone.
+        # Only the writer's thread uses these.
         self._turn: tuple[deque[Write[Any]], ...] = self._all
-        """What the next group is taken from. Others have a turn of their own after one that had no time for them."""
+        """The queues of the next group: only `_queue` after a group that had no time for all of its writes."""
         self._commit_seconds = self._made_seconds = 0.0
         self._failed_at: float | None = None
-        """Since when no group could be written for trouble that may pass; None while it can."""
+        """Since when no group could be written, None while it works."""
         self._ends_group = False
-        """Set in a write that is to be the last of its transaction."""
+        """Set by a write that must be the last of its transaction."""
         self.precedence = Precedence()
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
@@ -109,7 +110,7 @@ class WriteQueue(ABC, Generic[C]):
     def _put(self, write: Write[T]) -> Write[T]:
         with self._queued:
             if self._closing:
-                raise Unavailable("stopping", "The server is stopping; try again in a moment.", RETRY_AFTER_SECONDS)
+                raise Unavailable("stopping")
             write.queue.append(write)
             self.precedence.has_work = True
             self._queued.notify()
@@ -117,18 +118,17 @@ class WriteQueue(ABC, Generic[C]):
 
     @abstractmethod
     def _commit(self, group: list[Write[Any]]) -> None:
-        """Make the writes of a group in one transaction by `_make`, and commit it. What this raises fails them all."""
+        """Make the writes of a group by `_make` in one transaction, and commit it. An error fails all of them."""
 
     @abstractmethod
     def _translated(self, error: Exception) -> Exception:
-        """What a write that failed tells of it. Raises `error` where the whole transaction has failed with it."""
+        """The error that the caller of a failed write gets. Raises `error` if the whole transaction has failed."""
 
-    @abstractmethod
     def _after_commit(self) -> None:
-        """Do what can wait until the writes of a group were told."""
+        """Do what can wait until the callers of a group were told."""
 
     def _finish(self, seconds: float | None) -> bool:
-        """Take no more writes; whether all that were taken are made within these seconds."""
+        """Take no more writes. Returns whether all that were taken are made within these seconds."""
         with self._queued:
             self._closing = True
             self._queued.notify()
@@ -144,7 +144,7 @@ class WriteQueue(ABC, Generic[C]):
             except BaseException as error:
                 if isinstance(error, Unavailable):
                     self._failed_at = self._failed_at or began
-                # Others that fail with all that is in their transaction must not keep the turn.
+                # The failure may be that of `_queue`, which then must not have the next group for itself.
                 self._turn = self._all
                 for write in group:
                     write.error = error
@@ -153,7 +153,7 @@ class WriteQueue(ABC, Generic[C]):
             try:
                 self._after_commit()
             except Exception:
-                # It must not keep everybody from writing.
+                # The writer's thread must go on.
                 log.exception("what can wait until writes were told has failed")
 
     def _tell_of_end(self) -> None:
@@ -162,7 +162,7 @@ class WriteQueue(ABC, Generic[C]):
             self._failed_at = None
 
     def _next_group(self) -> list[Write[Any]]:
-        """All that wait, as soon as there are any; none at the end."""
+        """Wait for writes and return those of the next group; none after `_finish`."""
         with self._queued:
             while not self._queue and not self._together and not self._closing:
                 self.precedence.has_work = False
@@ -171,9 +171,9 @@ class WriteQueue(ABC, Generic[C]):
             return [queue.popleft() for queue in turn for _ in range(min(len(queue), GROUP_SIZE))]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
-        """Make writes in the transaction that is open, in their order; neighbours of the same work in one go.
+        """Make writes in the open transaction, in their order, neighbours with the same `work` in one call.
 
-        Those that would take it too long, or come behind one that must be the last, leave the group, for the next one.
+        Writes for which there is no time, or that come after one that must be the last, are left for the next group.
         """
         began, made, self._ends_group = time.monotonic(), 0, False
         ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
@@ -193,7 +193,7 @@ class WriteQueue(ABC, Generic[C]):
     def _make_together(
         self, connection: C, work: Callable[[C, list[Any]], Sequence[Any]], writes: list[Write[Any]]
     ) -> None:
-        """With a savepoint of their own. Where one of several fails, each is made again by itself."""
+        """Make writes within one savepoint. If one of several fails, each is made again within its own."""
         self._set_savepoint(connection)
         try:
             values = work(connection, [write.item for write in writes])
@@ -223,10 +223,9 @@ _work_of = attrgetter("work")
 
 
 class Readers(Generic[C]):
-    """Up to `READ_CONNECTIONS` connections to read with, each with one thread at a time.
+    """Up to `READ_CONNECTIONS` connections to read with, each used by one thread at a time.
 
-    `connect` opens one, and within `errors` the engine's errors are translated. One that is no longer usable makes way
-    for another.
+    `connect` opens one. `errors` translates the engine's errors. One that is not usable any more is replaced.
     """
 
     def __init__(
@@ -238,28 +237,21 @@ class Readers(Generic[C]):
         self._connect = connect
         self._errors = errors
         self._is_usable = is_usable
-        # For any thread that holds one of the slots. These are taken behind the gate, so that nobody begins to read
-        # while it is shut.
-        self._gate = threading.Lock()
+        # Only the holder of a slot takes from `_idle` or adds to it.
         self._slots = threading.BoundedSemaphore(READ_CONNECTIONS)
         self._idle: deque[C] = deque()
         self._is_closed = False
 
     @contextmanager
     def read(self) -> Iterator[C]:
-        with self._gate:
-            self._slots.acquire()
-        try:
-            with self._errors():
-                connection = self._take()
-                try:
-                    yield connection
-                finally:
-                    self._idle.append(connection)
-                    if self._is_closed:
-                        self.close()
-        finally:
-            self._slots.release()
+        with self._slots, self._errors():
+            connection = self._take()
+            try:
+                yield connection
+            finally:
+                self._idle.append(connection)
+                if self._is_closed:
+                    self.close()
 
     def _take(self) -> C:
         with suppress(IndexError):
@@ -270,21 +262,8 @@ class Readers(Generic[C]):
                 connection.close()
         return self._connect()
 
-    @contextmanager
-    def kept_out(self, seconds: float) -> Iterator[None]:
-        """Let nobody begin to read; wait for those who do, but no longer than this."""
-        ends_at, taken = time.monotonic() + seconds, 0
-        with self._gate:
-            try:
-                while taken < READ_CONNECTIONS and self._slots.acquire(timeout=max(0, ends_at - time.monotonic())):
-                    taken += 1
-                yield
-            finally:
-                if taken:
-                    self._slots.release(taken)
-
     def close(self) -> None:
-        """Close the connections that nobody reads from. One that is in use is closed by its thread."""
+        """Close the idle connections. One in use is closed by its thread."""
         self._is_closed = True
         with suppress(IndexError):
             while True:

@@ -1,0 +1,12 @@
+"""Checks: pings, the sweep that finds late checks, and alerts. Imports `keys`, `web`, `database` and what they import.
+
+A ping: `routes` > `checks` > the database's writer, which takes many pings at once (`pings`) and commits them. If the
+check was overdue, its recovery alert is stored in the same commit. While the disk is full the writer can't commit, and
+the ping is refused with 503 (`database/sqlite/errors.py`); the reserve of the disk (`host/disk.py`) only keeps new
+keys, checks, test alerts and stored cards from using the last space. A late check: `sweep` marks it and stores its
+alert, after `credit`.
+
+`outbox` stores alerts, `webhooks` posts one, `delivery` decides which is next; `delivery/retries.py` has the schedule
+of retries. To add a receiver: `webhooks/receivers.py`, `cardbeat/pages/editor/receivers.js`, the README's table and the
+tests, see "Add a receiver" in `.github/CONTRIBUTING.md`. Begin reading with `check`, then `checks`.
+"""

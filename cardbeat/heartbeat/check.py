@@ -1,4 +1,4 @@
-"""What a check is, and what its four changeable fields may hold. Pure: it neither reads nor writes rows."""
+"""A check as a value, and the validation of the four fields that callers set. Pure: no database, no clock."""
 
 import unicodedata
 from collections.abc import Callable, Mapping
@@ -12,12 +12,12 @@ from cardbeat.errors import Invalid
 
 NAME_CHARACTERS = 100
 LONGEST_SECONDS = 31_536_000
-"""A year: the largest period and the largest grace."""
+"""One year: the largest period and the largest grace."""
 REQUIRED = ("name", "period_seconds", "grace_seconds")
 CHANGEABLE = (*REQUIRED, "webhook_url")
 
 RefusedUrl = Callable[[str], str | None]
-"""Why a webhook URL is refused, as a sentence; None for a good one."""
+"""Returns a sentence that says why a webhook URL is refused; None for a good URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class Settings:
 class Check:
     """One row of `checks`; all times are Unix seconds.
 
-    `status` is `on_time` or `overdue`. `clock_from` is what the deadline counts from: the last ping, or the creation
-    before the first, plus what the monitor itself was down since. `outage` counts how often the check turned overdue.
-    A ping changes neither `version` nor `updated_at`. `delivery` is `ok` when the last attempt to deliver an alert
-    was taken, `failing` when it was not, None where none was made; it changes neither of the two either.
+    `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
+    creation) plus any credit for downtime of the monitor. `outage` counts how often the check turned overdue.
+    `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None before the first attempt. Pings and
+    attempts change neither `version` nor `updated_at`.
     """
 
     seq: int
@@ -60,11 +60,11 @@ class Check:
 
     @classmethod
     def from_row(cls, row: Any) -> "Check":
-        """Of a row that has all columns, perhaps among others, by their names."""
+        """The check in a row with named columns; the row may have other columns too."""
         return cls(*_columns_of(row))
 
     def as_json(self, base_url: str) -> dict[str, Any]:
-        """The check as every answer and alert shows it; times as `YYYY-MM-DD HH:MM:SS` in UTC."""
+        """The check as answers and alerts show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""
         return {
             "id": self.id,
             "api_key_id": self.api_key_id,
@@ -89,13 +89,13 @@ _columns_of = itemgetter(*COLUMNS)
 
 
 def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:
-    """The four fields out of `values`, whole: a creation's body, or a check's fields with a PATCH merged in.
+    """The four fields in `values`, validated: a POST's body, or a check's fields with a PATCH merged in.
 
-    Raises `Invalid` naming the first field at fault.
+    Raises `Invalid` for the first wrong field.
     """
     for field in REQUIRED:
         if values.get(field) is None:
-            raise Invalid("missing_field", f"The field {field} is required and can't be null.", field=field)
+            raise Invalid("missing_field", field=field)
     return Settings(
         _name(values["name"]),
         _whole_number(values, "period_seconds", min_period_seconds),
@@ -109,16 +109,16 @@ def _name(value: Any) -> str:
         raise Invalid("invalid_field", "The field name must be a string.", field="name")
     name = value.strip()
     if not 1 <= len(name) <= NAME_CHARACTERS:
-        sentence = f"The field name must have 1 to {NAME_CHARACTERS} characters besides the spaces around it."
+        sentence = f"The field name must have 1 to {NAME_CHARACTERS} characters, not counting spaces around it."
         raise Invalid("invalid_field", sentence, field="name")
-    # Line and paragraph separators break a line too, and names stand in one-line messages.
+    # Line and paragraph separators also break lines, and names appear in one-line messages.
     if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
     if first_control_of_direction(name):
         sentence = "The field name must not hold characters that control the direction of text."
         raise Invalid("invalid_field", sentence, field="name")
     if not first_seen(name):
-        sentence = "The field name must show something; it holds only characters that are not seen."
+        sentence = "The field name must hold a visible character."
         raise Invalid("invalid_field", sentence, field="name")
     return name
 
@@ -127,8 +127,7 @@ def _whole_number(values: Mapping[str, Any], field: str, least: int) -> int:
     value = values[field]
     # `type`, because True is an int to isinstance.
     if type(value) is not int or not least <= value <= LONGEST_SECONDS:
-        sentence = f"The field {field} must be an integer from {least} to {LONGEST_SECONDS} (seconds)."
-        raise Invalid("invalid_field", sentence, field=field)
+        raise Invalid("invalid_field", field=field, least=least, most=LONGEST_SECONDS)
     return value
 
 

@@ -1,34 +1,35 @@
-"""The rows of `checks`, as their owners read and change them and as pings do.
+"""The table `checks`: what owners read and change through the API, and what pings change.
 
-Three others change rows: `sweep.py`, whose deadline has passed, and `credit.py`, after an outage of the monitor, change
-many at a time; `alerts.py` notes in `delivery` what came of an attempt. `removal.py` removes the checks of
-revoked keys, which are never pinged, swept, counted, added to or alerted for.
+Four other modules write to it: `sweep` marks checks overdue, `credit` moves deadlines after downtime of the monitor,
+`attempts` stores in `delivery` the outcome of the last attempt, and `removal` deletes the checks of revoked keys. Until
+then no check of a revoked key is pinged, swept, counted or alerted for, and none is added.
 """
 
 import dataclasses
 import secrets
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
+from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
-from cardbeat.heartbeat import alert
-from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import COLUMNS, Check, Settings
-from cardbeat.heartbeat.delivery import Delivery
+from cardbeat.heartbeat.delivery.delivery import Delivery
+from cardbeat.heartbeat.outbox import alert
+from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.pings import note_pings, turn_back
 from cardbeat.heartbeat.quota import tests_taken
-from cardbeat.heartbeat.transitions import RECOVERED, subject_of
+from cardbeat.heartbeat.transitions import RECOVERED, note, subject_of
 from cardbeat.keys.key import Key, key_unknown
-from cardbeat.later import Later
 
 _COLUMNS = ", ".join(COLUMNS)
 
 
 class PingResult(NamedTuple):
-    """What a ping did; `recovered` if the check was overdue until then. The deadline is in Unix seconds.
+    """The outcome of a ping: the next deadline in Unix seconds, and whether the check was overdue before.
 
-    `subject` is how the log names a check that has recovered.
+    `subject` is the name of a recovered check in the log.
     """
 
     deadline_at: int
@@ -37,9 +38,9 @@ class PingResult(NamedTuple):
 
 
 class Checks:
-    """The checks of all keys. Another key's check is the same as none: `NotFound`.
+    """The checks of all keys. A check of another key raises `NotFound`, like one that does not exist.
 
-    `delivery` is woken once an alert that was recorded with a change is committed.
+    A change that stores an alert wakes `delivery` after its commit.
     """
 
     def __init__(self, database: Database, clock: Clock, alerts: Alerts, delivery: Delivery) -> None:
@@ -49,16 +50,12 @@ class Checks:
         self._delivery = delivery
 
     def create(self, key: Key, settings: Settings) -> Later[Check]:
-        """A new check, on time from now on; settled when it is on disk. Raises `Unavailable` while the disk is low.
+        """A new check, on time; settled when it is on disk. Raises `Unavailable` while the disk is low.
 
-        The result raises `Refusal` 403 when the key has as many as its tier allows, 401 when it was revoked meanwhile.
+        The result raises `Refusal` 403 if the key has all checks that its tier allows, 401 if the key was revoked.
         """
-        values = {
-            **dataclasses.asdict(settings),
-            # Hexadecimal digits, so that no id starts with a dash and every shell takes it as it is.
-            "id": secrets.token_hex(16),
-            "key_id": key.id,
-        }
+        # Hexadecimal digits: an id never starts with a dash and needs no quotes in a shell.
+        values = {**dataclasses.asdict(settings), "id": secrets.token_hex(16), "key_id": key.id}
 
         def create(transaction: Transaction) -> Check:
             return _insert(transaction, {**values, "now": int(self._clock())}, key.limits.max_checks)
@@ -70,52 +67,52 @@ class Checks:
             return _own(connection, key_id, check_id)
 
     def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
-        """At most `limit` checks, oldest first, from behind the check with the id `after`; and the next `after`.
+        """At most `limit` checks, oldest first, after the check `after`; and the next `after`, None at the end.
 
-        Raises `Invalid` when this key has no check with that id.
+        Raises `Invalid` if this key has no check with the id `after`.
         """
         with self._database.read() as connection:
             after_seq = 0 if after is None else _seq_of(connection, key_id, after)
-            found = _following(connection, key_id, after_seq, limit + 1)
-        checks = found[:limit]
-        return checks, checks[-1].id if len(found) > limit else None
+            sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+            found = [Check(*row) for row in connection.execute(sql, (key_id, after_seq, limit + 1))]
+        return found[:limit], found[limit - 1].id if len(found) > limit else None
 
-    def following(self, key_id: str, seq: int, limit: int) -> list[Check]:
-        """At most `limit` checks, oldest first, from behind the `seq` of one that may be gone meanwhile."""
+    def each(self, key_id: str) -> Iterator[Check]:
+        """All checks of a key, oldest first, as of one moment. They are read while the caller goes through them."""
+        sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? ORDER BY seq"
         with self._database.read() as connection:
-            return _following(connection, key_id, seq, limit)
+            for row in connection.execute(sql, (key_id,)):
+                yield Check(*row)
 
     def update(self, check: Check, settings: Settings) -> Later[Check]:
-        """Write `settings` if the check still has the version that was read; the row so written, once it is on disk.
+        """Write `settings` if the check still has the version that was read; the new row, once it is on disk.
 
-        Another webhook URL gets the alerts that wait at once; without one they go on waiting. The result raises
-        `Refusal` 409 when no row changed, because the check was modified or deleted since it was read: nothing of an
-        update that lost is written.
+        With a new webhook URL, waiting alerts are sent to it at once; without one they wait for a new URL. The result
+        raises `Refusal` 409 if the check was modified or deleted since it was read; then nothing is written.
         """
-        if settings.webhook_url == check.webhook_url:
-            return self._database.write_later(
-                lambda transaction: _update(transaction, check, settings, int(self._clock()))
-            )
+        is_moved = settings.webhook_url != check.webhook_url
 
-        def move(transaction: Transaction) -> Check:
+        def write(transaction: Transaction) -> Check:
             now = int(self._clock())
-            moved = _update(transaction, check, settings, now)
-            self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
-            return moved
+            updated = _update(transaction, check, settings, now)
+            if is_moved:
+                self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
+            return updated
 
-        return self._database.write_later(move).map(self._wake_delivery)
+        written = self._database.write_later(write)
+        return written.map(self._wake_delivery) if is_moved else written
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
-        """Remove a check and, with it, its alerts; settled when that is on disk.
+        """Delete a check and its alerts; settled when that is on disk.
 
-        The result raises `Refusal` 412 unless the check has `version`, if one is given.
+        If `version` is given and the check has another one, the result raises `Refusal` 412.
         """
         return self._database.write_later(lambda transaction: _delete(transaction, key_id, check_id, version))
 
     def ping(self, check_id: str) -> Later[PingResult]:
-        """Record a ping; settled when it is on disk. Only a ping ends an overdue spell, with a recovery alert.
+        """Record a ping; settled when it is on disk. A ping of an overdue check ends the outage and stores an alert.
 
-        The result raises `NotFound` where there is no such check.
+        The result raises `NotFound` if there is no such check.
         """
         return self._database.write_together(self._ping, check_id).map(self._tell_if_recovered)
 
@@ -124,17 +121,23 @@ class Checks:
             raise _no_check()
         if pinged.recovered:
             self._delivery.wake()
-            self._alerts.transitions.note(RECOVERED, [pinged.subject])
+            note(RECOVERED, [pinged.subject])
         return pinged
 
     def test_alert(self, key_id: str, check_id: str) -> Later[Check]:
-        """Record a test alert; settled when it is on disk. Raises `Unavailable` while the disk is low.
+        """Store a test alert; settled when it is on disk. Raises `Unavailable` while the disk is low.
 
-        The result raises `Invalid` for a check without a webhook, `TooMany` past what is taken.
+        The result raises `Invalid` for a check without a webhook URL, `TooMany` above the limits of `quota`.
         """
-        return self._database.create_later(lambda transaction: self._test(transaction, key_id, check_id)).map(
-            self._wake_delivery
-        )
+
+        def record(transaction: Transaction) -> Check:
+            check = _own(transaction, key_id, check_id)
+            if check.webhook_url is None:
+                raise Invalid("no_webhook", field="webhook_url")
+            self._alerts.record_test(transaction, check, int(self._clock()))
+            return check
+
+        return self._database.create_later(record).map(self._wake_delivery)
 
     def _wake_delivery(self, check: Check) -> Check:
         self._delivery.wake()
@@ -145,14 +148,14 @@ class Checks:
             return _count(connection, key_id)
 
     def count_tests(self, key_id: str) -> int:
-        """How many test alerts of a key were taken in the last hour."""
+        """The number of test alerts of a key in the last hour."""
         with self._database.read() as connection:
             return tests_taken(connection, key_id, int(self._clock()))
 
     def totals(self) -> dict[str, int]:
-        """How many checks there are in each status, but for those of revoked keys."""
+        """The number of checks by status, without those of revoked keys."""
         with self._database.read() as connection:
-            # One statement, so that all of it is of one moment.
+            # One statement, so that all counts are of the same moment.
             return dict(
                 connection.execute(
                     "SELECT status, checks - (SELECT count(*) FROM checks INDEXED BY checks_by_key"
@@ -162,8 +165,8 @@ class Checks:
             )
 
     def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[PingResult | None]:
-        """What came of pings, in their order; None where there is no such check."""
-        # The clock is read here, one group after another, so that of two pings the later one's time stays.
+        """The outcomes of a group of pings, in their order; None if there is no such check."""
+        # Read the clock in the writer, which runs groups one after another: the later ping has the later time.
         now = int(self._clock())
         found, overdue = {}, []
         for check_id, status, deadline_at in note_pings(self._database, transaction, check_ids, now):
@@ -171,29 +174,22 @@ class Checks:
             if status == "overdue":
                 overdue.append(check_id)
         recovered = self._recover(transaction, overdue, now) if overdue else {}
-        # Of several pings of one check the first ends the outage.
+        # If one check is pinged several times in a group, only the first ping is the recovery.
         return [recovered.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
 
     def _recover(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, PingResult]:
-        """Turn overdue checks back, each with its alert; what that is for the ping of each, by their ids."""
+        """Turn overdue checks to on time and store their recovery alerts; the ping's outcome for each, by check id."""
         rows = turn_back(transaction, check_ids)
         self._alerts.record(transaction, alert.RECOVERED, [Check.from_row(row) for row in rows], now)
-        subjects = {row["id"]: subject_of(row["id"], row["key_prefix"]) for row in rows}
-        return {row["id"]: PingResult(row["deadline_at"], True, subjects[row["id"]]) for row in rows}
-
-    def _test(self, transaction: Transaction, key_id: str, check_id: str) -> Check:
-        check = _own(transaction, key_id, check_id)
-        if check.webhook_url is None:
-            sentence = "This check has no webhook_url to send an alert to; set one with PATCH first."
-            raise Invalid("no_webhook", sentence, field="webhook_url")
-        self._alerts.record_test(transaction, check, int(self._clock()))
-        return check
+        return {
+            row["id"]: PingResult(row["deadline_at"], True, subject_of(row["id"], row["key_prefix"])) for row in rows
+        }
 
 
 def _insert(transaction: Transaction, values: dict[str, object], max_checks: int | None) -> Check:
-    """Insert and count in one transaction, so that many creations at once don't get past the limit.
+    """Insert a check, then count, in one transaction: so that concurrent creations can't exceed the limit.
 
-    To insert comes first: the schema's trigger takes the key's row of totals for it, so that nobody counts meanwhile.
+    The insert comes first because its trigger locks the key's row of totals until the commit.
     """
     row = transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
@@ -205,8 +201,7 @@ def _insert(transaction: Transaction, values: dict[str, object], max_checks: int
         raise key_unknown("This API key was revoked a moment ago.")
     check = Check.from_row(row)
     if max_checks is not None and _count(transaction, check.api_key_id) > max_checks:
-        sentence = f"This key's tier allows {max_checks} checks and you have them all; delete one first."
-        raise Refusal(403, "too_many_checks", sentence)
+        raise Refusal("too_many_checks", most=max_checks)
     return check
 
 
@@ -218,8 +213,7 @@ def _update(transaction: Transaction, check: Check, settings: Settings, now: int
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
-        sentence = "The check was modified concurrently and nothing was changed; read it again and retry."
-        raise Refusal(409, "conflict", sentence)
+        raise Refusal("conflict")
     return Check(*row)
 
 
@@ -242,14 +236,9 @@ def _own(transaction: Transaction, key_id: str, check_id: str) -> Check:
     return Check(*row)
 
 
-def _following(transaction: Transaction, key_id: str, seq: int, limit: int) -> list[Check]:
-    sql = f"SELECT {_COLUMNS} FROM checks WHERE api_key_id = ? AND seq > ? ORDER BY seq LIMIT ?"
-    return [Check(*row) for row in transaction.execute(sql, (key_id, seq, limit)).fetchall()]
-
-
 def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
     try:
-        # Not every engine takes a NUL, and no id holds either of the two.
+        # PostgreSQL refuses NUL in text. No id holds a NUL or U+FFFD.
         return _own(transaction, key_id, check_id.replace("\0", "\ufffd")).seq
     except NotFound:
         sentence = "The parameter after must be the id of one of your checks."
@@ -257,14 +246,13 @@ def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
 
 
 def count_by_key(database: Database) -> dict[str, int]:
-    """How many checks each key has that has any, by the key's id."""
+    """The number of checks by key id; keys without checks are left out."""
     with database.read() as connection:
         return dict(connection.execute("SELECT api_key_id, checks FROM totals_by_key WHERE checks > 0").fetchall())
 
 
 def other_version(check: Check) -> Refusal:
-    sentence = f"The check has version {check.version}, which If-Match does not name; read it again and retry."
-    return Refusal(412, "precondition_failed", sentence, field="If-Match")
+    return Refusal("precondition_failed", field="If-Match", version=check.version)
 
 
 def _no_check() -> NotFound:

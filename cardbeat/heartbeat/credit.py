@@ -1,12 +1,12 @@
-"""Credit for outages of the monitor itself: pings lost while it was down are not the jobs' fault.
+"""Credit for downtime of the monitor: jobs are not blamed for pings that were lost while it was down.
 
-Every write of a sweep and of a credit notes the present moment, by the wall clock and by the monotonic clock, and so
-does an orderly stop. What passes from one noted moment to the next without being spent on writing is silence: the
-monitor was down, suspended or could not write, or the wall clock was set. Where it is long, the deadlines of all checks
-that were on time move by as much. Work, however slow, is not silence.
+Every write of a sweep or a credit stores the current moment, by the wall clock and the monotonic clock; so does an
+orderly stop. Time between two stored moments that was not spent on a write is silence: the monitor was down, suspended
+or unable to write, or the wall clock was set. After a long silence the deadlines of all checks that were on time move
+by its length.
 
-Monotonic times of two machines have nothing to do with each other. So a moment is noted with the epoch of the lease of
-whoever noted it, and in another epoch only its wall time counts, as after a start.
+Monotonic clocks of two machines can't be compared. So a moment is stored with the epoch of the lease; in another epoch,
+and after a start, only its wall time is used.
 """
 
 import logging
@@ -14,34 +14,33 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
-from cardbeat import monitor
 from cardbeat.clock import Clock
-from cardbeat.database import Database, Fence, Transaction
+from cardbeat.database import Database, Fence, Transaction, monitor
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 CREDIT_BATCH = 1000
-"""How many checks one write job moves: bounds how long a ping waits behind it."""
+"""Checks that one write moves. Bounds how long a ping waits for that write."""
 DRIFT_SECONDS = 2
-"""Up to here the clocks differ by rounding and by the usual corrections of time servers."""
+"""Differences up to this come from rounding and from time servers' corrections, and are ignored."""
 LOOK_SECONDS: Final = 0.5
-"""From one look at the clocks to the next, while a write is waited for."""
+"""Time between two readings of the clock while a write is under way."""
 
 
 class Moment(NamedTuple):
-    """Both clocks, read together, in whole seconds."""
+    """Both clocks, read at the same time, in whole seconds."""
 
     wall: int
     monotonic: int
 
 
 def lost_seconds(gap_seconds: int, listened_seconds: int | None, outage_seconds: float) -> int:
-    """By how many seconds the deadlines must move; negative if the wall clock was set back.
+    """The seconds by which deadlines must move; negative if the wall clock was set back.
 
-    Since the last noted moment `gap_seconds` passed on the wall clock, and `listened_seconds` on the monotonic one,
-    which is None where it can't be known, as after a start. More than `outage_seconds` are an outage.
+    Since the last stored moment `gap_seconds` passed on the wall clock and `listened_seconds` on the monotonic clock
+    (None if unknown, as after a start). More than `outage_seconds` of silence are an outage.
     """
     if listened_seconds is None or listened_seconds > outage_seconds:
         return gap_seconds if abs(gap_seconds) > outage_seconds else 0
@@ -50,14 +49,14 @@ def lost_seconds(gap_seconds: int, listened_seconds: int | None, outage_seconds:
 
 
 class Credit:
-    """Credits each outage and each jump of the clock once, whatever crashes and however many processes sweep.
+    """Credits each outage and each jump of the clock exactly once, despite crashes and several sweeping processes.
 
-    The rows of `monitor` are the only state that counts, and only write jobs change them. One transaction notes that a
-    credit is due and that the time was listened up to now; the credit is then given in batches, each noted with its
-    progress. One that becomes due meanwhile is noted as the next.
+    All state is in the table `monitor`, and only writes change it. One transaction stores that a credit is due,
+    together with the current moment; the credit is then given in batches, each storing its progress. A credit that
+    becomes due before the first is finished is stored as the next one.
 
-    An outage is more than two sweeps. With a `fence` one process at a time sweeps, and what is written raises
-    `LeaseLost` where another one does by now; while the lease goes over to another, pings are taken, so that time is no
+    An outage is a silence of more than two sweeps. With a `fence` only one process sweeps at a time, and a write raises
+    `LeaseLost` if another process holds the lease. Nodes take pings while the lease changes hands, so that time is no
     outage.
     """
 
@@ -68,39 +67,38 @@ class Credit:
         monotonic: Clock,
         sweep_seconds: float,
         fence: Fence | None = None,
+        *,
+        batch: int = CREDIT_BATCH,
     ) -> None:
         self._database = database
         self._clock = clock
         self._monotonic = monotonic
         self._fence = fence
+        self._batch = batch
         self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
         self._takeover_seconds = 0 if fence is None else fence.gap_seconds
-        # Written and read by the thread that sweeps and by the database's writer: where both write at once, that makes
-        # no difference of more than a moment.
+        # Written and read by the sweep's thread and the database's writer, without a lock: a race costs one second.
         self._listened: int | None = None
-        """Until when this process has listened, by the monotonic clock; None before its first noted moment.
-
-        From that on the noted monotonic times are known to be of this boot of the machine.
-        """
+        """The monotonic second up to which this process has listened. Once it is set, stored ones are of this boot."""
 
     def moment(self) -> Moment:
         return Moment(int(self._clock()), int(self._monotonic()))
 
     def jumped_since(self, moment: Moment) -> bool:
-        """Whether the wall clock was set since then, so that deadlines can't be compared with that moment."""
+        """Whether the wall clock was set since that moment, so that deadlines can't be compared with it."""
         now = self.moment()
         return abs(now.wall - moment.wall - (now.monotonic - moment.monotonic)) > DRIFT_SECONDS
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """As `Database.write`, for work that calls `note`, in the thread that sweeps.
+        """As `Database.write`, for work that calls `note`. In the sweep's thread only.
 
-        What passes while a write is under way is not silence, if the write succeeds and the process goes on meanwhile.
+        The time that a write takes is not silence, if the write succeeds and the process was not suspended.
         """
         listened, settled = self._listened, threading.Event()
         begun: list[int | None] = []
 
         def make(transaction: Transaction) -> T:
-            # A transaction that was undone is made again, and what the first one has noted is not written.
+            # The writer may undo a transaction and run it again: begin with the same value as the first run.
             begun.append(begun[0] if begun else self._listened)
             self._listened = begun[0]
             return work(transaction)
@@ -112,26 +110,23 @@ class Credit:
         try:
             result = written.result()
         except BaseException:
-            # Pings can't be written either.
+            # The database can't be written, so pings were lost too: this time was silence.
             self._listened = listened
             raise
         self.look()
         return result
 
     def look(self) -> None:
-        """Note, in memory alone, that this process goes on, unless too much has passed since the last look.
-
-        To be called every `LOOK_SECONDS` while a write is under way.
-        """
+        """Note that this process runs, unless an outage has passed since the last call. For while a write runs."""
         now = int(self._monotonic())
         if self._listened is not None and now - self._listened <= self._outage_seconds:
             self._listened = now
 
     def note(self, transaction: Transaction, moment: Moment | None = None, counting: str | None = None) -> bool:
-        """Note in this transaction the present moment, or another, and the credit due for what passed before it.
+        """Store the current or the given moment, and the credit due for the silence before it, in this transaction.
 
-        False while a credit is to be given, be it this one or another: then nobody may be marked as overdue. Otherwise
-        one more is counted of what is `counting`, with the same statement.
+        False while any credit is due: then no check may be marked overdue. If True, the same statement also increments
+        the counter `counting`.
         """
         if self._fence is not None:
             self._fence.confirm(transaction)
@@ -148,27 +143,27 @@ class Credit:
         if counting is not None and is_free:
             values[counting] = noted.get(counting, 0) + 1
         monitor.note(transaction, **values)
-        # From here on the commit is work. If it fails, `write` takes this back.
+        # The commit that follows is not silence. If it fails, `write` restores the former value.
         self._listened = moment.monotonic
         return is_free
 
     def note_stop(self, transaction: Transaction, moment: Moment) -> None:
-        """Note in this transaction that the monitor ran until then, if it has got as far as to note anything."""
+        """Store in this transaction that the monitor ran until `moment`, if it has stored any moment before."""
         if self._listened is not None:
             self.note(transaction, moment)
 
     def give_due(self, stopping: threading.Event) -> Moment:
-        """Give the credits due now, first of all one that a crash or a stop cut short; the moment after that.
+        """Give all due credits, an unfinished one first; the moment after that.
 
-        To be called before each sweep. When `stopping` is set, credits stay unfinished, and no sweep may follow.
+        Call before each sweep. If `stopping` is set, a credit may stay unfinished, and no sweep may follow.
         """
         if self._is_due():
-            while not stopping.is_set() and self.write(self._step):
+            while not stopping.is_set() and self.write(self.step):
                 pass
         return self.moment()
 
     def _epoch(self) -> int:
-        """In which a moment is noted now; 0 where there is no lease, as all who note one are on the same machine."""
+        """The epoch of the lease; 0 without a lease, because then all writers run on one machine."""
         return 0 if self._fence is None else self._fence.epoch
 
     def _is_due(self) -> bool:
@@ -177,36 +172,36 @@ class Credit:
         return self._lost(noted, self.moment()) != 0 or "credit_seconds" in noted
 
     def _lost(self, noted: Mapping[str, int], moment: Moment) -> int:
-        """As `lost_seconds`, since the last moment noted, or later where this process is known to have listened.
+        """`lost_seconds` since the last stored moment, or since this process last listened, if that is later.
 
-        A jump of the clock counts from the noted moment alone: what others have credited meanwhile is in there.
+        A jump of the clock counts from the stored moment: other processes' credits are included in it.
         """
         if "last_sweep_at" not in noted:
             return 0
         gap, since_noted = moment.wall - noted["last_sweep_at"], self._since_noted(noted, moment)
         if since_noted is None or self._listened is None:
-            # Where another one takes over, that takes its time.
+            # Add the time that a change of the lease's holder may take.
             return lost_seconds(gap, None, self._outage_seconds + self._takeover_seconds)
         listened, jump = min(since_noted, moment.monotonic - self._listened), gap - since_noted
         return lost_seconds(listened + jump, listened, self._outage_seconds)
 
     def _since_noted(self, noted: Mapping[str, int], moment: Moment) -> int | None:
-        """The monotonic seconds since the last noted moment; None where that may be of another boot or machine."""
+        """Monotonic seconds since the stored moment; None if it may be from another boot or machine."""
         if self._listened is None or noted.get("last_sweep_epoch", 0) != self._epoch():
             return None
         return moment.monotonic - noted["last_sweep_monotonic"]
 
     def _set_back_since(self, noted: Mapping[str, int], moment: Moment) -> int:
-        """In how many of the last seconds a clock may have started by the wall clock as it was set back already."""
+        """The latest seconds in which a ping may have been stored by a wall clock that was already set back."""
         since_noted = self._since_noted(noted, moment)
         return int(self._outage_seconds + self._takeover_seconds) if since_noted is None else since_noted
 
-    def _step(self, transaction: Transaction) -> bool:
-        """Give the credit to the next batch, and note that in the same transaction. False when none is due any more.
+    def step(self, transaction: Transaction) -> bool:
+        """Give the credit to the next batch of checks and store the progress. False if no credit is due any more.
 
-        Checks pinged or created since the outage are left alone: their `clock_from` is from `credit_before` to now, or,
-        where the clock was set back again since, from the next `credit_before`. No clock is moved past now, which is
-        what it would be by the wall clock as it was when the credit became due: the credits behind it are given later.
+        Skips checks that were pinged or created after the outage: their `clock_from` lies between `credit_before` (if
+        the clock was set back again, the next `credit_before`) and now. No `clock_from` moves past now. "Now" is the
+        wall clock without the later credits in the queue, which are given afterwards.
         """
         moment = self.moment()
         self.note(transaction, moment)
@@ -217,7 +212,7 @@ class Credit:
         is_set_back = noted.get("next_credit_seconds", 0) < 0
         (last_seq,) = transaction.execute(
             "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
-            (noted["credit_after_seq"], CREDIT_BATCH),
+            (noted["credit_after_seq"], self._batch),
         ).fetchone()
         if last_seq is None:
             return _end_credit(transaction)
@@ -245,7 +240,7 @@ class Credit:
 
 
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
-    """Begin a credit or, while others are being given, put it behind those."""
+    """Store a credit as the current one, or behind those that are not finished."""
     prefix = ""
     while f"{prefix}credit_seconds" in noted:
         prefix += "next_"
@@ -255,7 +250,7 @@ def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: in
 
 
 def _sentence(seconds: int) -> tuple[str, int]:
-    """What the log says of a credit, which is negative where the clock was set back."""
+    """The log line of a credit and its seconds, which are negative if the clock was set back."""
     if seconds < 0:
         return "the clock was set back by %d s: the deadlines of checks that are on time move back by as much", -seconds
     cause = "no ping could be taken for %d s, or the clock was set forward by as much"
@@ -263,7 +258,7 @@ def _sentence(seconds: int) -> tuple[str, int]:
 
 
 def _end_credit(transaction: Transaction) -> bool:
-    """All have been given it. Whether there is a next one, which now takes its place."""
+    """Remove the finished credit and make the next one the current one. Whether there is a next one."""
     transaction.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
     sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE ?"
     prefix = "next_"

@@ -1,4 +1,4 @@
-"""Pings, as the rows of `checks` know them: all that wait for the same commit are noted by one statement."""
+"""Writes pings to the table `checks`, all that wait for the same commit together."""
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -9,10 +9,9 @@ from cardbeat.heartbeat.transitions import KEY_PREFIX
 
 
 def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
-    """Note pings at this Unix second; the `id`, `status` and `deadline_at` of the checks that there are.
+    """Record pings at this Unix second; the rows `id`, `status`, `deadline_at` of the checks that exist.
 
-    The status stays as it is: it tells in which one the pings found the check, of which the transaction now has the
-    row. `turn_back` is to be called for those that are overdue.
+    The status is the one before the ping; this transaction now holds the row. Call `turn_back` for overdue checks.
     """
     unique = list(dict.fromkeys(check_ids))
     if len(unique) > 1:
@@ -27,7 +26,7 @@ def note_pings(database: Database, transaction: Transaction, check_ids: Sequence
 
 
 def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
-    """Turn overdue checks back; their rows, each with the column `KEY_PREFIX`."""
+    """Turn overdue checks to on time; their rows, each with the column `KEY_PREFIX`."""
     among = ", ".join("?" * len(check_ids))
     return transaction.execute(
         f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({among}) RETURNING *, {KEY_PREFIX}",
@@ -36,13 +35,13 @@ def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
 
 
 def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
-    """Note so many pings of each of these checks."""
+    """Record `pings` pings of each of these checks."""
     ids = _padded(check_ids)
     return transaction.execute(_note_sql(len(ids)), (now, now, pings, *ids)).fetchall()
 
 
 def _padded(check_ids: list[str]) -> list[str]:
-    """As many ids as the next power of two: a statement for each number would often have to be prepared anew."""
+    """The ids, the last one repeated up to a power of two: so that few different statements have to be prepared."""
     return check_ids + check_ids[-1:] * ((1 << (len(check_ids) - 1).bit_length()) - len(check_ids))
 
 

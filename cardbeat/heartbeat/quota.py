@@ -1,53 +1,51 @@
-"""How many test alerts are taken: a stranger chooses where they go, so their number is small."""
+"""Limits of test alerts. They are low because a stranger with a free key chooses the receiver."""
 
 from cardbeat.database import Transaction
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
 
 WAITING_TESTS = 5
-"""Test alerts of a check that wait for its receiver at the most."""
+"""Test alerts of one check that may wait."""
 TESTS_AN_HOUR = 30
-"""Test alerts of all checks of a key that are taken in any 60 minutes."""
+"""Test alerts of one key, all checks together, in any 60 minutes."""
 HOUR_SECONDS = 3600
 _SHORTEST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10, 3600
-"""Of those that wait one may be finished with its next attempt: an attempt takes up to 10 s, and the receiver may be
-mended, or the check be given another, long before a late one."""
+"""Bounds of `Retry-After` while tests wait: the longest attempt, and long enough to repair the receiver."""
 
 
 def take_test(transaction: Transaction, check: Check, now: int) -> None:
-    """Count a test alert of this check in the caller's transaction. Raises `TooMany` where it must not be taken.
+    """Count a test alert of this check in the caller's transaction. Raises `TooMany` above a limit.
 
-    The count is of rows, so that it holds over restarts and for several processes, and is not lost with a check that
-    is deleted.
+    Counts rows, so the limits hold after a restart, for several processes, and after a check is deleted.
     """
-    # It takes the key's row, so that with several writers nobody else counts meanwhile.
+    # Locks the key's row, so that on PostgreSQL no other node counts at the same time.
     transaction.execute("UPDATE keys SET tier = tier WHERE id = ?", (check.api_key_id,))
     waiting, next_attempt_at = _waiting_tests(transaction, check.id)
     if waiting >= WAITING_TESTS:
-        sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver, which is all that may."
+        sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver already; try again later."
         raise TooMany(sentence, min(max(next_attempt_at - now, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS))
-    # A time still to come is from before the clock was set back.
+    # A time in the future was stored before the clock was set back.
     sql = "DELETE FROM tests_taken WHERE api_key_id = ? AND taken_at NOT BETWEEN ? AND ?"
     transaction.execute(sql, (check.api_key_id, now - HOUR_SECONDS + 1, now))
     taken, oldest_at = transaction.execute(
         "SELECT count(*), min(taken_at) FROM tests_taken WHERE api_key_id = ?", (check.api_key_id,)
     ).fetchone()
     if taken >= TESTS_AN_HOUR:
-        sentence = f"This key has had its {TESTS_AN_HOUR} test alerts of this hour; try again later."
+        sentence = f"This key has sent {TESTS_AN_HOUR} test alerts within an hour, its limit; try again later."
         raise TooMany(sentence, oldest_at + HOUR_SECONDS - now)
     transaction.execute("INSERT INTO tests_taken (api_key_id, taken_at) VALUES (?, ?)", (check.api_key_id, now))
 
 
 def tests_taken(transaction: Transaction, key_id: str, now: int) -> int:
-    """How many test alerts of a key were taken in the last hour."""
+    """The number of test alerts of a key in the last hour."""
     sql = "SELECT count(*) FROM tests_taken WHERE api_key_id = ? AND taken_at BETWEEN ? AND ?"
     (count,) = transaction.execute(sql, (key_id, now - HOUR_SECONDS + 1, now)).fetchone()
     return int(count)
 
 
 def _waiting_tests(transaction: Transaction, check_id: str) -> tuple[int, int]:
-    """How many wait, and when the first of them is or was due, in Unix seconds."""
-    # A test is of no outage.
+    """The number of waiting test alerts, and when the first is due, in Unix seconds."""
+    # Only test alerts have no outage.
     rows = transaction.execute(
         "SELECT next_attempt_at FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending' ORDER BY seq",
         (check_id,),

@@ -1,101 +1,80 @@
-"""What a revoked key leaves behind goes in many short writes, so that no ping waits behind them.
+"""Removes what revoked keys leave behind, in many short writes, so that no ping waits for a long one.
 
-`Keys.revoke` makes a key dead at once and leaves its row. Each step here is a write of its own that finds what is left,
-so steps may be cut short anywhere, be taken up by the next start, and be made by several processes at once. The row
-goes last.
+`Keys.revoke` marks a key as revoked and leaves its rows. Each step here is one write that finds some of what is left:
+so a stop or a crash may come between any two, the next start goes on, and several processes may remove at once. The
+key's own row goes last.
 """
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 
-from cardbeat import threads
 from cardbeat.clock import Clock
+from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.database import Database, Transaction
 
-log = logging.getLogger(__name__)
-
 STEP_CHECKS = 50
-"""How many checks one write job removes: bounds, with the next, how long a ping waits behind it."""
 STEP_ALERTS = 50
+"""Most checks and alerts that one write removes. They bound how long a ping waits for it."""
 PAUSES = 3
-"""How many times as long as a step took the pause after it is: a quarter of the writer's time at most goes by."""
+"""Pause three times a step's duration, so removal uses at most 25 % of the writer."""
 SHORTEST_PAUSE_SECONDS = 0.002
-"""Several times as long as another process that wants to write looks away between two tries."""
+"""Several times the interval at which another process that waits for SQLite's lock tries again."""
 POLL_SECONDS = 60.0
-"""How soon it is taken up what another process revoked and did not remove, or what failed; no pause is longer."""
+"""Interval of looking for keys that another process revoked and did not remove, and of tries after an error."""
 
 
 class Removal:
-    """Removes the checks of revoked keys, their alerts and the keys, until none is left: now, and at each `wake`.
+    """Removes revoked keys with their checks and alerts, in a thread: at the start, and after each `wake`.
 
-    `also` remove what else nobody needs any more. They are called after that, and every `POLL_SECONDS`.
-
-    After each step it pauses for some times as long as that took, waiting for the writer included: so most of the
-    writer's time is free for other work, and where there is much of that, more is. A step in which the process was
-    suspended for hours is no reason to rest for days.
+    Each function in `also` removes other old rows. They are called afterwards, and every `poll_seconds`.
     """
 
     def __init__(
-        self, database: Database, monotonic: Clock = time.monotonic, also: Iterable[Callable[[], object]] = ()
+        self,
+        database: Database,
+        monotonic: Clock = time.monotonic,
+        also: Iterable[Callable[[], object]] = (),
+        poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._database = database
         self._also = tuple(also)
         self._monotonic = monotonic
-        self._woken = threading.Event()
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="removal", daemon=True)
+        self._thread = BackgroundThread("removal", self._remove_all, poll_seconds)
 
     def start(self) -> None:
-        """Begin, first of all with what an earlier process left, in a thread. Raises `StartupError` without one."""
-        threads.start(self._thread)
+        """Raises `StartupError` without a thread."""
+        self._thread.start()
 
     def wake(self) -> None:
-        """A key was revoked, and that is committed."""
-        self._woken.set()
+        """Note that the revocation of a key is committed."""
+        self._thread.wake()
 
     def stop(self, seconds: float | None = None) -> bool:
-        """End the thread after the step that it is in. What is left goes after the next start.
-
-        False where that step takes longer than `seconds`.
-        """
-        self._stopping.set()
-        self._woken.set()
-        return threads.has_ended(self._thread, seconds)
+        """End the thread after its present step; False if that takes longer than `seconds`."""
+        return self._thread.stop(seconds)
 
     def finish(self) -> None:
-        """Take steps until nothing is left or a stop. Raises `Unavailable` when the database can't be used."""
-        while not self._stopping.is_set() and self._is_anything_left():
+        """Take steps until nothing is left, or until a stop. Raises `Unavailable` when the database can't be used."""
+        stopping = self._thread.stopping
+        while not stopping.is_set() and self._is_anything_left():
             started = self._monotonic()
             self._database.write(_step)
-            self._stopping.wait(_pause_seconds(self._monotonic() - started))
+            step_seconds = self._monotonic() - started
+            # At most `POLL_SECONDS`: the process may have been suspended during the step.
+            stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
 
     def _is_anything_left(self) -> bool:
         with self._database.read() as connection:
             return _oldest_revoked(connection) is not None
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            try:
-                self.finish()
-                for remove in self._also:
-                    remove()
-            except Exception as error:
-                log.warning(
-                    "what nobody needs any more is not all removed: %s; trying again in %g s", error, POLL_SECONDS
-                )
-            self._woken.wait(POLL_SECONDS)
-            # After the wait: what is set between two of them, by a stop too, ends the next at once.
-            self._woken.clear()
-
-
-def _pause_seconds(step_seconds: float) -> float:
-    return min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS)
+    def _remove_all(self) -> None:
+        self.finish()
+        for remove in self._also:
+            remove()
 
 
 def _step(transaction: Transaction) -> None:
-    """Remove some alerts of some checks of one key, these checks if they have no more, or the key if it has none."""
+    """Remove some alerts of some checks of one key; the checks that have no more alerts; the key without checks."""
     key_id = _oldest_revoked(transaction)
     rows = transaction.execute(
         "SELECT id FROM checks WHERE api_key_id = ? ORDER BY seq LIMIT ?", (key_id, STEP_CHECKS)
@@ -110,7 +89,7 @@ def _step(transaction: Transaction) -> None:
         (*ids, STEP_ALERTS),
     ).rowcount
     if removed < STEP_ALERTS:
-        # Another process that removes the same may have deleted the alerts found here: then some may be left.
+        # Another process may have deleted the alerts that were found here: then others may be left.
         transaction.execute(
             f"DELETE FROM checks WHERE id IN ({among})"
             " AND NOT EXISTS (SELECT 1 FROM alerts WHERE check_id = checks.id)",

@@ -1,4 +1,4 @@
-"""The option `--report-to`: a request to another monitor after every finished sweep, so that it sees ours stop."""
+"""The option `--report-to`: a GET to another monitor after each sweep. That monitor alarms when the GETs stop."""
 
 import http.client
 import logging
@@ -15,10 +15,9 @@ _LONGEST_STATUS_LINE = 4096
 
 
 class Report:
-    """Called after a sweep: requests `url` in a thread of its own, so that no sweep waits for it.
+    """Requests `url` at each call, in a thread of its own, so that no sweep waits for it.
 
-    While one request is still under way the next is left out. Failures are logged, nothing is tried again: the
-    other monitor allows for a lost report or two.
+    A call during a request is left out. Failures are logged and not repeated: the next sweep reports again.
     """
 
     def __init__(self, url: str) -> None:
@@ -47,7 +46,7 @@ class Report:
 
 
 def get_status(url: str, seconds: float) -> int:
-    """The status of a GET. Raises `OSError` or `ValueError` without one in time; no redirect is followed."""
+    """The status of a GET; follows no redirect. Raises `OSError` or `ValueError` if none came in time."""
     ends = time.monotonic() + seconds
     parts = urlsplit(url)
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
@@ -57,7 +56,7 @@ def get_status(url: str, seconds: float) -> int:
         connection.request("GET", f"{target}?{parts.query}" if parts.query else target, headers=_HEADERS)
         line = b""
         while b"\n" not in line and len(line) < _LONGEST_STATUS_LINE:
-            # Our own reading, because a response trickled byte by byte outlasts any timeout of the socket.
+            # Read from the socket: a timeout of http.client starts again with each byte that arrives.
             connection.sock.settimeout(max(0.001, ends - time.monotonic()))
             received = connection.sock.recv(_LONGEST_STATUS_LINE)
             if not received:

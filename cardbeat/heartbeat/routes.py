@@ -6,16 +6,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from cardbeat.clock import utc_text
+from cardbeat.concurrency.later import Later
 from cardbeat.errors import Invalid
-from cardbeat.heartbeat.alerts import Alerts
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
-from cardbeat.heartbeat.resolver import is_own
-from cardbeat.heartbeat.target import refused_url
+from cardbeat.heartbeat.outbox.alerts import Alerts
+from cardbeat.heartbeat.webhooks.resolver import is_own
+from cardbeat.heartbeat.webhooks.target import refused_url
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, Key
 from cardbeat.keys.store import Keys
-from cardbeat.later import Later
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
 from cardbeat.web.query import known_among
 from cardbeat.web.router import Route
@@ -27,7 +27,7 @@ _LIMIT = re.compile(r"[0-9]{1,9}")
 
 
 class CheckRoutes:
-    """`base_url` has no slash at its end; `allow_private_webhooks` lets alerts go to the operator's own network."""
+    """`base_url` has no slash at its end. `allow_private_webhooks` allows webhooks in the operator's own network."""
 
     def __init__(self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool) -> None:
         self._checks = checks
@@ -68,17 +68,17 @@ class CheckRoutes:
         return self._answer(200, self._own(request, key_of(request)))
 
     def update(self, request: Request) -> Later[Response]:
-        """Change the fields that are given, under optimistic locking.
+        """Change the given fields, with optimistic locking.
 
-        1. The check is read, and its version with it. 2. Fields that are absent keep their values. 3. The merged
-        settings are validated as a whole. 4. An `If-Match` must name the version that was read, else 412. 5. The row
-        is written only where it still has that version. 6. If it has another by then, nothing is written: 409.
+        1. Read the check with its version. 2. Absent fields keep their values. 3. Validate the merged settings as a
+        whole. 4. An `If-Match` must name the version that was read, else 412. 5. Write the row only if it still has
+        that version. 6. If it has another one, write nothing: 409.
         """
         key = key_of(request)
         changes = request.json_object(CHANGEABLE)
         check = self._checks.get(key.id, request.params["id"])
         merged = {field: getattr(check, field) for field in CHANGEABLE} | changes
-        settings = validated(merged, key.limits.min_period_seconds, self._refused_url)
+        settings = self._validated(merged, key)
         if "if-match" in request.headers:
             _matched(request, check)
         return self._checks.update(check, settings).map(partial(self._answer, 200))
@@ -100,7 +100,7 @@ class CheckRoutes:
         return self._checks.test_alert(key.id, request.params["id"]).map(partial(self._answer, 202))
 
     def ping(self, request: Request) -> Later[Response]:
-        """Settled when the ping is on disk. Nothing else takes time, so no thread waits for it."""
+        """Record a ping. The answer is settled when it is on disk; until then no thread waits."""
         return self._checks.ping(request.params["id"]).map(_ping_answer)
 
     def _own(self, request: Request, key: Key) -> Check:
@@ -115,7 +115,7 @@ class CheckRoutes:
 
 
 def _matched(request: Request, check: Check) -> Check:
-    """The check. Raises `Refusal` 412 where If-Match, which was sent, does not name it."""
+    """The check. Raises `Refusal` 412 if the header If-Match does not name its version."""
     if not request.names_tag("if-match", f'"{check.version}"'):
         raise other_version(check)
     return check

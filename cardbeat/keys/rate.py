@@ -1,4 +1,7 @@
-"""Limits of a rate per minute: one that lets as many pass in a burst, and one that holds in every minute."""
+"""Limits of a rate per minute, counted in memory: one allows bursts, one holds in every 60 seconds.
+
+Each server counts by itself, from zero after a start.
+"""
 
 import threading
 import time
@@ -6,42 +9,25 @@ from array import array
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Protocol
-
-from cardbeat.later import Later
 
 MAX_NAMES = 50_000
-"""Bounds the memory: past it, the name seen longest ago is forgotten, and may begin again with a whole burst."""
-
-
-class Limit(Protocol):
-    """Of a rate per minute. Any thread may ask."""
-
-    def take_later(self, name: str, per_minute: int, /) -> Later[float]:
-        """Take one: 0 if there was one left, else the seconds until there is. Nobody waits for it here."""
-
-
-class CountedLimit(Limit, Protocol):
-    """One that tells how much of it is used."""
-
-    def used(self, name: str, per_minute: int, /) -> int:
-        """How many of the burst are taken now."""
+"""Names kept in memory. Past it, the name unused for longest is forgotten, and starts again from zero."""
 
 
 class RateLimit:
-    """At most `per_minute` at once, then one each time that its share of a minute has passed (GCRA, a leaky bucket).
+    """At most `per_minute` at once, then one more every 60 / `per_minute` seconds (GCRA, a leaky bucket).
 
-    For each name it keeps one time: when its burst will be whole again.
+    For each name it keeps one number: the time at which its burst is whole again. Any thread may use it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        # Any thread may take: read and written under the lock only.
+        # Read and written under the lock only.
         self._whole_again_at: OrderedDict[str, float] = OrderedDict()
 
     def take(self, name: str, per_minute: int) -> float:
-        """Take one: 0 if there was one left, else the seconds until there is."""
+        """Take one. Returns 0, or the seconds until one is available."""
         interval = 60 / per_minute
         with self._lock:
             now = self._monotonic()
@@ -54,33 +40,29 @@ class RateLimit:
                 self._whole_again_at.popitem(last=False)
             return 0
 
-    def take_later(self, name: str, per_minute: int) -> Later[float]:
-        """As `take`, settled at once."""
-        return settled(self.take(name, per_minute))
-
     def used(self, name: str, per_minute: int) -> int:
-        """How many of the burst are taken now."""
+        """Return how much of the burst is taken now."""
         with self._lock:
             now = self._monotonic()
             left = max(self._whole_again_at.get(name, now) - now, 0)
-        return used_of_burst(left, per_minute)
+        return -(-round(left * per_minute * 1000) // 60_000)
 
 
 class StrictRateLimit:
     """At most `per_minute` in any 60 seconds (a sliding window).
 
-    For each name it keeps the time of every take of the last minute, in 8 bytes each, so it is for low rates. Of more
-    than `MAX_NAMES` that took within a minute, the one that took longest ago may begin again.
+    For each name it keeps the time of each take in the last minute, 8 bytes each: use it for low rates only. Any
+    thread may use it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        # Any thread may take: read and written under the lock only. The name that took last is at the end.
+        # Read and written under the lock only. The name that took last is at the end.
         self._taken: OrderedDict[str, array[float]] = OrderedDict()
 
     def take(self, name: str, per_minute: int) -> float:
-        """Take one: 0 if there was one left, else the seconds until there is."""
+        """Take one. Returns 0, or the seconds until one is available."""
         with self._lock:
             now = self._monotonic()
             while self._taken and next(iter(self._taken.values()))[-1] <= now - 60:
@@ -95,18 +77,3 @@ class StrictRateLimit:
             if len(self._taken) > MAX_NAMES:
                 self._taken.popitem(last=False)
             return 0
-
-    def take_later(self, name: str, per_minute: int) -> Later[float]:
-        """As `take`, settled at once."""
-        return settled(self.take(name, per_minute))
-
-
-def used_of_burst(seconds_left: float, per_minute: int) -> int:
-    """How many are taken of a burst that will be whole again so soon."""
-    return -(-round(seconds_left * per_minute * 1000) // 60_000)
-
-
-def settled(seconds: float) -> Later[float]:
-    taken: Later[float] = Later()
-    taken.succeed(seconds)
-    return taken

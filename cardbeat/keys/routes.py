@@ -1,25 +1,24 @@
-"""The endpoints of keys: registration, and what a key may do with itself."""
+"""The endpoints `/register` and `/key`: registration, and what a key may read and change of itself."""
 
 import unicodedata
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from cardbeat.characters import first_seen, holds_formats
+from cardbeat.concurrency.later import Later
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
-from cardbeat.keys.shared_rate import Limits
+from cardbeat.keys.rate import RateLimit, StrictRateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
-from cardbeat.later import Later
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
 MAX_EMAIL_LENGTH = 254
 _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 _SURROGATE = "Cs"
-"""The category of what is no character, and has no UTF-8: bytes of a command line that are none come as such."""
+"""Unicode category of half a character. Python gives one for each byte of a command line that is not UTF-8."""
 
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
@@ -28,17 +27,18 @@ _PUBLIC = (
 
 
 class KeyRoutes:
-    """`count_checks` tells how many checks a key has, by its id, and `count_tests` how many test alerts it had in the
-    last hour, of `tests_an_hour`; `limits` counts the drawings of each key and what is issued to each address.
+    """Handlers of `/register` and `/key`.
 
-    `after_revocation` is called when a key was revoked.
+    `renders` counts the cards drawn for each key. `count_checks` returns the number of checks of a key id, and
+    `count_tests` its test alerts of the last hour, of which `tests_an_hour` are allowed. `after_revocation` is called
+    after a key was revoked.
     """
 
     def __init__(
         self,
         keys: Keys,
         webhook_secrets: WebhookSecrets,
-        limits: Limits,
+        renders: RateLimit,
         count_checks: Callable[[str], int],
         after_revocation: Callable[[], None],
         *,
@@ -51,7 +51,8 @@ class KeyRoutes:
         self._any_key = Bearer(keys)
         self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
         self._webhook_secrets = webhook_secrets
-        self._limits = limits
+        self._renders = renders
+        self._registrations = StrictRateLimit()
         self._count_checks = count_checks
         self._count_tests = count_tests
         self._tests_an_hour = tests_an_hour
@@ -70,16 +71,11 @@ class KeyRoutes:
 
     def register(self, request: Request) -> Later[Response]:
         if not self._registration_open:
-            raise Refusal(403, "registration_closed", "Registration is closed here; ask the operator for a key.")
+            raise Refusal("registration_closed")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        taken = self._limits.registrations.take_later(request.network, self._register_per_minute)
-        issued = taken.chain(partial(self._issue, email))
-        return issued.map(lambda issued: Response.json(201, _issued(issued)))
-
-    def _issue(self, email: str | None, wait_seconds: float) -> Later[IssuedKey]:
-        if wait_seconds:
-            raise TooMany("Too many keys were issued to your address; try again in a moment.", wait_seconds)
-        return self._keys.issue(email)
+        if wait_seconds := self._registrations.take(request.network, self._register_per_minute):
+            raise TooMany(None, wait_seconds)
+        return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
 
     def read(self, request: Request) -> Response:
         key = key_of(request)
@@ -87,11 +83,11 @@ class KeyRoutes:
 
     def rotate(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        return self._keys.rotate_later(key_of(request)).map(lambda issued: Response.json(200, _issued(issued)))
+        return self._keys.rotate(key_of(request)).map(lambda issued: Response.json(200, _issued(issued)))
 
     def revoke(self, request: Request) -> Later[Response]:
         request.expect_no_body()
-        return self._keys.revoke_later(key_of(request).id).map(self._revoked)
+        return self._keys.revoke(key_of(request).id).map(self._revoked)
 
     def _revoked(self, _is_done: bool) -> Response:
         self._after_revocation()
@@ -113,7 +109,7 @@ class KeyRoutes:
             },
             "usage": {
                 "checks": self._count_checks(key.id),
-                "renders": 0 if per_minute is None else self._limits.renders.used(key.id, per_minute),
+                "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
                 "test_alerts": self._count_tests(key.id),
             },
         }
@@ -125,29 +121,25 @@ def _issued(issued: IssuedKey) -> dict[str, Any]:
 
 
 def valid_email(email: object) -> str:
-    """The address as given. Raises `Invalid` for one of another form.
+    """The address as given. Raises `Invalid` for a value that is not an e-mail address.
 
-    It needs one @ with something that is seen on both sides and at most 254 characters, none of them a space, a control
-    character, a format character, such as those that turn the direction of text, or half of a character.
+    It needs one @ with a visible character on each side, and has at most 254 characters. Spaces, control characters,
+    format characters (such as those that change the direction of text) and surrogates are refused.
     """
     if not isinstance(email, str):
         sentence = "Give email, a string, for a checks key; or send no body at all for a cards key."
-        raise Invalid("invalid_field", sentence, field="email")
-    name, at, host = email.partition("@")
-    if not (name and at and host) or "@" in host:
-        raise Invalid("invalid_field", "The e-mail address needs one @ with something on both sides.", field="email")
-    if len(email) > MAX_EMAIL_LENGTH:
+    elif not all(email.partition("@")) or email.count("@") > 1:
+        sentence = "The e-mail address needs one @ with something on both sides."
+    elif len(email) > MAX_EMAIL_LENGTH:
         sentence = f"The e-mail address must have at most {MAX_EMAIL_LENGTH} characters."
-        raise Invalid("invalid_field", sentence, field="email")
-    if any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
+    elif any(unicodedata.category(character) in _SPACES_AND_CONTROLS for character in email):
         sentence = "The e-mail address must not contain spaces or control characters."
-        raise Invalid("invalid_field", sentence, field="email")
-    if any(unicodedata.category(character) == _SURROGATE for character in email):
-        raise Invalid("invalid_field", "The e-mail address must be text in UTF-8.", field="email")
-    if holds_formats(email):
+    elif any(unicodedata.category(character) == _SURROGATE for character in email):
+        sentence = "The e-mail address must be text in UTF-8."
+    elif holds_formats(email):
         sentence = "The e-mail address must not contain invisible characters, such as those that turn its direction."
-        raise Invalid("invalid_field", sentence, field="email")
-    if not first_seen(name) or not first_seen(host):
+    elif not all(map(first_seen, email.split("@"))):
         sentence = "The e-mail address must show something on both sides of its @."
-        raise Invalid("invalid_field", sentence, field="email")
-    return email
+    else:
+        return email
+    raise Invalid("invalid_field", sentence, field="email")

@@ -1,4 +1,4 @@
-"""API keys: issued, found, rotated and revoked. Only their hashes are stored."""
+"""API keys: issued, found, rotated and revoked. The database holds only the SHA-256 of a key's value."""
 
 import base64
 import hashlib
@@ -9,55 +9,74 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from cardbeat import monitor
-from cardbeat.alarms import after
 from cardbeat.clock import Clock
+from cardbeat.concurrency.later import Later
 from cardbeat.config import Tier
-from cardbeat.database import Database, Row, Transaction
-from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_missing, key_out_of_scope, key_unknown
+from cardbeat.database import Database, Row, Transaction, monitor
+from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_unknown, require_scope
 from cardbeat.keys.tiers import tier_of
-from cardbeat.later import Later
-
-T = TypeVar("T")
 
 CACHE_SECONDS = 0.1
-"""For how long a process may go on with a key as it read it. A change waits as long before it counts as done."""
+"""How long a process may use a cached key. A change is reported as done this long after its commit."""
 
 CHANGES = "key_changes"
-"""In the table `monitor`: how often keys were changed."""
+"""The row of the table `monitor` that counts changes of keys."""
 
-_MAX_CACHED = 4096
 _PREFIX_LENGTH = 8
+
+
+def call_after(seconds: float, work: Callable[[], object]) -> None:
+    """Call `work` after this time, in a thread of its own; at once if the system grants no more threads."""
+    timer = threading.Timer(seconds, work)
+    timer.name, timer.daemon = "key-change", True
+    try:
+        timer.start()
+    except RuntimeError:
+        work()
 
 
 class Keys:
     """The keys of this instance.
 
-    Keys are cached by their hash, in each process on its own. Every change is counted in its own transaction, and the
-    cache holds as long as that count does not change. It is read again once it is `CACHE_SECONDS` old: one short read
-    for all keys together. A change is committed first and then waits that long, so when it returns, no process goes by
-    what was there before it. The process that made a change lets go of that key alone, whoever changes keys in a loop;
-    all others empty their caches, as nothing tells them which key it was.
+    Each process caches keys by their hash. Each change of a key adds 1 to `CHANGES` in the same transaction. A process
+    reads that number at most every `CACHE_SECONDS`, one read for all keys, and empties its cache when the number has
+    changed. A change is reported as done `CACHE_SECONDS` after its commit: from then on no process uses the old key.
+    The process that made the change drops that one key from its cache, so a client that changes its key in a loop costs
+    other keys nothing.
+
+    `max_cached`, `monotonic` and `call_after` are replaced in tests.
     """
 
-    def __init__(self, database: Database, clock: Clock, tiers: Mapping[str, Tier]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        tiers: Mapping[str, Tier],
+        *,
+        max_cached: int = 4096,
+        monotonic: Clock = time.monotonic,
+        call_after: Callable[[float, Callable[[], object]], None] = call_after,
+    ) -> None:
         self._database = database
         self._clock = clock
-        self._tiers = tiers
-        # Written under the lock. Any thread reads each without it: one value, or one look into the dictionary.
+        self.tiers = tiers
+        self._max_cached = max_cached
+        self._monotonic = monotonic
+        self._call_after = call_after
+        # These are written under the lock. Any thread reads each of them without it: each read is atomic.
         self._lock = threading.Lock()
         self._cache: dict[bytes, Key] = {}
         self._changes: int | None = None
-        """How many changes there had been when the cache was last known to hold; None if that is not known."""
+        """The number of changes at which the cache was last known to be right; None if that is not known."""
         self._checked_at = -inf
-        """When that was, on the monotonic clock, before the read."""
+        """The monotonic time just before that number was read."""
         self._is_renewing = False
-        """Whether `renew` has been asked for. Set, without the lock, by the one thread that calls `find_cached`."""
+        """Whether `renew` was asked for. Set without the lock, by the one thread that calls `find_cached`."""
 
     def issue(self, email: str | None = None, tier: str = "free") -> Later[IssuedKey]:
-        """A new key, settled when it is on disk: for checks when there is an e-mail address, else for cards.
+        """A new key, settled when it is on disk: a checks key if an e-mail address is given, else a cards key.
 
         Raises `Unavailable` while the disk is low.
         """
@@ -85,23 +104,19 @@ class Keys:
 
         return self._database.create_later(insert)
 
-    def find(self, value: str) -> Key | None:
-        """The key with this value, if it was issued and not revoked. Costs microseconds while it is cached."""
-        return self.find_by_hash(hash_of(value))
-
-    def find_by_hash(self, digest: bytes) -> Key | None:
-        """As `find`, by what `hash_of` gives."""
-        if time.monotonic() - self._checked_at >= CACHE_SECONDS:
+    def find(self, digest: bytes) -> Key | None:
+        """The key with this hash (see `hash_of`), unless it was revoked. Takes microseconds if it is in the cache."""
+        if self._monotonic() - self._checked_at >= CACHE_SECONDS:
             self.renew()
         return self._cache.get(digest) or self._load(digest)
 
     def find_cached(self, digest: bytes, renew: Callable[[], object]) -> Key | None:
-        """The key with this hash, if it is in the cache; never reads the database. To be called by one thread only.
+        """The key with this hash, if it is in the cache. Never reads the database. Only one thread may call this.
 
-        `renew` is called when the cache is soon too old, and must return at once after having another thread call
-        the method of that name: so a service in steady use goes on from its cache.
+        When the cache is half of `CACHE_SECONDS` old, it calls `renew`, which must return at once and make another
+        thread call the method `renew`. So a busy server never waits for the database here.
         """
-        seconds = time.monotonic() - self._checked_at
+        seconds = self._monotonic() - self._checked_at
         if seconds >= CACHE_SECONDS:
             return None
         if seconds >= CACHE_SECONDS / 2 and not self._is_renewing:
@@ -110,14 +125,14 @@ class Keys:
         return self._cache.get(digest)
 
     def renew(self) -> None:
-        """Empty the cache if a key was changed since it was last looked at; it is good for `CACHE_SECONDS` then."""
-        checked_at = time.monotonic()
+        """Read the number of changes, and empty the cache if it has changed. Then the cache is good for its time."""
+        checked_at = self._monotonic()
         with self._database.read() as connection:
             row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
         changes = row["value"] if row else 0
         with self._lock:
-            # Fewer than are known: it was read before a change whose key is let go of already, or a standby that lagged
-            # behind has the database now, and lacks changes.
+            # A smaller number than the known one also empties it: the read may be older than this process's own change,
+            # or a standby took over that lacks the last changes.
             if changes != self._changes:
                 self._cache.clear()
                 self._changes = changes
@@ -125,58 +140,48 @@ class Keys:
             self._is_renewing = False
 
     def last_known(self, digest: bytes) -> Key | None:
-        """The key with this hash as it was read last, if it is in the cache; it may have changed since."""
+        """The key with this hash, if it is in the cache, however old that is."""
         return self._cache.get(digest)
 
-    def authenticate_value(self, value: str | None, scope: str | None, wrong_scope: str | None = None) -> Key:
-        """The key with this value. Raises `Refusal` 401 without a known one, 403 for one of another scope."""
-        if not value:
-            raise key_missing()
-        return self.authenticate_hash(hash_of(value), scope, wrong_scope)
-
-    def authenticate_hash(self, digest: bytes, scope: str | None, wrong_scope: str | None = None) -> Key:
-        """As `authenticate_value`, by what `hash_of` gives."""
-        key = self.find_by_hash(digest)
+    def authenticate(self, digest: bytes, scope: str | None = None, wrong_scope: str | None = None) -> Key:
+        """The key with this hash. Raises `Refusal` 401 if there is none, 403 if it has another scope."""
+        key = self.find(digest)
         if key is None:
-            raise key_unknown("This API key is not known here, or was revoked.")
-        if scope not in (None, key.scope):
-            raise key_out_of_scope(scope, wrong_scope)
+            raise key_unknown()
+        require_scope(key, scope, wrong_scope)
         return key
 
-    def rotate_later(self, key: Key) -> Later[IssuedKey]:
-        """A new value for the same key; the old one is unknown from then on.
+    def rotate(self, key: Key) -> Later[IssuedKey]:
+        """Replace the value of a key; the old value stops working.
 
-        The result raises `Refusal` 401 if it was revoked.
+        The result raises `Refusal` 401 if the key was rotated or revoked since it was read.
         """
         value = _new_value()
-        row = self._change(
-            key.id,
-            "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *",
-            (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix),
-        )
-        return row.map(lambda row: IssuedKey(self._key(_found(row)), value, None))
 
-    def revoke_later(self, key_id: str) -> Later[bool]:
-        """End a key, and forget its e-mail address and secrets. False if there is none with this id.
+        def issued(row: Row | None) -> IssuedKey:
+            if row is None:
+                raise key_unknown("This API key was rotated or revoked a moment ago.")
+            return IssuedKey(self._key(row), value, None)
 
-        Its row stays, found by nobody, until `Removal` has removed its checks.
+        sql = "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *"
+        values = (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix)
+        return self._change(key.id, sql, values).map(issued)
+
+    def revoke(self, key_id: str) -> Later[bool]:
+        """End a key, and delete its e-mail address and secrets. The result is False if there is no key with this id.
+
+        The row stays until `Removal` has removed the key's checks.
         """
-        row = self._change(
-            key_id,
+        sql = (
             "UPDATE keys SET revoked_at = ?, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
-            " WHERE id = ? AND revoked_at IS NULL RETURNING *",
-            (int(self._clock()), key_id),
+            " WHERE id = ? AND revoked_at IS NULL RETURNING *"
         )
-        return row.map(lambda row: row is not None)
+        return self._change(key_id, sql, (int(self._clock()), key_id)).map(lambda row: row is not None)
 
-    def revoke(self, key_id: str) -> bool:
-        """As `revoke_later`, and waits for it."""
-        return self.revoke_later(key_id).wait()
-
-    def set_tier(self, key_id: str, tier: str) -> bool:
-        """Move a key to a tier. False if there is none with this id."""
+    def set_tier(self, key_id: str, tier: str) -> Later[bool]:
+        """Move a key to a tier. The result is False if there is no key with this id."""
         sql = "UPDATE keys SET tier = ? WHERE id = ? AND revoked_at IS NULL RETURNING *"
-        return self._change(key_id, sql, (tier, key_id)).wait() is not None
+        return self._change(key_id, sql, (tier, key_id)).map(lambda row: row is not None)
 
     def all(self) -> list[Key]:
         """Every key that is not revoked, oldest first."""
@@ -184,7 +189,7 @@ class Keys:
             return list(map(self._key, connection.execute("SELECT * FROM keys WHERE revoked_at IS NULL ORDER BY seq")))
 
     def count_by_tier(self) -> dict[str, int]:
-        """How many keys are in each tier, also in one that is not defined any more."""
+        """The number of keys in each tier, also in tiers that are no longer defined."""
         with self._database.read() as connection:
             return count_by_tier(connection)
 
@@ -196,77 +201,67 @@ class Keys:
             return None
         key = self._key(row)
         with self._lock:
-            # What was read before a change must not come into the cache after it was emptied for that.
+            # If the cache was emptied since, what was read here may be from before the change.
             if changes == self._changes:
-                if len(self._cache) >= _MAX_CACHED:
+                if len(self._cache) >= self._max_cached:
                     self._cache.clear()
                 self._cache[digest] = key
         return key
 
     def _change(self, key_id: str, sql: str, values: tuple[object, ...]) -> Later[Row | None]:
-        """Change one key and count it; the row so written. Once it is settled, no process uses what was before."""
+        """Change one key; the row as written, None if there is none. Settled when no process uses the old key."""
 
-        def change(transaction: Transaction) -> _Changed:
+        def change(transaction: Transaction) -> _Change:
             before = transaction.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
             row: Row | None = transaction.execute(sql, values).fetchone()
-            return _Changed(row, before["hash"] if before else b"", monitor.increment(transaction, CHANGES))
+            return _Change(row, before["hash"], monitor.increment(transaction, CHANGES)) if row else _NO_CHANGE
 
         changed: Later[Row | None] = Later()
         self._database.write_later(change).then(partial(self._forget, changed))
         return changed
 
-    def _forget(self, changed: Later[Row | None], written: Later["_Changed"]) -> None:
-        """Let go of the key as it is cached here, and settle `changed` when every other process has done so too.
+    def _forget(self, changed: Later[Row | None], written: Later["_Change"]) -> None:
+        """Drop the changed key from the cache, and settle `changed` when all other processes have dropped it too.
 
-        The whole cache goes where another process changed a key too, and nobody has looked since.
+        If another process has also changed a key since the last look, the whole cache is emptied.
         """
         try:
-            old_hash, number = written.result().old_hash, written.result().number
+            change = written.result()
         except Exception:
-            # Perhaps it was written all the same.
-            old_hash, number = b"", sys.maxsize
+            # The change may be committed all the same.
+            change = _Change(None, b"", sys.maxsize)
+        if change is _NO_CHANGE:
+            changed.succeed(None)
+            return
         with self._lock:
-            if self._changes == number - 1:
-                self._changes = number
-            if self._changes is not None and self._changes >= number:
-                self._cache.pop(old_hash, None)
+            if self._changes == change.number - 1:
+                self._changes = change.number
+            if self._changes is not None and self._changes >= change.number:
+                self._cache.pop(change.old_hash, None)
             else:
                 self._cache.clear()
                 self._changes = None
                 self._checked_at = -inf
-        after(CACHE_SECONDS).then(lambda _: changed.settle(lambda: written.result().row))
+        self._call_after(CACHE_SECONDS, lambda: changed.settle(lambda: written.result().row))
 
     def _key(self, row: Mapping[str, Any] | Row) -> Key:
-        return Key(
-            id=row["id"],
-            scope=row["scope"],
-            tier=row["tier"],
-            limits=tier_of(self._tiers, row["tier"]),
-            email=row["email"],
-            prefix=row["prefix"],
-            created_at=row["created_at"],
-        )
+        limits = tier_of(self.tiers, row["tier"])
+        return Key(row["id"], row["scope"], row["tier"], limits, row["email"], row["prefix"], row["created_at"])
 
 
-class _Changed(NamedTuple):
-    """What a change did.
-
-    The row so written, if there is one, the hash by which the key was found until then, and how many changes there have
-    been with it.
-    """
+class _Change(NamedTuple):
+    """The row as written, the hash that the key had before, and the number of changes including this one."""
 
     row: Row | None
     old_hash: bytes
     number: int
 
 
-def _found(row: T | None) -> T:
-    if row is None:
-        raise key_unknown("This API key was rotated or revoked a moment ago.")
-    return row
+_NO_CHANGE = _Change(None, b"", 0)
 
 
 def count_by_tier(transaction: Transaction) -> dict[str, int]:
+    """The number of keys in each tier."""
     sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
     return dict(map(tuple, transaction.execute(sql)))
 
@@ -276,10 +271,10 @@ def _new_value() -> str:
 
 
 def new_webhook_secret() -> str:
-    """As the Standard Webhooks specification writes one: `whsec_` and 24 bytes in base64."""
+    """A new secret in the form of the Standard Webhooks specification: `whsec_` and 24 bytes in base64."""
     return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
 def hash_of(value: str) -> bytes:
-    """What is stored of a key's value: its SHA-256."""
+    """The SHA-256 of a key's value, which is what the database holds."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).digest()

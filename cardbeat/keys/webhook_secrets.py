@@ -1,18 +1,18 @@
-"""The secrets that sign the alerts of a key's checks: replaced without an alert that its receiver can't verify."""
+"""The secrets that sign a key's alerts. For 24 hours after a change alerts carry both signatures."""
 
 from cardbeat.clock import Clock
+from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Transaction
 from cardbeat.keys.key import Key, key_unknown
 from cardbeat.keys.store import new_webhook_secret
-from cardbeat.later import Later
 
 OLD_SECRET_SECONDS = 24 * 60 * 60
-"""For how long alerts are signed with the secret before the present one too."""
+"""How long the secret before the current one still signs."""
 _FORGOTTEN_AT_ONCE = 500
 
 
 class WebhookSecrets:
-    """Replaces the webhook secrets of checks keys, which `Keys` issues. Any thread may use it."""
+    """Replaces the webhook secrets of checks keys. Any thread may use it."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -21,7 +21,7 @@ class WebhookSecrets:
     def renew(self, key: Key) -> Later[str]:
         """A new secret, settled when it is on disk. The result raises `Refusal` 401 if the key was revoked.
 
-        For `OLD_SECRET_SECONDS` the one before it signs alerts too; of several before it only the last does.
+        For `OLD_SECRET_SECONDS` the secret before it signs alerts too, and no older one.
         """
         secret = new_webhook_secret()
         sql = (
@@ -38,7 +38,7 @@ class WebhookSecrets:
         return self._database.write_later(renew)
 
     def forget_old(self) -> None:
-        """Remove the old secrets that sign no alert any more, some at a time. Raises `Unavailable`."""
+        """Delete old secrets that no longer sign, at most 500 in one write. Raises `Unavailable`."""
         now = int(self._clock())
         with self._database.read() as connection:
             sql = "SELECT seq FROM keys WHERE old_webhook_secret_until <= ? LIMIT ?"

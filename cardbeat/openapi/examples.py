@@ -1,4 +1,4 @@
-"""What each shape looks like when it is used."""
+"""An example for each schema."""
 
 from typing import Any, Final
 
@@ -80,4 +80,4 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
         }
     },
 }
-"""By the name of the schema, then of the example."""
+"""By the name of the schema, then by the name of the example."""

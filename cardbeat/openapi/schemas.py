@@ -1,10 +1,10 @@
-"""The shapes of what is sent and answered, with their bounds."""
+"""The JSON schemas of all bodies, with their limits."""
 
 from typing import Any, Final
 
 from cardbeat.characters import BIDI_CONTROLS, CONTROL, SEEN, SPACE
 from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
-from cardbeat.heartbeat.target import URL_BYTES
+from cardbeat.heartbeat.webhooks.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
 Schema = dict[str, Any]
@@ -18,7 +18,7 @@ TIME: Final[Schema] = {
 COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
 WEBHOOK_SECRET: Final[Schema] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
 
-# What surrounds a name is trimmed; inside it, neither separators of lines nor controls may stand, also of direction.
+# Spaces around a name are removed. Inside it, line separators and control characters, also of direction, are refused.
 _CONTROL = CONTROL + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
 NAME_PATTERN: Final = (
     f"^[{SPACE}]*[^{SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{SPACE}{_CONTROL}])?[{SPACE}]*$"
@@ -30,28 +30,29 @@ SETTINGS: Final[dict[str, Schema]] = {
         "pattern": NAME_PATTERN,
         "allOf": [{"pattern": SEEN}],
         "description": (
-            f"1 to {NAME_CHARACTERS} characters after trimming, none of them a control character or one that controls "
-            "the direction of text, and not all of them invisible."
+            f"1 to {NAME_CHARACTERS} characters, without the spaces around them. Control characters, and those that "
+            "control the direction of text, are refused, and a name without a visible character."
         ),
     },
     "period_seconds": {
         "type": "integer",
         "minimum": 1,
         "maximum": LONGEST_SECONDS,
-        "description": "From one ping to the next; the key's tier may ask for more than 1. Digits only: not `60.0`.",
+        "description": "Time between two pings. The key's tier may have a larger minimum. An integer: not `60.0`.",
     },
     "grace_seconds": {
         "type": "integer",
         "minimum": 0,
         "maximum": LONGEST_SECONDS,
-        "description": "How late a ping may be.",
+        "description": "Time that a ping may be late.",
     },
     "webhook_url": {
         "type": ["string", "null"],
         "format": "uri",
         "maxLength": URL_BYTES,
-        "description": "Where alerts go: absolute, `http` or `https`, without user information, on a public host whose"
-        f" name has at most 253 characters, and 63 between its dots. At most {URL_BYTES:,} bytes in UTF-8.",
+        "description": "Receives the alerts. An absolute `http` or `https` URL without user information, on a public"
+        " host. The host's name has at most 253 characters, and each label of it at most 63. The URL has at most"
+        f" {URL_BYTES:,} bytes in UTF-8.",
     },
 }
 
@@ -61,7 +62,7 @@ def nullable(schema: Schema) -> Schema:
 
 
 def record(properties: dict[str, Schema], *, optional: tuple[str, ...] = ()) -> Schema:
-    """An object in an answer: has every property except perhaps the `optional` ones; later versions may add some."""
+    """An object in an answer. Only the `optional` properties may be absent; later versions may add properties."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
@@ -72,9 +73,9 @@ def ref(name: str) -> Schema:
 
 _KEY: Final[dict[str, Schema]] = {
     "scope": ref("Scope"),
-    "tier": {"type": "string", "description": "`free`, `unlimited`, or one of the operator's."},
+    "tier": {"type": "string", "description": "`free`, `unlimited`, or a tier that the operator has defined."},
     "created_at": TIME,
-    "email": {"type": "string", "description": "With a checks key."},
+    "email": {"type": "string", "description": "Only of a checks key."},
 }
 
 SCHEMAS: Final[dict[str, Schema]] = {
@@ -85,7 +86,10 @@ SCHEMAS: Final[dict[str, Schema]] = {
         {
             "error": {"type": "string", "description": "One plain sentence that says what to do."},
             "code": {"type": "string", "pattern": "^[a-z]+(_[a-z]+)*$"},
-            "field": {"type": "string", "description": "The member, parameter or header at fault, where it is one."},
+            "field": {
+                "type": "string",
+                "description": "The member, parameter or header at fault, if it is a single one.",
+            },
         },
         optional=("field",),
     ),
@@ -97,8 +101,8 @@ SCHEMAS: Final[dict[str, Schema]] = {
                 "format": "email",
                 "maxLength": MAX_EMAIL_LENGTH,
                 "description": (
-                    "One `@` with something that is seen on both sides; no spaces, control characters or invisible "
-                    "ones, such as those that turn the direction of text."
+                    "One `@` with a visible character on both sides. Spaces, control characters and invisible "
+                    "characters, such as those that change the direction of text, are refused."
                 ),
             }
         },
@@ -119,7 +123,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "WebhookSecret": record({"webhook_secret": {**WEBHOOK_SECRET, "description": "Shown this once."}}),
     "Key": record(
         {
-            "prefix": {"type": "string", "description": "How the key's value begins."},
+            "prefix": {"type": "string", "description": "The beginning of the key's value."},
             **_KEY,
             "limits": record(
                 {
@@ -129,11 +133,11 @@ SCHEMAS: Final[dict[str, Schema]] = {
                     "test_alerts_per_hour": {**COUNT, "description": "The same in every tier."},
                 }
             )
-            | {"description": "Of the key's tier; null is no limit."},
+            | {"description": "The limits of the key's tier; null is no limit."},
             "usage": record(
                 {
                     "checks": COUNT,
-                    "renders": {**COUNT, "description": "Of the burst of a minute."},
+                    "renders": {**COUNT, "description": "New cards that count for the limit now."},
                     "test_alerts": {**COUNT, "description": "In the last hour."},
                 }
             ),
@@ -149,22 +153,25 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "CheckChanges": {"type": "object", "properties": SETTINGS, "additionalProperties": False},
     "Check": record(
         {
-            "id": {**CHECK_ID_SCHEMA, "description": "Also the credential for pinging."},
+            "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},
             "api_key_id": {"type": "string"},
             **SETTINGS,
             "status": {"type": "string", "enum": ["on_time", "overdue"]},
             "last_ping_at": nullable(TIME),
-            "deadline_at": {**TIME, "description": "When it turns overdue: last ping, or creation, + period + grace."},
+            "deadline_at": {
+                **TIME,
+                "description": "Last ping, or creation, + period + grace. After it the check is overdue.",
+            },
             "ping_count": COUNT,
             "created_at": TIME,
             "updated_at": TIME,
-            "version": {"type": "integer", "minimum": 1, "description": "One more with each update."},
+            "version": {"type": "integer", "minimum": 1, "description": "Grows by 1 with each update."},
             "ping_url": {"type": "string", "format": "uri"},
             "delivery": {
                 "anyOf": [ref("DeliveryState"), {"type": "null"}],
                 "description": (
-                    "`ok` when the last attempt to deliver an alert was taken, `failing` when it was not, whether it "
-                    "is tried again or given up; null where none was ever tried, or there is no webhook."
+                    "`ok` if the receiver accepted the last attempt, `failing` if not, also while the alert is tried "
+                    "again. Null if no alert was ever sent, or the check has no webhook."
                 ),
             },
         }
@@ -173,25 +180,25 @@ SCHEMAS: Final[dict[str, Schema]] = {
     "CheckPage": record(
         {
             "checks": {"type": "array", "items": ref("Check"), "maxItems": 1000},
-            "next": {"type": ["string", "null"], "description": "The `after` of the next page; null on the last."},
+            "next": {"type": ["string", "null"], "description": "The `after` of the next page; null on the last page."},
         }
     ),
     "Alert": record(
         {
-            "id": {"type": "string", "description": "Its `webhook-id`."},
+            "id": {"type": "string", "description": "The header `webhook-id` of the alert."},
             "type": ref("AlertType"),
             "state": {"type": "string", "enum": ["pending", "delivered", "failed"]},
             "attempts": COUNT,
-            "last_status": {"type": ["integer", "null"], "description": "Of the receiver's last answer."},
-            "last_error": {"type": ["string", "null"], "description": "Of the last attempt."},
+            "last_status": {"type": ["integer", "null"], "description": "The status of the receiver's last answer."},
+            "last_error": {"type": ["string", "null"], "description": "The error of the last attempt."},
             "created_at": TIME,
             "next_attempt_at": nullable(
                 {
                     **TIME,
                     "description": (
-                        "UTC; null when no attempt follows. Behind another alert of the check it is that one's, if "
-                        "later. A time that has passed means at once, in its turn, or as soon as the check has a "
-                        "webhook URL again."
+                        "UTC; null if no attempt follows. If an earlier alert of the check is tried later than this "
+                        "one, its time is given. A past time means: as soon as possible, or as soon as the check has "
+                        "a webhook URL."
                     ),
                 }
             ),
@@ -206,7 +213,7 @@ SCHEMAS: Final[dict[str, Schema]] = {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
             "data": record({"check": ref("Check")}),
-            "text": {"type": "string", "description": "One readable sentence."},
+            "text": {"type": "string", "description": "One sentence for people."},
             "content": {"type": "string", "description": "The same sentence."},
         }
     ),

@@ -1,8 +1,8 @@
-"""GET / and GET /dashboard, and the files that the two pages load."""
+"""The endpoints `GET /`, `GET /dashboard`, and `GET /pages/...` for the files that both pages load."""
 
 import hashlib
 import re
-from functools import cache
+from functools import cache, partial
 
 from cardbeat.errors import NotFound
 from cardbeat.resources import read_bytes
@@ -19,7 +19,10 @@ TYPES = {
 
 _NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9]+")
 
-FONTS = ("inter-latin-400.woff2", "inter-latin-600.woff2", "inter-latin-800.woff2")
+FOLDERS = {name: f"pages/{name}" for name in ("access", "builder", "dashboard", "editor", "shared")} | {
+    "fonts": "fonts"
+}
+"""The folder of the package for each folder under `/pages`. Of the fonts, only those of the pages are `.woff2`."""
 
 POLICY = {
     "default-src": "'none'",
@@ -36,52 +39,49 @@ POLICY = {
 
 PAGE_HEADERS = {
     "Content-Security-Policy": "; ".join(f"{name} {sources}" for name, sources in POLICY.items()),
-    # A card's URL holds a key, so no page may tell another site where its visitor came from.
+    # A card's URL holds a key: no other site may see the URL that its visitor comes from.
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
-    # Asked again each time, so that an upgrade never meets the scripts of the version before.
+    # The browser asks again each time, so that a page never loads scripts of another version.
     "Cache-Control": "no-cache",
 }
 
 
 class PageRoutes:
-    """Each file is read when it is first asked for, and then answered from memory."""
+    """Answers each file from memory, after reading it once."""
 
     def routes(self) -> list[Route]:
         return [
-            Route("GET", "/", self.builder, in_loop=True),
-            Route("GET", "/dashboard", self.dashboard, in_loop=True),
-            Route("GET", "/pages/{name}", self.file, in_loop=True),
+            Route("GET", "/", partial(self.page, "builder"), in_loop=True),
+            Route("GET", "/dashboard", partial(self.page, "dashboard"), in_loop=True),
+            Route("GET", "/pages/{folder}/{name}", self.file, in_loop=True),
         ]
 
-    def builder(self, request: Request) -> Response:
-        return self._answer(request, "index.html")
-
-    def dashboard(self, request: Request) -> Response:
-        return self._answer(request, "dashboard.html")
+    def page(self, name: str, request: Request) -> Response:
+        return self._answer(request, f"pages/{name}/{name}.html")
 
     def file(self, request: Request) -> Response:
-        """A script, style, picture or font. The pages are not here: their links are relative to the root."""
-        name = request.params["name"]
-        if not _NAME.fullmatch(name) or _kind(name) not in TYPES or _kind(name) == "html":
-            raise NotFound("There is nothing at this path.")
-        return self._answer(request, name)
+        """A script, style, picture or font. The HTML files are 404 here: their links are relative to the root."""
+        folder, name = FOLDERS.get(request.params["folder"]), request.params["name"]
+        if folder is None or not _NAME.fullmatch(name) or _kind(name) not in TYPES or _kind(name) == "html":
+            raise NotFound
+        return self._answer(request, f"{folder}/{name}")
 
-    def _answer(self, request: Request, name: str) -> Response:
-        body, etag = _file(name)
-        headers = {**PAGE_HEADERS, "Content-Type": TYPES[_kind(name)], "ETag": etag}
+    def _answer(self, request: Request, path: str) -> Response:
+        body, etag = _file(path)
+        headers = {**PAGE_HEADERS, "Content-Type": TYPES[_kind(path)], "ETag": etag}
         if request.names_tag("if-none-match", etag):
             return Response(304, b"", headers)
         return Response(200, body, headers)
 
 
 @cache
-def _file(name: str) -> tuple[bytes, str]:
-    """The body and entity tag of a file. Raises `NotFound`, which is not remembered."""
+def _file(path: str) -> tuple[bytes, str]:
+    """The body and entity tag of a file of the package. Raises `NotFound`, which is not cached."""
     try:
-        body = read_bytes(f"fonts/{name}" if name in FONTS else f"pages/{name}")
+        body = read_bytes(path)
     except OSError:
-        raise NotFound("There is nothing at this path.") from None
+        raise NotFound from None
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
 
 

@@ -2,26 +2,23 @@
 
 import re
 import unicodedata
-from functools import partial
 
-from cardbeat.typeset.clusters import clean, clusters, without_marks
-from cardbeat.typeset.emoji import is_emoji
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.emoji import is_emoji
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import Block, fit
+from cardbeat.typeset.unicode.clusters import clean, clusters, without_marks
 
-_LOOKED_AT = 64
-"""Characters of a name: in them its first letter stands."""
+_LOOKED_AT = 64  # characters of a name in which its first letter is looked for
 _LEADING_VOWEL = re.compile("[\u0e40-\u0e44\u0ec0-\u0ec4]")
-"""Of Thai and Lao: written before the consonant that begins the word."""
-_SMALLEST = 0.5
-"""Of the size that a letter has."""
+"""Vowels of Thai and Lao that are written before the consonant that begins the word."""
 
 
 def initial_of(name: str) -> str:
-    """The first letter of a name as a grapheme, in capitals where there are some; a sign only where there is no letter.
+    """The first letter of a name as a grapheme, in upper case where its script has it.
 
-    Quotation marks, `@` and other signs before it are skipped. "" for a name that shows nothing, or begins with an
-    ellipsis and has no letter: that would look like a name that was cut.
+    Quotation marks, `@` and other signs before it are skipped. A name without letters gives its first sign; "" for a
+    name that shows nothing, or only begins with an ellipsis, which would look like a name that was cut.
     """
     graphemes = clusters(clean(name[:_LOOKED_AT]))
     place = next((place for place, grapheme in enumerate(graphemes) if _begins_name(grapheme)), 0)
@@ -31,20 +28,14 @@ def initial_of(name: str) -> str:
     return "" if first == "…" else _capital(first)
 
 
-def initial_block(fonts: Fonts, name: str, *, width_px: int, size_px: int, weight: int, language: str | None) -> Block:
+def initial_block(fonts: Fonts, name: str, style: Style, width_px: int, language: str | None) -> Block:
     """The first letter of a name in one line, which is never cut: it shrinks, then loses its vowel signs."""
-    set_in_line = partial(
-        fit,
-        fonts,
-        width_px=width_px,
-        size_px=size_px,
-        min_size_px=int(size_px * _SMALLEST),
-        weight=weight,
-        language=language,
-    )
     initial = initial_of(name)
-    block = set_in_line(initial)
-    return set_in_line(_LEADING_VOWEL.sub("", without_marks(initial))[:1]) if block.cut else block
+    block = fit(fonts, initial, style, width_px, language=language)
+    if block.cut:
+        bare = _LEADING_VOWEL.sub("", without_marks(initial))[:1]
+        block = fit(fonts, bare, style, width_px, language=language)
+    return block
 
 
 def _begins_name(grapheme: str) -> bool:
@@ -53,7 +44,7 @@ def _begins_name(grapheme: str) -> bool:
 
 
 def _capital(letter: str) -> str:
-    """Georgian has capitals for words, not for names; the capital of `ß` would be two letters."""
+    """The upper case. Georgian has it for whole words, not for names; that of `ß` would be two letters."""
     capital = unicodedata.normalize("NFC", letter.title())
     is_georgian = "\u10d0" <= letter[:1] <= "\u10ff"
     return letter if is_georgian or len(capital) > len(letter) else capital

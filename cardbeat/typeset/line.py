@@ -1,5 +1,6 @@
 """Draws one line of text."""
 
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
@@ -7,24 +8,23 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.typeset.bolder import drawn
-from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.clusters import without_marks
-from cardbeat.typeset.faces import Face
+from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.files import Face
+from cardbeat.typeset.unicode.clusters import is_european, without_marks
 
 _SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
-"""No script needs more: a grapheme that reaches farther is drawn without its marks."""
-_LOOKED_AT = 4
-"""Graphemes of a run, the longest, that are drawn one by one to see which reach too far."""
-_LOOKED_AT_IN_ALL = 8
-"""Likewise of a text."""
+"""More than any script needs. A grapheme that reaches farther is drawn without its marks."""
+_LOOKED_AT, _LOOKED_AT_IN_ALL = 4, 8
+"""The longest graphemes of a run, and of a text, that are drawn one by one to find those that reach too far."""
 _EVERY = ""
+_X_HEIGHT_EM, _CAPITAL_EM = 0.53, 0.7
+_MOST_HANGING_EM = 0.12  # reach of the tail of a `j` and of the dots of an `Ï`
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedEmoji:
-    """Neighbouring emoji, which begin `x` pixels right of the beginning of their line."""
+    """Neighbouring emoji, `x` pixels right of the beginning of their line."""
 
     text: str
     font: ImageFont.FreeTypeFont
@@ -34,26 +34,40 @@ class PlacedEmoji:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A drawn line, whose origin is on the baseline where its ink begins.
+    """A drawn line. Its origin is on the baseline where its ink begins.
 
-    All ink is within 0 and `width_px`, `ascent_px` above and `descent_px` below the baseline.
+    All ink lies between x = 0 and `width_px`, at most `ascent_px` above and `descent_px` below the baseline.
     """
 
-    text: str
-    """The runs from left to right, each as Pillow was given it."""
+    text: str  # the runs from left to right, each as Pillow was given it
     width_px: int
     ascent_px: int
     descent_px: int
     ink: Image.Image | None
-    """Coverage ("L") of all but the emoji; its upper left corner is at `ink_x` and `ink_y`."""
+    """Coverage ("L") of all but the emoji. Its upper left corner is at `ink_x` and `ink_y`."""
     ink_x: int
     ink_y: int
     emoji: tuple[PlacedEmoji, ...]
     left_out: int = 0
-    """Characters not drawn although a font has them: the text takes too much work, or marks would reach too far."""
+    """Characters not drawn although a font has them: past the text's `max_work`, or marks that reach too far."""
+
+    def hanging_px(self, size_px: int) -> int:
+        """How far a tail of the first letter, or its marks, reach left of its stem, at this size of the text.
+
+        The stem is the ink between the baseline and the top of a small letter, or of a capital.
+        """
+        first = self.text[:1]
+        if self.ink is None or self.ink_x or not is_european(first):
+            return 0
+        capital = unicodedata.normalize("NFD", first)[0].isupper()
+        baseline = -self.ink_y
+        top = baseline - round((_CAPITAL_EM if capital else _X_HEIGHT_EM) * size_px)
+        most = ceil(_MOST_HANGING_EM * size_px)
+        stem = self.ink.crop((0, max(top, 0), min(most, self.ink.width), max(baseline, 1))).getbbox()
+        return stem[0] if stem else 0
 
     def draw_emoji(self, layer: Image.Image, x: int, baseline: int) -> None:
-        """Paints the emoji into an "RGBA" image, over what is there."""
+        """Paint the emoji into an "RGBA" image, over its content."""
         draw = ImageDraw.Draw(layer)
         for emoji in self.emoji:
             draw.text((x + emoji.x, baseline), emoji.text, font=emoji.font, anchor="ls", embedded_color=True)
@@ -68,32 +82,28 @@ class _Mask:
     top: int
     right: int
     bottom: int
-    end: int
-    """Where the line goes on after it."""
+    end: int  # where the line continues after it
 
 
 class Drawn:
-    """What was drawn of a text and is kept for its other lines and sizes, of which most are drawn more than once."""
+    """What was drawn of a text, kept for its other lines and sizes: most runs are drawn more than once."""
 
     def __init__(self) -> None:
         self.runs: dict[tuple[FontSubset, int, str, bool, float], list[_Mask]] = {}
-        """By font, size in pixels, string, whether right-to-left, and the part of a pixel right of which it begins."""
+        """By font, size, string, whether right-to-left, and the part of a pixel by which it begins further right."""
         self.too_tall: set[tuple[FontSubset, str]] = set()
-        """Graphemes whose marks reach too far, or stand beside so many of those that all are left out.
-
-        `_EVERY` stands for all of a font, where too many were looked at.
-        """
+        """Graphemes to draw without marks, since they reach too far. `_EVERY` means all of a font: too many do."""
         self._judged = 0
 
     def judge(self, most: int) -> int:
-        """How many more graphemes may be drawn one by one, so as to see which of them reach too far."""
+        """How many more graphemes may be drawn one by one to find those that reach too far."""
         found = min(most, _LOOKED_AT_IN_ALL - self._judged)
         self._judged += found
         return found
 
 
 class LineBuilder:
-    """Draws the runs of a line from left to right, each once: asking Pillow for its size first would cost double."""
+    """Draws the runs of a line from left to right, each once: to ask Pillow for its size first would cost double."""
 
     def __init__(self, faces: Callable[[FontSubset, int, bool], Face], size: int, drawn: Drawn) -> None:
         self._faces, self._size, self._kept = faces, size, drawn
@@ -105,7 +115,7 @@ class LineBuilder:
         self._marks_left_out = 0
 
     def add(self, subset: FontSubset, rtl: bool, texts: Sequence[str]) -> None:
-        """A run in one font and one direction, its graphemes in logical order."""
+        """Add a run in one font and one direction, its graphemes in logical order."""
         self._x = ceil(self._x)
         face = self._faces(subset, self._size, True)
         kept = self._lowered(subset, texts)
@@ -115,14 +125,13 @@ class LineBuilder:
             masks = self._drawn(subset, face, face.to_draw(kept, rtl), rtl)
             if self._too_far(masks):
                 kept, masks = self._drawn_lower(subset, face, kept, rtl)
-            self._masks += masks
+            self._add_masks(masks)
             self._x = max([self._x, *(m.end for m in masks)])
-            self._reach_of(masks)
             self._marks_left_out += sum(map(len, texts)) - sum(map(len, kept))
         self._texts.append(face.to_draw(kept, rtl))
 
     def add_apart(self, subset: FontSubset, texts: Sequence[str], places_em: Sequence[float]) -> None:
-        """A run from left to right whose graphemes are drawn one by one, so that one mask serves all that are equal.
+        """Add a run from left to right, its graphemes drawn one by one, so that equal ones share a mask.
 
         `places_em` says where each begins and where the run ends. Pillow draws at whole pixels.
         """
@@ -136,14 +145,25 @@ class LineBuilder:
                 masks += self._drawn(subset, face, text, rtl=False)
                 self._texts.append(text)
         self._x = start + places_em[-1] * self._size
-        self._masks += masks
-        self._reach_of(masks)
+        self._add_masks(masks)
+
+    def built(self, left_out: int) -> TextLine:
+        """The line of all that was added."""
+        ink, x, y = _merged(self._masks)
+        ends = [(e.x, e.x + e.width) for e in self._emoji]
+        if ink:
+            ends.append((x, x + ink.width))
+        left = floor(min((end[0] for end in ends), default=0))
+        width = ceil(max((end[1] for end in ends), default=0)) - left
+        emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
+        left_out += self._marks_left_out
+        return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
 
     def _too_far(self, masks: Sequence[_Mask]) -> bool:
         return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
 
     def _lowered(self, subset: FontSubset, texts: Sequence[str]) -> list[str]:
-        """Graphemes without the marks that are known to reach too far."""
+        """Graphemes, without the marks that are known to reach too far."""
         tall = self._kept.too_tall
         if not tall:
             return list(texts)
@@ -153,7 +173,7 @@ class LineBuilder:
     def _drawn_lower(
         self, subset: FontSubset, face: Face, texts: Sequence[str], rtl: bool
     ) -> tuple[list[str], list[_Mask]]:
-        """Without the marks of the graphemes that reach too far by themselves, or of all if that is not enough."""
+        """A run without the marks of graphemes that reach too far by themselves, or of all if that is not enough."""
         marked = [text for text in dict.fromkeys(texts) if without_marks(text) != text]
         looked_at = sorted(marked, key=len, reverse=True)[: self._kept.judge(_LOOKED_AT)]
         far = [t for t in looked_at if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))]
@@ -166,7 +186,7 @@ class LineBuilder:
         return lower, masks
 
     def _add_squares(self, subset: FontSubset, face: Face, text: str) -> None:
-        """Han and emoji count with their squares, not their ink, so that all lines of them have one height."""
+        """Add Han or emoji. The height of their squares counts, not that of their ink: so their lines are equal."""
         width = face.font.getlength(text)
         if subset.emoji:
             self._emoji.append(PlacedEmoji(text, face.font, self._x, width))
@@ -176,7 +196,7 @@ class LineBuilder:
         self._reach(ceil(_SQUARE_ASCENT_EM * self._size), ceil(_SQUARE_DESCENT_EM * self._size))
 
     def _drawn(self, subset: FontSubset, face: Face, text: str, rtl: bool) -> list[_Mask]:
-        """A string from where the line ends so far."""
+        """The masks of a string at the present end of the line."""
         pixel = floor(self._x)
         key = subset, self._size, text, rtl, self._x - pixel
         masks = self._kept.runs.get(key)
@@ -184,28 +204,18 @@ class LineBuilder:
             masks = self._kept.runs[key] = list(_masks(face, text, rtl, self._x - pixel))
         return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom, m.end + pixel) for m in masks]
 
-    def _reach_of(self, masks: Sequence[_Mask]) -> None:
+    def _add_masks(self, masks: Sequence[_Mask]) -> None:
+        self._masks += masks
         self._reach(max((-m.top for m in masks), default=0), max((m.bottom for m in masks), default=0))
 
     def _reach(self, ascent: int, descent: int) -> None:
         self._ascent, self._descent = max(self._ascent, ascent), max(self._descent, descent)
 
-    def built(self, left_out: int) -> TextLine:
-        ink, x, y = _merged(self._masks)
-        ends = [(e.x, e.x + e.width) for e in self._emoji]
-        if ink:
-            ends.append((x, x + ink.width))
-        left = floor(min((end[0] for end in ends), default=0))
-        width = ceil(max((end[1] for end in ends), default=0)) - left
-        emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
-        left_out += self._marks_left_out
-        return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
-
 
 def _masks(face: Face, text: str, rtl: bool, start: float) -> Iterator[_Mask]:
     """What draws a string that begins at `start`."""
     for part in face.placed(text):
-        bitmap, left, top = drawn(face, part.text, rtl, start + part.x_px)
+        bitmap, left, top = face.drawn(part.text, rtl, start + part.x_px)
         top += round(part.y_px - face.rise_px)
         right = left + bitmap.size[0]
         yield _Mask(bitmap, left, top, right, top + bitmap.size[1], floor(start) if part.is_mark else right)

@@ -1,123 +1,125 @@
-"""A text with its fonts, directions and line breaks found, from which lines of any size are drawn."""
+"""A text with its fonts, directions and line breaks found, of which lines of any size are drawn."""
 
 from bisect import bisect_right
+from dataclasses import dataclass
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from math import ceil
 from unicodedata import east_asian_width
 
-from cardbeat.typeset import bidi
-from cardbeat.typeset.breaks import Break
-from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, stray_marks
-from cardbeat.typeset.controls import breaks_at_hyphens, hangs, ordered
-from cardbeat.typeset.faces import Face
-from cardbeat.typeset.fallback import FontChoice, runs_of
-from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.han import language_of
+from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.fallback import FontChoice, runs_of
+from cardbeat.typeset.faces.files import Face
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
-from cardbeat.typeset.tracking import Tracking
+from cardbeat.typeset.unicode import bidi
+from cardbeat.typeset.unicode.breaks import Break
+from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
+from cardbeat.typeset.unicode.controls import breaks_at_hyphens, hangs, ordered
+from cardbeat.typeset.unicode.han import language_of
 from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import Work, graphemes_within
+from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 HYPHEN = "-"
 _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
-"""How much worse lines are that end so: in parts of what one of middle width counts in `wrap.balanced`."""
-_LEAST_KEPT = 0.6
-"""The part of a cut line's graphemes that stays where it is cut after a word."""
-_MANY_RUNS = 30
-"""Hindi with ten English words in it has 21."""
-_WIDE = 3.8
-"""The least width of a Han character or an emoji, in narrowest letters."""
+"""`Word.penalty` by the break at the end of a line."""
+_LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
+_MANY_RUNS = 30  # Hindi with ten English words in it has 21
+_NARROWEST_EM = 0.22  # about the width of an `i`
+_WIDE = 3.8  # least width of a Han character or an emoji, in widths of an `i`
+_MEASURED = 1.5
+"""How many times its room a text is measured: shaped text can be narrower than the sum of its letters."""
 
 
-class Room(NamedTuple):
-    """How much of a text is looked at: more than could stand in its box."""
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a text is set: at the largest size at which it fits, down to the smallest; there it is cut."""
 
-    graphemes: int
-    """Of the narrowest; a wide one counts as `_WIDE` of them."""
-    width_em: float
+    weight: int
+    largest_px: int
+    smallest_px: int
+    leading: float = 1.15  # from one baseline to the next, in parts of the size
+    max_lines: int = 1
+    tracking_em: float = 0  # added to the space between letters of Latin, Greek and Cyrillic
 
 
 class Paragraph:
-    """One text in one weight. Widths are planned, in em; what is drawn may differ a little."""
+    """One text in one style. Widths are planned, in em; drawn lines may be a little wider or narrower."""
 
     def __init__(
         self,
         fonts: Fonts,
         text: str,
+        style: Style,
+        width_px: float,
         *,
-        room: Room,
-        weight: int,
-        language: str | None,
-        max_work: int,
-        tracking_em: float = 0,
+        language: str | None = None,
+        max_work: int = UNBOUNDED,
     ) -> None:
-        """Looks only at as much text as `room` says; `truncated` says whether there is more.
+        """Looks at no more text than fits lines of `width_px`; `truncated` says whether there is more.
 
-        Of a text that takes more than `max_work`, in the unit of `work`, what begins another run then is not drawn.
+        Past `max_work`, in the unit of `work`, runs of the text are not drawn.
         """
+        room_em = style.max_lines * width_px / style.smallest_px
+        most = most_graphemes(room_em)
         text, self.missing = fonts.repertoire.drawable(clean_for_lines(text))
-        text = text[: 4 * room.graphemes]
-        graphemes = clusters(text, room.graphemes + 1)
-        if len(text) > sum(map(len, graphemes)) and len(graphemes) <= room.graphemes:
+        text = text[: 4 * most]
+        graphemes = clusters(text, most + 1)
+        if len(text) > sum(map(len, graphemes)) and len(graphemes) <= most:
             self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
-        self._fonts, self._weight = fonts, weight
-        # A line of Han can need more faces than `fonts` keeps open: opened again for each line, they would cost most.
+        self._fonts, self._weight = fonts, style.weight
+        # A line of Han can need more faces than `fonts` keeps open. To open them again for each line would be slow.
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
         self.heights_em: dict[tuple[int, float], float] = {}
-        """Of blocks of so many lines with such a leading that were too high for a box: one in a smaller size will be
-        as high in em."""
-        most = bisect_right(list(accumulate(map(_least_width, graphemes))), room.graphemes)
-        most = min(most, graphemes_within(max_work))
+        """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
+        most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
         self.truncated = len(graphemes) > most
-        graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
-        self._graphemes = graphemes
-        whole = "".join(graphemes)
-        self._tracking = Tracking(fonts.advances, weight, tracking_em, whole)
+        self._graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
+        whole = "".join(self._graphemes)
         self._language = language_of(whole, language)
-        choices = fonts.fallback.choose(graphemes, self._language)
-        work = Work(weight, max_work)
+        choices = fonts.fallback.choose(self._graphemes, self._language)
+        work = Work(style.weight, max_work)
         self._choices = work.affordable(choices, self._levels)
         self.missing += sum(choice.missing for choice in choices)
-        self.work = work.spent
-        """Of all that is looked at, whether it will stand in the box or not."""
+        self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
         self.has_many_runs = work.runs > _MANY_RUNS
         self._left_out = [
             0 if g.isspace() else len(g) * (a is not b)
-            for g, a, b in zip(graphemes, choices, self._choices, strict=True)
+            for g, a, b in zip(self._graphemes, choices, self._choices, strict=True)
         ]
-        self._space = [g in (" ", "\u3000", ZWSP) for g in graphemes]
-        self._widths = Widths(fonts.advances, weight, self._tracking, self._choices, self._levels)
-        self._end = len(graphemes)
-        self._end = self._end_within(room.width_em)
-        self._breaks, self._hyphens = breaks_at_hyphens(graphemes[: self._end], self._language, hyphens)
+        self._widths = Widths(
+            fonts.advances,
+            self._choices,
+            self._levels,
+            weight=style.weight,
+            tracking_em=style.tracking_em if any(map(is_european, whole)) else 0,
+            most_em=_MEASURED * room_em,
+        )
+        self.truncated |= self._widths.total_em > _MEASURED * room_em
+        self._breaks, self._hyphens = breaks_at_hyphens(self._graphemes[: len(self)], self._language, hyphens)
 
     def __len__(self) -> int:
-        """Graphemes, of which `words` and `line` count places."""
-        return self._end
+        """The number of graphemes; `words` and `line` count places in them."""
+        return len(self._widths.alone_em)
 
     def words(self, least: Break) -> list[Word]:
-        """What stays together when lines may break at `least` or better. Asked for each box that is tried."""
+        """What stays together when lines may break at `least` or better. Kept, as each box that is tried asks again."""
         if least not in self._words:
-            self._words[least] = self._parted(least)
+            starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
+            self._words[least] = [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
         return self._words[least]
 
-    def _parted(self, least: Break) -> list[Word]:
-        starts = [i for i, good in enumerate(self._breaks) if i == 0 or good >= least]
-        return [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
-
     def has(self, quality: Break) -> bool:
-        """Whether a line may end somewhere just that well."""
+        """Whether any break is of exactly this quality."""
         return quality in self._breaks
 
     def ends_em(self, start: int) -> list[float]:
         """The width from `start` to the end of each grapheme after it."""
-        return list(accumulate(map(self._widths.alone_em, range(start, len(self)))))
+        return list(accumulate(self._widths.alone_em[start:]))
 
     @property
     def blank(self) -> bool:
@@ -125,9 +127,9 @@ class Paragraph:
         return not any(choice.pieces for choice in self._choices)
 
     def cut_place(self, start: int, end: int) -> int:
-        """Where best to cut a line before an ellipsis, no later than `end`: after a word, without the comma after it.
+        """The best place, no later than `end`, for an ellipsis: after a word, without the comma after it.
 
-        Inside a word where the line would lose too much otherwise.
+        It is inside a word where the line would lose more than 40 % of its graphemes otherwise.
         """
         place = next((i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR), start)
         if place - start < _LEAST_KEPT * (end - start):
@@ -138,7 +140,7 @@ class Paragraph:
         return kept if kept > start else place
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
-        """Graphemes `start` to `end` without the spaces at their end, drawn. Kept, as the next box may need it too."""
+        """The drawn line of graphemes `start` to `end`, without spaces at its end. Kept for the next box."""
         key = start, end, size_px, ellipsis
         if key not in self._lines:
             self._lines[key] = self._new_line(*key)
@@ -157,8 +159,8 @@ class Paragraph:
         runs = runs_of(choices, levels)
         line = LineBuilder(self._face, size_px, self._drawn)
         for subset, level, texts in bidi.in_visual_order(runs, [level for _, level, _ in runs]):
-            if self._tracking.em(subset, level):
-                line.add_apart(subset, texts, self._tracking.places_em(subset, texts))
+            if self._widths.tracking_em(subset, level):
+                line.add_apart(subset, texts, self._widths.places_em(subset, texts))
             else:
                 line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
@@ -169,16 +171,6 @@ class Paragraph:
             self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px, shaped)
         return self._opened[key]
 
-    def _end_within(self, width_em: float) -> int:
-        """Where the text has become wider than that: what comes after is not even measured."""
-        total = 0.0
-        for end in range(1, len(self) + 1):
-            total += self._widths.alone_em(end - 1)
-            if total > width_em:
-                self.truncated = True
-                return end
-        return len(self)
-
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
         ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
@@ -187,7 +179,7 @@ class Paragraph:
         return Word(start, end, ink + hyphen, ink + space, _PENALTIES[quality])
 
     def _hyphen(self, end: int) -> FontChoice:
-        """At a soft hyphen that ends a line, in the font of the letter before it."""
+        """The hyphen drawn at a soft hyphen that ends a line, in the font of the letter before it."""
         return self._fonts.fallback.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
 
     def _hyphen_em(self, end: int) -> float:
@@ -197,9 +189,14 @@ class Paragraph:
         )
 
     def _without_space(self, start: int, end: int) -> int:
-        while end > start and self._space[end - 1]:
+        while end > start and self._graphemes[end - 1] in (" ", "\u3000", ZWSP):
             end -= 1
         return end
+
+
+def most_graphemes(width_em: float) -> int:
+    """More graphemes than fit that width."""
+    return ceil(width_em / _NARROWEST_EM) + 8
 
 
 def _least_width(grapheme: str) -> float:

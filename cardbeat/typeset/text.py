@@ -1,48 +1,39 @@
-"""Sets text into a box: shrink to fit, then wrap in balanced lines, then cut after a word with an ellipsis.
+"""Sets text into a box: shrinks it until it fits in balanced lines, or cuts it after a word with an ellipsis.
 
-Lines are planned with widths in em, which hold at any size; only the lines that will be drawn are measured exactly.
+Lines are planned with widths in em, which hold at any size. Only lines of sizes that may fit are drawn and measured.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
-from typing import NamedTuple
 
-from cardbeat.typeset.breaks import Break
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.paragraph import Paragraph, Style
+from cardbeat.typeset.unicode.breaks import Break
 from cardbeat.typeset.work import UNBOUNDED
 from cardbeat.typeset.wrap import Length, Span, Word, balanced, wrapped
 
+UNBOUNDED_PX = 1e9  # the height of a box that is as high as its text
 _SIZE_STEP_PX = 2
-UNBOUNDED_PX = 1e9
-"""The height of a box that is as high as the text needs."""
-_NARROWEST_EM = 0.22
-"""About the width of an `i`: no more of them are looked at than could stand in the box."""
-_MEASURED = 1.5
-"""Times the box of text whose width is measured: shaped, a text can be narrower than its letters are by themselves."""
 _MUCH_SMALLER = {Break.GOOD: 1.0, Break.FAIR: 0.8, Break.POOR: 0.5}
-"""Lines end only so well where the size would otherwise be less than this part of what it is then."""
-_TRIES = 3
-"""How often lines are planned, each time with the true widths of those before."""
-_LEAST_GAP_EM = 0.05
-"""Between the ink of a line and that of the next."""
-_CENTRE_EM = 0.375
-"""Half a capital's height: a line's box is centred on it."""
+"""Lines may end at such a break where the text would otherwise be smaller than this part of its size then."""
+_TRIES = 3  # times that lines are planned for one size, each with the true widths of those before
+_LEAST_GAP_EM = 0.05  # between the ink of a line and that of the next
+_CENTRE_EM = 0.375  # half a capital's height: a line's box is centred on it
 _DESCENT_EM = 0.26
-"""Of most fonts. Where lines stand close, the last one reaches below its part of the leading."""
+"""How far most fonts reach below the baseline. With a small leading, the last line reaches out of its box."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
 
-    All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character;
-    `missing` counts the characters that are drawn as nothing: no font has them, or the text takes too much work.
-    `work` is what it takes, in the unit of `work`.
+    All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character.
+    `missing` counts the characters that are not drawn: no font has them, or they are past `max_work`. `work` is the
+    cost of the text, in the unit of `work`.
     """
 
     lines: tuple[TextLine, ...]
@@ -57,83 +48,31 @@ class Block:
     work: int
 
 
-@dataclass(frozen=True, slots=True)
-class Box:
-    """What a text has to stand in. `leading` is the distance of baselines in parts of the text's size."""
-
-    width_px: int
-    height_px: float
-    max_lines: int
-    leading: float
-
-    def lines_at(self, size_px: int) -> int:
-        below_em = max(0, _DESCENT_EM - self.leading / 2 + _CENTRE_EM)
-        return max(1, min(self.max_lines, int((self.height_px / size_px - below_em) / self.leading + 0.01)))
-
-
 def fit(
     fonts: Fonts,
     text: str,
-    *,
+    style: Style,
     width_px: int,
-    max_lines: int = 1,
-    height_px: int | None = None,
-    size_px: int,
-    min_size_px: int | None = None,
-    weight: int = 400,
-    leading: float = 1.15,
+    height_px: float = UNBOUNDED_PX,
+    *,
     language: str | None = None,
     max_work: int = UNBOUNDED,
 ) -> Block:
-    """Sets `text` at the largest size, in steps, at which it stands in the box; at `min_size_px` it is cut.
+    """The text at the largest size at which it fits a box, cut if the style's smallest size is too large.
 
-    Without `min_size_px` it stays as large. The box is `width_px` by `max_lines`, and by `height_px` where that is
-    given. `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone can't:
-    `han.language_of` tells it from more text.
-    Of a text in so many fonts or runs that it takes more than `max_work`, the last ones draw nothing.
+    `language` ("ja", "ko", "zh-Hans", "zh-Hant") chooses Han shapes where the text alone does not: take it from
+    `han.language_of`, with more text. Past `max_work`, in the unit of `work`, runs of the text are not drawn.
     """
-    smallest_px = min_size_px or size_px
-    room = room_of(width_px, max_lines, smallest_px)
-    paragraph = Paragraph(fonts, text, room=room, weight=weight, language=language, max_work=max_work)
-    box = Box(width_px, height_px or UNBOUNDED_PX, max_lines, leading)
-    return fitted(paragraph, box, size_px=size_px, min_size_px=smallest_px)
-
-
-def room_of(width_px: int, max_lines: int, min_size_px: int) -> Room:
-    """How much of a text is looked at for a box."""
-    room_em = max_lines * width_px / min_size_px
-    return Room(ceil(room_em / _NARROWEST_EM) + 8, _MEASURED * room_em)
-
-
-def fitted(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block:
-    """What `fit` does, for a paragraph that was made with `room_of` this box or a larger one."""
-    setting, sizes = _Setting(paragraph, box), _sizes(size_px, min_size_px)
-    block, words = setting.between_words(sizes), paragraph.words(Break.FAIR)
-    for least in (Break.POOR, Break.EMERGENCY, Break.NEVER):
-        if block or all(word.ink_em * min_size_px <= box.width_px for word in words):
-            break
-        words = paragraph.words(least)
-        block = setting.largest(words, sizes)
-    return block or setting.cut(words, min_size_px)
-
-
-def fitted_whole(paragraph: Paragraph, box: Box, *, size_px: int, min_size_px: int) -> Block | None:
-    """What `fitted` does, but None where the text would have to be cut, or broken inside a word."""
-    return _Setting(paragraph, box).between_words(_sizes(size_px, min_size_px))
-
-
-def whole_ending(paragraph: Paragraph, box: Box, least: Break, *, size_px: int, above_px: float) -> Block | None:
-    """The largest block up to one size and above another whose lines all end at least so well, or None."""
-    sizes = range(size_px, int(above_px), -_SIZE_STEP_PX)
-    return _Setting(paragraph, box).largest(paragraph.words(least), sizes)
+    paragraph = Paragraph(fonts, text, style, width_px, language=language, max_work=max_work)
+    return Setting(paragraph, style, width_px, height_px).block()
 
 
 def ending_well(
     paragraph: Paragraph, largest: Callable[[Break, float], Block | None], worst: Break = Break.POOR
 ) -> Block | None:
-    """The largest block whose lines all end well; where it would be much smaller else they end less well, till `worst`.
+    """The largest block whose lines end at good breaks; at worse ones, down to `worst`, if that makes it much larger.
 
-    `largest` sets it larger than so many pixels, in lines that end at least so well, or returns None.
+    `largest(least, above_px)` returns the largest block above that size whose lines end at `least` or better, or None.
     """
     block = None
     for least, part in _MUCH_SMALLER.items():
@@ -142,107 +81,106 @@ def ending_well(
     return block
 
 
-def lines_needed(paragraph: Paragraph, width_px: int, size_px: int) -> int:
-    """How many lines the text takes at this size, as planned: nothing is drawn."""
-    return len(wrapped(paragraph.words(Break.POOR), width_px / size_px))
+class Setting:
+    """One paragraph set into one box, at one size after another, with what was learnt from each.
 
+    The paragraph must have been made for this box or a larger one.
+    """
 
-def _sizes(size_px: int, min_size_px: int) -> range:
-    return range(size_px, min_size_px - 1, -_SIZE_STEP_PX)
+    def __init__(self, paragraph: Paragraph, style: Style, width_px: int, height_px: float = UNBOUNDED_PX) -> None:
+        self._paragraph, self._style = paragraph, style
+        self._width_px, self._height_px = width_px, height_px
+        self._stretch = 1.0  # drawn width of the widest line, in parts of its planned width
+        self._too_large: tuple[list[Span], float, float] | None = None
+        """The lines that were drawn last and did not fit, and their width and height in em."""
 
+    def block(self) -> Block:
+        """The block, shrunk to fit. At the smallest size its words are broken if needed, and its end is cut."""
+        block, words = self.whole(), self._paragraph.words(Break.FAIR)
+        for least in (Break.POOR, Break.EMERGENCY, Break.NEVER):
+            if block or all(word.ink_em * self._style.smallest_px <= self._width_px for word in words):
+                break
+            words = self._paragraph.words(least)
+            block = self._largest(words, 0)
+        return block or self._cut(words, self._style.smallest_px)
 
-class _TooLarge(NamedTuple):
-    """Lines that were drawn in a size in which they did not stand in the box."""
+    def whole(self) -> Block | None:
+        """The block, shrunk to fit, or None where it must be cut or broken inside a word."""
+        return ending_well(self._paragraph, self.ending)
 
-    spans: list[Span]
-    width_em: float
-    height_em: float
+    def ending(self, least: Break, above_px: float) -> Block | None:
+        """The largest block above that size whose lines all end at `least` or better, or None."""
+        return self._largest(self._paragraph.words(least), above_px)
 
-    def spans_at(self, size: int, box: Box) -> list[Span]:
-        """The same lines, or none where they will be too large at that size too."""
-        # The height of each line is rounded up.
-        height_px = self.height_em * size + len(self.spans)
-        return self.spans if self.width_em * size <= box.width_px and height_px <= box.height_px else []
-
-
-class _Setting:
-    """One paragraph set into one box, at one size after another, with what was learnt from each."""
-
-    def __init__(self, paragraph: Paragraph, box: Box) -> None:
-        self._paragraph, self._box = paragraph, box
-        self._stretch = 1.0
-        """How many times its planned width the widest line had."""
-        self._too_large: _TooLarge | None = None
-
-    def largest(self, words: Sequence[Word], sizes: Iterable[int]) -> Block | None:
-        """The block at the first of the sizes at which it stands in the box."""
+    def _largest(self, words: Sequence[Word], above_px: float) -> Block | None:
         if self._paragraph.truncated:
             return None
         length, self._too_large = Length.of(words), None
+        smallest_px = max(self._style.smallest_px, int(above_px) + 1)
+        sizes = range(self._style.largest_px, smallest_px - 1, -_SIZE_STEP_PX)
         return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
-    def between_words(self, sizes: Sequence[int]) -> Block | None:
-        """The block at one of the sizes, as `ending_well` chooses it."""
-        return ending_well(self._paragraph, lambda least, above_px: self.ending(least, sizes, above_px))
-
-    def ending(self, least: Break, sizes: Iterable[int], above_px: float) -> Block | None:
-        """The largest block above that size whose lines end at least so well."""
-        return self.largest(self._paragraph.words(least), (size for size in sizes if size > above_px))
-
     def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
-        """The block at this size, or None where it does not stand in the box."""
+        """The block at this size, or None where it does not fit."""
         for _ in range(_TRIES):
             spans = self._planned(words, length, size)
             if not spans:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
-            self._stretch *= max(1.0, block.width_px / self._box.width_px)
-            self._too_large = _TooLarge(spans, block.width_px / size, block.height_px / size)
-            if block.height_px > self._box.height_px:
-                self._paragraph.heights_em[len(lines), self._box.leading] = block.height_px / size
+            self._stretch *= max(1.0, block.width_px / self._width_px)
+            self._too_large = spans, block.width_px / size, block.height_px / size
+            if block.height_px > self._height_px:
+                self._paragraph.heights_em[len(lines), self._style.leading] = block.height_px / size
                 return None
-            if block.width_px <= self._box.width_px:
+            if block.width_px <= self._width_px:
                 return block
         return None
 
     def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
         """The lines at this size, or none where it is too large.
 
-        Of a text in many runs they are those that were drawn first: to draw all of them at one size after another is
-        what takes most.
+        A text in many runs keeps the lines that were drawn first: drawing is slow, and each size would need all runs.
         """
         if self._too_large and self._paragraph.has_many_runs:
-            return self._too_large.spans_at(size, self._box)
-        width_em, most = self._box.width_px / size / self._stretch, self._box.lines_at(size)
+            spans, width_em, height_em = self._too_large
+            # The height of each line is rounded up to whole pixels.
+            height_px = height_em * size + len(spans)
+            return spans if width_em * size <= self._width_px and height_px <= self._height_px else []
+        width_em, most = self._width_px / size / self._stretch, self._lines_at(size)
         if not length.may_stand(width_em, most):
             return []
         spans = wrapped(words, width_em)
-        if len(spans) > most or self._known_height_em(len(spans)) * size > self._box.height_px:
+        if len(spans) > most or self._known_height_em(len(spans)) * size > self._height_px:
             return []
         return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
 
+    def _lines_at(self, size: int) -> int:
+        leading = self._style.leading
+        below_em = max(0, _DESCENT_EM - leading / 2 + _CENTRE_EM)
+        return max(1, min(self._style.max_lines, int((self._height_px / size - below_em) / leading + 0.01)))
+
     def _known_height_em(self, lines: int) -> float:
-        """How high a block of so many lines was, or 0; of a text in many runs, as any other lets expect."""
+        """The height of an earlier block of so many lines, or 0; in many runs, estimated from blocks of any height."""
         known = self._paragraph.heights_em
         if not self._paragraph.has_many_runs:
-            return known.get((lines, self._box.leading), 0)
-        each = (high / count for (count, leading), high in known.items() if leading == self._box.leading)
+            return known.get((lines, self._style.leading), 0)
+        each = (high / count for (count, leading), high in known.items() if leading == self._style.leading)
         return lines * max(each, default=0)
 
-    def cut(self, words: Sequence[Word], size: int) -> Block:
-        """The block at this size with as many graphemes as stand in the box, and an ellipsis."""
-        most = self._box.lines_at(size)
+    def _cut(self, words: Sequence[Word], size: int) -> Block:
+        """The block at this size with as many graphemes as fit, and an ellipsis."""
+        most = self._lines_at(size)
         while True:
             block = self._block(self._cut_lines(words, size, most), size, cut=True)
-            over_px = block.height_px - self._box.height_px
+            over_px = block.height_px - self._height_px
             if over_px <= 0 or most == 1:
                 return block
             most = max(1, min(len(block.lines), most) - ceil(over_px / block.line_height_px))
 
     def _cut_lines(self, words: Sequence[Word], size: int, most: int) -> list[TextLine]:
-        """The last of them ends in an ellipsis; a line of one grapheme wider than the box is left out."""
-        width_px = self._box.width_px
+        """At most so many lines, the last with an ellipsis. A line of one grapheme wider than the box is left out."""
+        width_px = self._width_px
         for _ in range(_TRIES):
             spans = wrapped(words, width_px / size / self._stretch)[:most]
             lines = [self._paragraph.line(start, end, size) for start, end in spans[:-1]]
@@ -254,8 +192,8 @@ class _Setting:
         return [line for line in lines + last if line.width_px <= width_px]
 
     def _last_line(self, start: int, size: int) -> TextLine:
-        """As many words as stand before an ellipsis: first as planned, then corrected by what was drawn."""
-        width_px, ends_em = self._box.width_px, self._paragraph.ends_em(start)
+        """The line with as many words as fit before an ellipsis: planned first, then corrected by drawn widths."""
+        width_px, ends_em = self._width_px, self._paragraph.ends_em(start)
         low, high = start, len(self._paragraph)
         best, stretch = self._paragraph.line(start, start, size, ellipsis=True), self._stretch
         room = width_px - best.width_px
@@ -275,7 +213,7 @@ class _Setting:
         return best if place in (start, low) else self._paragraph.line(start, place, size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
-        leading, paragraph = self._box.leading, self._paragraph
+        leading, paragraph = self._style.leading, self._paragraph
         above, below = size * (leading / 2 + _CENTRE_EM), size * (leading / 2 - _CENTRE_EM)
         gap = _LEAST_GAP_EM * size
         height = ceil(max([size * leading, *(a.descent_px + gap + b.ascent_px for a, b in pairwise(lines))]))

@@ -1,63 +1,91 @@
-"""The widths that lines are planned with, in em: near enough, and quicker than drawing."""
+"""The widths, in em, that the lines of one text are planned with: close to the drawn ones, and quicker to find."""
 
 from collections.abc import Sequence
+from itertools import accumulate, chain
+from operator import add
 
-from cardbeat.typeset.advances import Advances
-from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.fallback import FontChoice, Piece, runs_of
-from cardbeat.typeset.tracking import Tracking
+from cardbeat.typeset.faces.advances import Advances
+from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.fallback import FontChoice, Piece, runs_of
 
-_SAMPLE = 60
-"""Graphemes that show how shaping changes the widths of a script."""
+_SAMPLE = 60  # graphemes that show how shaping changes the widths of a script
 _LEAST_SAMPLE = 4
-"""Fewer change the width of a line by less than is corrected when it is drawn: not worth opening their font for."""
+"""Fewer change a line by less than is corrected when it is drawn: too little to open their font for."""
 
 
 class Widths:
-    """Those of one text in one weight, whose graphemes have fonts and embedding levels."""
+    """The widths of one text in one weight, whose graphemes have fonts and embedding levels.
+
+    `tracking_em` is added after all that fonts for Latin, Greek and Cyrillic draw. Letters of other fonts join, carry
+    marks or fill squares, and are never tracked.
+    """
 
     def __init__(
         self,
         advances: Advances,
-        weight: int,
-        tracking: Tracking,
         choices: Sequence[FontChoice],
         levels: Sequence[int],
+        *,
+        weight: int,
+        tracking_em: float,
+        most_em: float,
     ) -> None:
-        self._advances, self._weight, self._tracking = advances, weight, tracking
+        """Measures no more graphemes than are `most_em` wide."""
+        self._advances, self._weight = advances, weight
         self._choices, self._levels = choices, levels
-        self._alone: dict[tuple[tuple[Piece, ...], int], float] = {}
-        self._at: dict[int, float] = {}
+        self._tracking_em = tracking_em
+        self._steps_em: dict[tuple[FontSubset, str], float] = {}
         self._factors: dict[FontSubset, float] = {}
         self._samples = self._shaped_samples()
         self._has_rtl = any(level % 2 for level in levels)
-
-    def alone_em(self, place: int) -> float:
-        """The width of one grapheme, measured once for each letter: a text has far fewer than places."""
-        width = self._at.get(place)
-        if width is None:
-            key = self._choices[place].pieces, self._levels[place] % 2
-            if key not in self._alone:
-                self._alone[key] = self._runs_em(place, place + 1)
-            width = self._at[place] = self._alone[key]
-        return width
+        self.alone_em: list[float] = []  # the width of each grapheme by itself
+        self.total_em = 0.0  # their sum: more than `most_em` if the text is wider
+        known: dict[tuple[tuple[Piece, ...], int], float] = {}
+        for place, choice in enumerate(choices):
+            key = choice.pieces, levels[place] % 2
+            if key not in known:
+                known[key] = self._runs_em(place, place + 1)
+            self.alone_em.append(known[key])
+            self.total_em += known[key]
+            if self.total_em > most_em:
+                break
 
     def between_em(self, start: int, end: int) -> float:
-        """The width of neighbours, the last of them before `end`."""
+        """The width of graphemes from `start` to the one before `end`."""
         if self._has_rtl and end - start > 1 and any(level % 2 for level in self._levels[start:end]):
+            # Measured together: letters of Arabic have other shapes where they join.
             return self._runs_em(start, end)
-        return sum(map(self.alone_em, range(start, end)))
+        return sum(self.alone_em[start:end])
+
+    def tracking_em(self, subset: FontSubset, level: int) -> float:
+        """The tracking of a run at this embedding level; 0 where the run is drawn as a whole."""
+        return self._tracking_em * subset.scale if self._tracking_em and subset.european and level % 2 == 0 else 0.0
+
+    def places_em(self, subset: FontSubset, texts: Sequence[str]) -> list[float]:
+        """Where each grapheme of a tracked run begins, kerned, and where the run ends. Marks have no width."""
+        letters = [text[0] for text in texts]
+        pairs = map(add, letters, letters[1:])
+        return list(accumulate((self._step_em(subset, p) for p in chain(pairs, letters[-1:])), initial=0.0))
+
+    def _step_em(self, subset: FontSubset, pair: str) -> float:
+        """From the beginning of the first of two letters to that of the second, or to the end of the only one."""
+        step = self._steps_em.get((subset, pair))
+        if step is None:
+            step = self._advances.width_em(subset, self._weight, pair[0], False) + self._tracking_em * subset.scale
+            if len(pair) > 1:
+                step += self._advances.kerning_em(subset, self._weight, pair)
+            self._steps_em[subset, pair] = step
+        return step
 
     def _runs_em(self, start: int, end: int) -> float:
-        """Letters that run from the right are measured together: those of Arabic have other shapes where they join."""
         return sum(
             self._advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
-            + self._tracking.em(subset, level) * len(texts)
+            + self.tracking_em(subset, level) * len(texts)
             for subset, level, texts in runs_of(self._choices[start:end], self._levels[start:end])
         )
 
     def _shaped_samples(self) -> dict[FontSubset, tuple[int, list[str]]]:
-        """For each font whose letters are shaped, the level and the first graphemes of what it draws."""
+        """For each font whose letters are shaped, the level and the text of what it draws first."""
         samples: dict[FontSubset, tuple[int, list[str]]] = {}
         for subset, level, texts in runs_of(self._choices, self._levels):
             if subset.shaped:
@@ -68,9 +96,6 @@ class Widths:
         """How many times the width of its letters alone shaped text in this font is wide, by a sample."""
         if subset not in self._factors:
             level, texts = self._samples.get(subset, (0, []))
-            self._factors[subset] = (
-                self._advances.shaping_factor(subset, self._weight, texts[:_SAMPLE], bool(level % 2))
-                if len(texts) >= _LEAST_SAMPLE
-                else 1.0
-            )
+            sample = texts[:_SAMPLE] if len(texts) >= _LEAST_SAMPLE else []
+            self._factors[subset] = self._advances.shaping_factor(subset, self._weight, sample, bool(level % 2))
         return self._factors[subset]

@@ -1,35 +1,27 @@
-"""What setting a text takes, estimated before any of it is drawn: so that what a card takes is bounded.
+"""The cost of setting a text, estimated before it is drawn, so that the time for a card is bounded.
 
-It is counted in bytes of compressed font files. Inflating those takes most of the time of a text in many fonts: about
-20 ns a byte where an ordinary card takes 18 ms. The other figures are measured times in this unit.
+The unit is one byte of compressed font. Inflating fonts takes most of the time, about 20 ns a byte; an ordinary card
+takes 18 ms. The other figures are measured times in this unit.
 """
 
 from collections.abc import Sequence
 
-from cardbeat.typeset.catalogue import FontSubset
-from cardbeat.typeset.fallback import FontChoice, Piece
+from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.fallback import FontChoice, Piece
 
 UNBOUNDED = 10**9
-_OPENED = 10_000
-"""For opening an inflated file in its sizes."""
-_RUN = 5_000
-"""For neighbours that one font draws, in each line and size that is tried."""
-_PLANNED = 1_500
-"""For a grapheme that is looked at, drawn or not: its font, direction and line breaks are found."""
-_CHARACTER = 2_200
-"""For a letter besides: it is measured and drawn."""
+_OPENED = 10_000  # an inflated file, opened in all its sizes
+_RUN = 5_000  # a run in one font, in all lines and sizes that are tried
+_PLANNED = 1_500  # a grapheme that is looked at, drawn or not: its font, direction and line breaks
+_CHARACTER = 2_200  # a letter that is measured and drawn
 _MARK = 5_000
-"""For a mark on it, or a letter that joins it: many of them make it so tall that it is drawn again without them."""
-_EMOJI = 12_000
-"""For an emoji besides, which is drawn in layers and needs colours of its own."""
-_EMBOLDENED = 3_000
-"""For a character besides that is made bolder."""
-_SHAPED = 17_000
-"""For a run that Raqm shapes besides: it reads the font's rules anew for each."""
+"""A mark on a letter, or a letter that joins it. Many make the letter so tall that it is drawn again without them."""
+_EMOJI = 12_000  # added for an emoji, which is drawn in layers and needs colours of its own
+_EMBOLDENED = 3_000  # added for a character that is made bolder
+_SHAPED = 17_000  # added for a run that Raqm shapes: it reads the font's rules each time
 _SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
-"""Likewise where they are many."""
-_LEAST_GRAPHEMES = 40
-"""So many are looked at whatever that takes: more than a label of most scripts shows."""
+"""Fonts with many rules, and what is added for a run instead of `_SHAPED`."""
+_LEAST_GRAPHEMES = 40  # always looked at: more than a label shows in most scripts
 
 
 def graphemes_within(most: int) -> int:
@@ -38,9 +30,9 @@ def graphemes_within(most: int) -> int:
 
 
 class Work:
-    """What one text in one weight may take, `most`, and what it does: its runs are counted from its beginning.
+    """The cost so far of one text in one weight, with its limit `most`.
 
-    The first run is drawn whatever it takes: the file of Tibetan alone has 236 KB. Only between emoji is a run cut.
+    The first run is always drawn: the file of Tibetan alone has 236 KB. Only runs of emoji are cut in the middle.
     """
 
     def __init__(self, weight: int, most: int) -> None:
@@ -48,44 +40,33 @@ class Work:
         self._weight, self._most = weight, most
         self._run: tuple[FontSubset, int] | None = None
         self._fonts: set[FontSubset] = set()
-        self._drawings: dict[FontSubset, int] = {}
 
     def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int]) -> list[FontChoice]:
-        """The choices, with an empty one for each grapheme that would begin a run for which nothing is left."""
+        """The choices, with an empty one for each grapheme that would begin a run past the limit."""
         self.spent += _PLANNED * len(choices)
-        nothing = FontChoice()
-        return [
-            choice if self._affords(choice.pieces, level) else nothing
-            for choice, level in zip(choices, levels, strict=True)
-        ]
+        nothing, pairs = FontChoice(), zip(choices, levels, strict=True)
+        return [choice if self._affords(choice.pieces, level) else nothing for choice, level in pairs]
 
     def _affords(self, pieces: Sequence[Piece], level: int) -> bool:
-        """Whether there is enough left for the pieces of a grapheme; then they are paid for."""
+        """Whether the pieces of a grapheme are within the limit; then their cost is added."""
         taken = sum(self._drawing(subset) + _MARK * (len(text) - 1) for subset, text in pieces)
-        if len(pieces) == 1 and (pieces[0].subset, level) == self._run and not pieces[0].subset.emoji:
-            self.spent += taken
-            return True
-        new = [run for subset, _ in pieces if (run := (subset, level)) != self._run]
-        taken += sum(map(self._taken, new))
-        ends = new or any(subset.emoji for subset, _ in pieces)
-        if ends and self._fonts and self.spent + taken > self._most:
+        new = [subset for subset, _ in pieces if (subset, level) != self._run]
+        taken += sum(map(self._run_cost, new))
+        may_end = new or any(subset.emoji for subset, _ in pieces)
+        if may_end and self._fonts and self.spent + taken > self._most:
             self._run = None
             return False
         self.spent += taken
         self.runs += len(new)
-        self._fonts.update(subset for subset, _ in new)
+        self._fonts.update(new)
         self._run = (pieces[-1].subset, level) if pieces else self._run
         return True
 
     def _drawing(self, subset: FontSubset) -> int:
-        """By one of its letters."""
-        if subset not in self._drawings:
-            emboldened = subset.is_emboldened(self._weight)
-            self._drawings[subset] = _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * emboldened
-        return self._drawings[subset]
+        """The cost of a letter."""
+        return _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * subset.is_emboldened(self._weight)
 
-    def _taken(self, run: tuple[FontSubset, int]) -> int:
-        """By a run, for which its font must be opened if it is the first in it."""
-        subset, _ = run
+    def _run_cost(self, subset: FontSubset) -> int:
+        """The cost of a run, and of its font if it is the first run in it."""
         font = 0 if subset in self._fonts else _OPENED + subset.bytes(self._weight)
         return font + _RUN + subset.shaped * _SHAPED_SLOWLY.get(subset.name, _SHAPED)

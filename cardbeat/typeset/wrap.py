@@ -1,4 +1,4 @@
-"""Parts words into lines of at most a width."""
+"""Divides words into lines of at most a width."""
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -6,36 +6,28 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, Self
 
-_TOLERANCE_EM = 1e-6
-"""Widths are added in another order here than in `wrapped`."""
-_HARDLY = 0.005
-"""So much more raggedness is not seen, where a line of middle width counts as 1."""
-Span = tuple[int, int]
-"""Where a line begins and ends, counted in graphemes of its text."""
+_TOLERANCE_EM = 1e-6  # widths are added in another order here than in `wrapped`
+_HARDLY = 0.005  # a difference of raggedness that is not seen: a line of middle width counts as 1
+Span = tuple[int, int]  # where a line begins and ends, counted in graphemes of its text
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Graphemes `start` to `end` that stay together."""
+    """Graphemes `start` to `end`, which stay together."""
 
     start: int
     end: int
-    ink_em: float
-    """The width at the end of a line: without the space after it, with the hyphen that it may get."""
-    full_em: float
-    """The width before another word."""
-    penalty: float = 0.0
-    """How bad it is that a line ends with it: 1 is as much as a line of middle width counts."""
+    ink_em: float  # its width at the end of a line: without the space after it, with the hyphen that it may get
+    full_em: float  # its width before another word
+    penalty: float = 0.0  # added to the raggedness if a line ends with it: a line of middle width counts as 1
 
 
 class Length(NamedTuple):
-    """How long words are, from which is seen where they can't stand."""
+    """The length of words, which shows where they can't fit."""
 
     widest_em: float
-    full_em: float
-    """Of all of them in one line."""
-    spared_em: float
-    """At most so much is left out at the end of a line."""
+    full_em: float  # the sum of all words in one line
+    spared_em: float  # the most that is left out at the end of a line
 
     @classmethod
     def of(cls, words: Sequence[Word]) -> Self:
@@ -44,12 +36,12 @@ class Length(NamedTuple):
         return cls(widest, sum(word.full_em for word in words), max(0.0, spared))
 
     def may_stand(self, width_em: float, lines: int) -> bool:
-        """Whether they may stand in so many lines of that width."""
+        """Whether they may fit so many lines of that width."""
         return self.widest_em <= width_em and self.full_em <= lines * (width_em + self.spared_em) + _TOLERANCE_EM
 
 
 def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
-    """Lines that each hold as many words as fit; a word wider than a line has one to itself."""
+    """Lines that each hold as many words as fit. A word wider than a line has a line to itself."""
     spans: list[Span] = []
     used = 0.0
     for word in words:
@@ -65,8 +57,8 @@ def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
 def balanced(words: Sequence[Word], width_em: float, count: int) -> list[Span]:
     """`count` lines of least raggedness, none wider than `width_em`: the sum of their squared widths is the least.
 
-    Of those that are hardly more ragged it is the ones whose last line is the shortest. There must be such lines: no
-    word is wider, and `wrapped` takes as many.
+    Of those that are hardly more ragged, it is the one whose last line is the shortest. There must be such lines: no
+    word is wider, and `wrapped` returns as many.
     """
     return _Balance(words, width_em, count).spans()
 
@@ -90,7 +82,7 @@ class _Balance:
         return spans[::-1]
 
     def _next_line(self, ends: range) -> dict[int, int]:
-        """Where a line begins best that has one of these ends, for each."""
+        """For each of these ends of a line, its best beginning."""
         starts, costs = {}, {}
         for end in ends:
             right = self._right(end)
@@ -107,7 +99,7 @@ class _Balance:
         return starts
 
     def _possible_ends(self) -> Iterator[range]:
-        """Of each line: no more words before them than fit, and no more after them."""
+        """The ends that each line may have: the words before them fit the lines so far, those after them the rest."""
         most = [0]
         least = [len(self._words)]
         for _ in range(self._count):
@@ -116,7 +108,7 @@ class _Balance:
         return (range(least[self._count - line], most[line] + 1) for line in range(1, self._count + 1))
 
     def _right(self, end: int) -> float:
-        """Where the ink of a line ends, from the beginning of the first."""
+        """The end of a line's ink, from the beginning of the first line."""
         return self._lefts[end - 1] + self._words[end - 1].ink_em
 
     def _first_start(self, end: int) -> int:

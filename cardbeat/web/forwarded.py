@@ -1,4 +1,4 @@
-"""Whose request it is: the peer, or the client that a trusted proxy names."""
+"""The client that sent a request: the peer of the connection, or the client that a trusted proxy names."""
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,12 +11,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Peer(NamedTuple):
-    """Who is at the other end of a connection; `network` is what counts as one client."""
+    """The other end of a connection. All addresses of one `network` count as one client."""
 
     address: str
     network: str
     is_trusted: bool
-    """Whether it is a proxy that is believed which clients it serves."""
+    """Whether it is a `--trusted-proxy`, whose forwarding headers count."""
 
 
 def peer_of(address: str, trusted: Sequence[Network]) -> Peer:
@@ -24,7 +24,7 @@ def peer_of(address: str, trusted: Sequence[Network]) -> Peer:
 
 
 def parse_address(text: str) -> Address | None:
-    """An address as `Forwarded` or a socket spells it: brackets, a port and a zone are cut off. None for no address."""
+    """The address in a text from `Forwarded` or a socket, without brackets, port and zone; None if there is none."""
     text = text.strip().strip('"')
     if text.startswith("["):
         text = text[1:].partition("]")[0]
@@ -43,7 +43,7 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
 
 @lru_cache(4096)
 def network_of(client: str) -> str:
-    """What counts as one client: an IPv4 address, or the IPv6 /64 that one host usually has to itself."""
+    """The network that counts as one client: an IPv4 address, or an IPv6 /64, which one host usually has alone."""
     if ":" not in client:
         return client
     address = parse_address(f"[{client}]")
@@ -53,17 +53,17 @@ def network_of(client: str) -> str:
 def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Network]) -> str:
     """The client that the trusted proxy `peer` names in `X-Forwarded-For` or `Forwarded` (RFC 7239).
 
-    A proxy sets one of the two and may pass the other on as the client has sent it. Nobody here knows which is which,
-    so where they name different clients neither is believed, and all who do that count as the proxy itself.
+    A proxy sets one of these headers and may pass on the other one as the client sent it. We can't know which one it
+    set. If they name different clients, neither counts, and the result is the proxy's own address.
     """
     named = {_nearest_stranger(peer, entries, trusted) for entries in _lists(headers)}
     return named.pop() if len(named) == 1 else peer
 
 
 def _nearest_stranger(peer: str, entries: Sequence[str], trusted: Sequence[Network]) -> str:
-    """The right-most address that no trusted proxy has.
+    """The right-most address that is not a trusted proxy's.
 
-    What stands left of an entry that is no address came from who knows whom, so the walk ends there.
+    The search ends at an entry that is no address: what is left of it may have been written by anyone.
     """
     client = peer
     for entry in reversed(entries):
@@ -77,7 +77,7 @@ def _nearest_stranger(peer: str, entries: Sequence[str], trusted: Sequence[Netwo
 
 
 def _lists(headers: Mapping[str, str]) -> Iterator[Sequence[str]]:
-    """What each of the headers that were sent lists of addresses, nearest last."""
+    """Yield the list of addresses in each forwarding header that was sent, the nearest last."""
     if "x-forwarded-for" in headers:
         yield headers["x-forwarded-for"].split(",")
     if "forwarded" in headers:

@@ -1,26 +1,48 @@
-"""The listening socket, and how many clients the descriptors suffice for."""
+"""The listening socket, and the number of clients that may be connected."""
 
+import contextlib
 import errno
 import os
 import socket
 from typing import Any, Final
 
 from cardbeat.errors import StartupError
-from cardbeat.system import MOST_SOCKETS, descriptor_limit
+from cardbeat.host.system import MOST_SOCKETS, claim_port, descriptor_limit
 
 BACKLOG: Final = 1024
 MAX_CONNECTIONS: Final = 10_000
 RESERVED_DESCRIPTORS: Final = 128
-"""For the database, fonts, stored cards and webhooks, which go on when connections are at their limit."""
+"""Kept free for the database, fonts, stored cards and webhooks, which must work at the limit of connections too."""
 RESERVED_SOCKETS: Final = 2
-"""For the listener, and for the loop's own wake-up."""
+"""Kept for the listening socket and for the one that wakes the loop."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
-def passed_socket() -> socket.socket | None:
-    """The listening socket that systemd holds for us, if it does (sd_listen_fds(3)).
+class Listener:
+    """The socket that listens on an address, or the one that systemd passes. Raises `StartupError` if it can't be."""
 
-    Raises `StartupError` for one that listens on no port.
+    def __init__(self, host: str, port: int) -> None:
+        passed = passed_socket()
+        self.is_passed = passed is not None
+        self.socket = passed or listen(host, port)
+        self.socket.setblocking(False)
+        # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.address = self.socket.getsockname()
+
+    @property
+    def url(self) -> str:
+        host, port = self.address[:2]
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def close(self) -> None:
+        self.socket.close()
+
+
+def passed_socket() -> socket.socket | None:
+    """The listening socket that systemd passed to this process (sd_listen_fds(3)), else None.
+
+    Raises `StartupError` if the socket does not listen on a port.
     """
     if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
         return None
@@ -34,8 +56,23 @@ def passed_socket() -> socket.socket | None:
     return passed
 
 
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens on this address. Raises `StartupError` if that is impossible."""
+    family, address = resolve(host, port)
+    try:
+        with contextlib.ExitStack() as undo:
+            listener = undo.enter_context(socket.socket(family))
+            claim_port(listener)
+            listener.bind(address)
+            listener.listen(BACKLOG)
+            undo.pop_all()
+    except OSError as error:
+        raise StartupError(bind_failure(error, host, port)) from None
+    return listener
+
+
 def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
-    """The family and the address to bind to. Raises `StartupError` for a host that is not known."""
+    """The family and address to bind to. Raises `StartupError` for an unknown host."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
@@ -44,7 +81,7 @@ def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
 
 
 def bind_failure(error: OSError, host: str, port: int) -> str:
-    """Why there is no listening, with the host and port as the operator gave them."""
+    """A sentence that tells why listening failed and what to do."""
     reasons = {
         errno.EADDRINUSE: f"port {port} on {host} is in use by another program; choose another with --port",
         errno.EADDRNOTAVAIL: f"{host} is not an address of this machine; choose another with --host",
@@ -54,7 +91,7 @@ def bind_failure(error: OSError, host: str, port: int) -> str:
 
 
 def connection_limit() -> int:
-    """How many clients may be connected, after raising the limit of descriptors as far as useful and allowed."""
+    """The number of clients that may be connected. Raises the process's limit of descriptors if it may."""
     descriptors = descriptor_limit(MAX_CONNECTIONS + RESERVED_DESCRIPTORS)
     limit = max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
     return limit if MOST_SOCKETS is None else min(limit, MOST_SOCKETS - RESERVED_SOCKETS)

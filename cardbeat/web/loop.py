@@ -1,26 +1,32 @@
-"""The loop: one thread that owns all sockets, so that nothing a connection does needs a lock.
+"""The loop: one thread owns the sockets of all clients, so connections need no locks.
 
-Theory of operation, from the socket to the answer and back:
+Theory of operation: the way of a request from the socket to its answer.
 
-- `loop.Loop` waits until sockets are ready, and calls what was registered for each. One such round is an iteration.
-- `server.Server` registers the listening socket, and makes a `connection.Connection` of each client it accepts. After
-  an iteration it looks at the deadlines of all connections and hands the answers given to the access log and metrics.
-- A `Connection` is always in one phase (`Phase`, below): which events of its socket it waits for, what it does when
-  one comes, and when its time is up. It gives the bytes it receives to its `reader.Reader`, which cuts requests out.
-- `router.Exchange` gives a whole request to its `router.Route`. The handler of a route that is `in_loop` is called here
-  and now; every other runs in one of the `later.Workers`, a limited number of threads.
-- A handler returns a `message.Response`, which the connection sends at once, or a `later.Later`, settled by the thread
-  that does the work: a worker, the database's writer, a thread that draws cards. That thread brings it back by
-  `call_soon`, the one way into the loop from outside. The result is taken, and what `map` adds runs, in the loop.
+1. `loop.Loop` waits until sockets are ready, then calls what was registered for each. One such pass is an iteration.
+2. `server.HttpServer` registers the listening socket and makes a `connection.ClientConnection` for each client that it
+   accepts. After iterations it closes connections whose time is up (every 0.25 s), and passes the answers that were
+   given to the access log and the metrics.
+3. A `ClientConnection` is always in one `Phase` (below). The phase says which events of the socket it waits for, what
+   it does at such an event, and what it does when its time is up. Its `reader.Reader` cuts the received bytes into
+   requests.
+4. `exchange.Exchange` finds the `router.Route` of a request. The handler of a route that is `in_loop` runs in the
+   loop's thread; the others run in `later.Workers`, which are a few threads.
+5. A handler returns a `message.Response`, which is sent at once, or a `later.Later`, whose result another thread sets:
+   a worker, the database's writer, or a thread that draws cards. That thread calls `Loop.call_soon`, the only way into
+   the loop from outside. The loop then takes the result, and runs the functions that were added by `map`.
 
-Nothing that the loop calls may wait, be it for a client, the disk, a lock or the network, since all other clients wait
-with it. Two small exceptions: a stored card's file is opened and looked at here, and read where the kernel has it in
-memory; a file of the pages is read from the package when it is first asked for.
+What the loop calls must not wait for a client, the disk, another thread or the network, because all clients would wait
+with it. It does wait in these cases:
 
-The interpreter runs one thread at a time. So while the loop has work to do, the threads that compute begin nothing new,
-as its `precedence` tells them: else it would wait for them after each call into the kernel.
+- It opens the file of a stored card, and reads it if the kernel has it in memory.
+- It reads a file of the pages from the package at the first request for that file.
+- It takes locks that other threads hold for some microseconds, such as those of the queues of workers and of writes.
+- It runs the job of a worker itself if there is no worker and the system refuses to start a thread.
 
-`now` is read once in an iteration. It is compared with deadlines in seconds, where its milliseconds do not matter.
+The interpreter runs one thread at a time, so the loop may have to wait for a computing thread after each system call.
+To avoid that, threads that compute begin nothing new while the loop has work: `precedence` tells them.
+
+`now` is read once in an iteration and compared with deadlines, which are in seconds, so some milliseconds don't matter.
 """
 
 import contextlib
@@ -33,28 +39,31 @@ from email.utils import formatdate
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from cardbeat import system
-from cardbeat.later import Precedence
+from cardbeat.concurrency.later import Precedence
+from cardbeat.host import system
 
 READ: Final = 1
 WRITE: Final = 4
 
 C = TypeVar("C")
-Call = Callable[[], None]
+Call = Callable[[], object]
 
 
 class Loop:
-    """Waits for sockets, and for what other threads want done, and calls back.
+    """Waits for sockets and for calls from other threads, and runs what is to be called.
 
-    `now` is the monotonic time at which the present iteration began, `date` the value of its `Date` headers (RFC 9110,
-    5.6.7). A byte sent through `waker` begins an iteration. All but `call_soon`, `wake` and `waker` is for one thread.
+    `now` is the monotonic time at which this iteration began, in seconds; `date` is the value of its `Date` headers
+    (RFC 9110, 5.6.7). A byte sent through `waker` begins an iteration. Other threads may use `call_soon`, `wake` and
+    `waker` only.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, elapsed: Callable[[], float] = time.monotonic) -> None:
+        """`elapsed` is a clock that only goes forward."""
+        self.elapsed = elapsed
         self._poller = make_poller()
-        # Any thread appends, the loop's pops: both are atomic.
+        # Any thread appends, the loop's thread pops; both are atomic.
         self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
-        # Any thread sets it, the loop's unsets it. Two that set it at once send two bytes, which does no harm.
+        # Any thread sets it, the loop's thread unsets it. Two threads at once send two bytes, which does no harm.
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()
         self.waker.setblocking(False)
@@ -62,14 +71,14 @@ class Loop:
         self.precedence = Precedence()
         self._second = 0
         self.date = ""
-        self.now = time.monotonic()
+        self.now = elapsed()
 
     def watch(self, watched: socket.socket, events: int, call: Call) -> None:
-        """Call back whenever the socket is ready for these events; no events forget it."""
+        """Call `call` whenever the socket is ready for `events`; 0 removes it."""
         self._poller.watch(watched.fileno(), events, call)
 
     def call_soon(self, call: Callable[..., None], *values: Any) -> None:
-        """Have something called with these values in the loop's thread. Safe in any thread."""
+        """Call `call` with these values in the loop's thread. Safe in any thread."""
         self._calls.append((call, values))
         self.wake()
 
@@ -78,17 +87,17 @@ class Loop:
         if not self._is_woken:
             self._is_woken = True
             self.precedence.has_work = True
-            # Full or closed: then the loop is awake, or has ended.
+            # An error means that the pipe is full, so the loop is awake, or closed, so the loop has ended.
             with contextlib.suppress(OSError):
                 self.waker.send(b"\0")
 
     def run_once(self, seconds: float | None) -> None:
-        """One iteration: wait until something is ready, for ever with None, and call what was registered for it."""
+        """Run one iteration: wait at most `seconds` (None: without limit) until something is ready, and call for it."""
         if not self._is_woken:
             self.precedence.has_work = False
         calls = self._poller.ready(seconds)
         self.precedence.has_work = True
-        self.now = time.monotonic()
+        self.now = self.elapsed()
         second = int(time.time())
         if second != self._second:
             self._second, self.date = second, formatdate(second, usegmt=True)
@@ -102,20 +111,19 @@ class Loop:
 
     def _run_calls(self) -> None:
         self._wakes.recv(1024)
-        # Before the first is taken: whoever adds one from here on wakes the next iteration.
+        # Unset before the first is taken: a call that is added from here on wakes the next iteration.
         self._is_woken = False
-        # Only those that are there: each may bring about another, and the sockets have their turn in between.
+        # Only those that are there now: each may add another, and the sockets come first then.
         for _ in range(len(self._calls)):
             call, values = self._calls.popleft()
             call(*values)
 
 
 class Phase(Generic[C]):
-    """The connections that wait for the same thing.
+    """The connections that wait for the same thing, each for at most `seconds`.
 
-    All members may wait equally long, so they stand in the order in which their time runs out. `ready` is what to do
-    once one of the `events` has come, `expired` once the time is up; with `events` None a member goes on being woken
-    for what it was woken for before.
+    `ready` is called when one of the `events` has come, `expired` when the time is up. With `events` None a connection
+    keeps the events of its phase before. All members wait equally long, so their deadlines are in ascending order.
     """
 
     __slots__ = ("deadlines", "events", "expired", "ready", "seconds")
@@ -128,10 +136,10 @@ class Phase(Generic[C]):
         self.expired = expired
         self.events = events
         self.deadlines: OrderedDict[C, float] = OrderedDict()
-        """When the time of each member is up, earliest first: whoever is added goes to the end."""
+        """When the time of each member is up, earliest first: a new member goes to the end."""
 
     def overdue(self, now: float = inf) -> Iterator[C]:
-        """The members whose time is up, longest ago first; each must leave before the next is asked for."""
+        """Yield the members whose time is up, longest ago first. Each must leave before the next is asked for."""
         while self.deadlines:
             connection, deadline = next(iter(self.deadlines.items()))
             if deadline > now:
@@ -140,19 +148,19 @@ class Phase(Generic[C]):
 
 
 class Poller(Protocol):
-    """Waits for many descriptors at once, each with what is to be called when it is ready."""
+    """Waits for many descriptors at once. Each has a function to call when it is ready."""
 
     def watch(self, descriptor: int, events: int, call: Call) -> None:
-        """Note what to call when `descriptor` is ready for `events`, `READ`, `WRITE` or both; 0 forgets it."""
+        """Set what to call when `descriptor` is ready for `events`: `READ`, `WRITE` or both; 0 removes it."""
 
     def ready(self, seconds: float | None) -> list[Call]:
-        """The calls of all that is ready, after waiting for the first of them for `seconds` at most."""
+        """The functions of all descriptors that are ready, after waiting at most `seconds` for the first of them."""
 
     def close(self) -> None: ...
 
 
 class EpollPoller:
-    """Linux's epoll, used directly: going through `selectors` would cost as much again as the kernel's answer."""
+    """Linux's epoll, used directly: `selectors` on top of it would double the time of a call."""
 
     def __init__(self, epoll: Any) -> None:
         self._epoll = epoll
@@ -176,7 +184,7 @@ class EpollPoller:
 
 
 class SelectorPoller:
-    """What `selectors` finds on any other system."""
+    """The best that `selectors` finds, for all other systems."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

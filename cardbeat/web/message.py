@@ -1,4 +1,4 @@
-"""A request and a response as values; no handler ever sees a socket."""
+"""Requests and responses as values: handlers get and return these and never see a socket."""
 
 import json
 import os
@@ -12,16 +12,19 @@ from cardbeat.errors import Invalid, Refusal
 
 NO_STORE = "no-store"
 JSON_HEADERS = {"Content-Type": "application/json", "Cache-Control": NO_STORE}
+_NO_LENGTH = (204, 304)
+"""Answers without a body, whose length would be taken for that of another answer (RFC 9110, 8.6)."""
+
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 _MAX_DEPTH = 16
-"""More than any body here needs."""
+"""Lists and objects inside each other in a request's body. No endpoint needs as many."""
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
-"""A string, whole or cut off, or what begins or ends a list or an object."""
+"""A string, complete or cut off, or a character that begins or ends a list or an object."""
 
 
 class Holder(Protocol):
-    """Whoever holds a key."""
+    """The owner of a key."""
 
     @property
     def id(self) -> str: ...
@@ -29,15 +32,16 @@ class Holder(Protocol):
 
 @dataclass(slots=True)
 class Request:
-    """One HTTP request, read whole.
+    """One complete HTTP request.
 
-    `target` is the request target as sent; `path` is its path with percent-encoding undone; `query` is what follows
-    the first `?`, still encoded. `headers` has those of `reader.HEADERS` that were sent, by their names in lower case;
-    a repeated header's values are joined with `, `. `client` is the caller's address, the forwarded one behind a
-    trusted proxy, and `network` what counts as one client (`forwarded.network_of`). `pattern` is the matched route's,
-    `params` what stands for the names in it, `key` what its guard has found. `received_at` is when it had come, in
-    seconds of the monotonic clock; `held_bytes` is about how much memory it takes, with what the client has sent behind
-    it.
+    - `target` is the request target as sent, `path` its decoded path, `query` the part after the first `?`, encoded.
+    - `headers` holds those of `reader.HEADERS` that were sent, by their names in lower case. The values of a repeated
+      header are joined with `, `.
+    - `client` is the address of the client, behind a trusted proxy the forwarded one. `network` is the network that
+      counts as one client (`forwarded.network_of`).
+    - `pattern` is that of the route, `params` holds the values of the names in it. `key` is set by the route's guard.
+    - `received_at` is the monotonic time at which the request was complete, in seconds. `held_bytes` is roughly the
+      memory that it takes, with the bytes that the client sent behind it.
     """
 
     method: str
@@ -56,9 +60,9 @@ class Request:
     held_bytes: int = field(default=0, compare=False)
 
     def names_tag(self, header: str, etag: str) -> bool:
-        """Whether `If-Match` or `If-None-Match`, named in lower case, holds this entity tag or `*`; not if absent.
+        """Whether the header (`if-match` or `if-none-match`) holds this entity tag or `*`. False without the header.
 
-        Proxies that compress make our tags weak (`W/`); what they name is the same.
+        A weak tag (`W/"..."`) counts as the strong one, because proxies that compress make our tags weak.
         """
         if header not in self.headers:
             return False
@@ -66,27 +70,25 @@ class Request:
         return etag in tags or "*" in tags
 
     def expect_no_body(self) -> None:
-        """Where a request has nothing to say: an empty object is as good as none. Raises as `json_object`."""
+        """Check that the body is missing or an empty JSON object. Raises as `json_object` does."""
         if self.body:
             self.json_object(())
 
     def json_object(self, members: Collection[str]) -> dict[str, Any]:
-        """The body as a JSON object that has no other members than `members`.
+        """The body as a JSON object without members other than `members`.
 
         Raises `Refusal` 415 for another content type and `Invalid` for anything that is not such an object.
         """
         media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type != "application/json":
-            raise Refusal(415, "unsupported_media_type", "Send the body as JSON, with Content-Type: application/json.")
+            raise Refusal("unsupported_media_type")
         value = _parse_json(self.body)
         if not isinstance(value, dict):
             raise Invalid("invalid_json", "The body must be a JSON object, such as {}.")
         for name, item in value.items():
             if name not in members:
                 known = ", ".join(members) or "none"
-                raise Invalid(
-                    "unknown_field", f"There is no field {_quoted(name)} here; the fields are: {known}.", field=name
-                )
+                raise Invalid("unknown_field", field=name, name=_quoted(name), known=known)
             if isinstance(item, dict | list):
                 raise Invalid("invalid_field", f"The field {_quoted(name)} must not hold a list or object.", field=name)
         return value
@@ -94,7 +96,7 @@ class Request:
 
 @dataclass(slots=True)
 class FileBody:
-    """A body of `length` bytes that stands at the start of an open file. Whoever sends it, or does not, closes it."""
+    """A body: the first `length` bytes of an open file. The receiver of this object must close `descriptor`."""
 
     descriptor: int
     length: int
@@ -103,7 +105,7 @@ class FileBody:
         return self.length
 
     def read(self) -> bytes:
-        """Raises `OSError` if the file is shorter now."""
+        """The bytes of the body. Raises `OSError` if the file has become shorter."""
         os.lseek(self.descriptor, 0, os.SEEK_SET)
         data = os.read(self.descriptor, self.length)
         if len(data) < self.length:
@@ -113,11 +115,13 @@ class FileBody:
 
 @dataclass(slots=True)
 class Response:
-    """One HTTP response. The server adds what concerns the connection, `Content-Length`, `X-Request-Id` and, where
-    there is none, `Cache-Control: no-store`, and leaves the body out for HEAD.
+    """One HTTP response, without the headers that the server adds.
 
-    `lines` are the headers as they are written, once that has been done. A handler may keep them for its next answer
-    of the same headers and length; of `headers` only `X-Cache` is then looked at, for the log.
+    These are `Date`, `Connection`, `Content-Length`, `X-Request-Id`, `X-Content-Type-Options` and, if missing,
+    `Cache-Control: no-store`. The server sends no body to HEAD.
+
+    `lines` are the headers as bytes, set when the response is first sent. A handler may keep them for its next response
+    with the same headers and length; then only `X-Cache` is read from `headers`, for the log and the metrics.
     """
 
     status: int = 200
@@ -131,15 +135,26 @@ class Response:
 
     @classmethod
     def refusal(cls, refusal: Refusal) -> "Response":
-        """The one shape of every error body."""
-        value = {"error": refusal.sentence, "code": refusal.code}
-        if refusal.field is not None:
-            value["field"] = refusal.field
-        return cls.json(refusal.status, value, refusal.headers)
+        """The response to a refused request: the JSON body that all errors have."""
+        return cls.json(refusal.status, refusal.body(), refusal.headers)
+
+
+def header_lines(response: Response) -> bytes:
+    """The header lines that depend on the response alone, with the empty line at the end.
+
+    Raises `ValueError` for a header that would break out of its line.
+    """
+    headers = {"Cache-Control": NO_STORE, "X-Content-Type-Options": "nosniff", **response.headers}
+    if response.status not in _NO_LENGTH:
+        headers["Content-Length"] = str(len(response.body))
+    lines = "\r\n".join(map(": ".join, headers.items()))
+    if not lines.count("\n") == lines.count("\r") == len(headers) - 1:
+        raise ValueError("a header of the response holds a line end")
+    return lines.encode("latin-1", "replace") + b"\r\n\r\n"
 
 
 Answered = tuple[Request, Response, float]
-"""A request, its answer, and the seconds from one to the other."""
+"""A request, its response, and the seconds between them."""
 
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -150,9 +165,9 @@ def json_bytes(value: Mapping[str, Any]) -> bytes:
 
 
 def json_page(name: str, items: Iterable[Mapping[str, Any]], others: Mapping[str, Any]) -> bytes:
-    """As `json_bytes`, of a long list under its name and of some other members behind it.
+    """The JSON of an object with a long list called `name`, and the members of `others` behind it.
 
-    It is written item by item: in one call, the interpreter would run no other thread until the whole list is done.
+    Items are encoded one by one: the interpreter runs no other thread during one call of the encoder.
     """
     written = ",".join(map(_encoded, items))
     return f"{{{_encoded(name)}:[{written}],{_encoded(others)[1:]}".encode("utf-8", "replace")
@@ -161,21 +176,21 @@ def json_page(name: str, items: Iterable[Mapping[str, Any]], others: Mapping[str
 def _parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
-        # Not left to the parser: from Python 3.12 on it trusts the stack to be larger than a thread's may be.
+        # From Python 3.12 on the parser assumes a larger stack than a thread may have, and could crash.
         if _depth(text) > _MAX_DEPTH:
             raise Invalid("invalid_json", "The body is nested too deeply.")
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
-        # A lone \ud800 is legal JSON but no text: it could be neither stored nor sent back.
+        # A lone \ud800 is legal in JSON but not in UTF-8: it can be neither stored nor sent back.
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeError:
         raise Invalid("invalid_json", "The body is not valid UTF-8 text.") from None
     except ValueError:
-        raise Invalid("invalid_json", "The body is not valid JSON.") from None
+        raise Invalid("invalid_json") from None
     return value
 
 
 def _depth(text: str) -> int:
-    """How many lists and objects are open at once at most, whether or not the text is JSON."""
+    """The greatest number of lists and objects that are open at once, also in a text that is not JSON."""
     depth = deepest = 0
     for token in _NESTING.findall(text):
         depth += (token in ("[", "{")) - (token in ("]", "}"))
@@ -187,7 +202,7 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise Invalid("duplicate_field", f"The field {_quoted(name)} is given more than once.", field=name)
+            raise Invalid("duplicate_field", field=name, name=_quoted(name))
         members[name] = value
     return members
 

@@ -1,4 +1,4 @@
-"""All connections of a server, each in its phase: who waits too long, and who gives way to whom."""
+"""All connections of a server, each in its phase; which of them to close when time, room or memory runs out."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -7,18 +7,20 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat.config import HttpLimits
 from cardbeat.web.forwarded import Peer
-from cardbeat.web.held import HeldBytes
 from cardbeat.web.loop import WRITE, Phase
 
+KEPT_PART: Final = 7 / 8
+"""Of the limit: once it is passed so many give way that the next does not pass it at once."""
+
 CROWD_PART: Final = 1 / 8
-"""Of all connections: whoever has more gives way before anybody else does."""
+"""A network that has more than this part of all connections gives way before all others."""
 
 TELL_SECONDS: Final = 60.0
-"""Between two lines of the log about connections that were closed because too much was held."""
+"""Least time between two lines of the log about connections that were closed because too much was held."""
 
 
 class Client(Protocol):
-    """What the phases ask of a connection: who is at its other end, and the steps that it takes."""
+    """What the phases use of a connection: the address of the client, and the steps that it takes."""
 
     peer: Peer
 
@@ -32,23 +34,59 @@ class Client(Protocol):
 
     def time_out(self) -> None: ...
 
+    def become_idle(self) -> None: ...
+
     def give_way(self) -> None: ...
 
     def close(self) -> None: ...
 
 
 C = TypeVar("C", bound=Client)
+H = TypeVar("H")
+
+
+class HeldBytes(Generic[H]):
+    """The bytes that each of many holders holds, and all of them together. For one thread."""
+
+    def __init__(self, limit: int) -> None:
+        self.total = 0
+        self.is_too_much = False
+        self._limit = limit
+        self._holders: dict[H, tuple[int, float]] = {}
+        """For each that holds any: how many, and since when."""
+
+    def set(self, holder: H, count: int, now: float) -> None:
+        """Note how much is held for one now; the time runs on for one that holds some already."""
+        before, since = self._holders.get(holder, (0, now))
+        self.total += count - before
+        self.is_too_much = self.total > self._limit
+        if count:
+            self._holders[holder] = count, since
+        elif before:
+            del self._holders[holder]
+
+    def heaviest(self, now: float) -> Iterator[H]:
+        """The holders to close until the total is low enough, largest product of bytes and seconds first.
+
+        An honest client holds little, or not for long.
+        """
+        weights = {holder: count * (now - since) for holder, (count, since) in self._holders.items()}
+        for holder in sorted(weights, key=weights.__getitem__, reverse=True):
+            if self.total <= self._limit * KEPT_PART:
+                return
+            yield holder
 
 
 class Phases(Generic[C]):
-    """All `count` open connections, each in its phase. With `are_ending` each ends with its next answer."""
+    """All open connections, `count` of them, each in its phase. With `are_ending`, each ends after its next answer."""
 
     def __init__(self, limits: HttpLimits, kind: type[C]) -> None:
-        """`kind` is the class of the connections, whose methods are the steps that they take in their phases."""
+        """`kind` is the class of the connections. Its methods are the steps taken in each phase."""
         self.limits = limits
         self.are_ending = False
         self.count = 0
-        self.new: Phase[C] = Phase(limits.header_seconds, kind.read, kind.time_out, events=None)
+        # A client that sends nothing is idle after 5 s and closed after 10 s.
+        self.new: Phase[C] = Phase(limits.idle_seconds, kind.read, kind.become_idle, events=None)
         self.header: Phase[C] = Phase(limits.header_seconds, kind.read, kind.time_out)
         self.body: Phase[C] = Phase(limits.body_seconds, kind.read, kind.time_out)
         self.idle: Phase[C] = Phase(limits.idle_seconds, kind.read, kind.close)
@@ -56,22 +94,23 @@ class Phases(Generic[C]):
         self.writing: Phase[C] = Phase(limits.write_seconds, kind.write, kind.close, events=WRITE)
         self.lingering: Phase[C] = Phase(limits.linger_seconds, kind.read, kind.close)
         self.held: HeldBytes[C] = HeldBytes(limits.held_bytes)
-        """Of requests that have come in part or are at work, and of answers that are not sent."""
+        """Bytes of requests that are incomplete or at work, and of answers that are not sent."""
         self.shed = 0
-        """Connections closed because too much was held, since the start. Any thread may read it."""
+        """Connections closed since the start because too much was held. Any thread may read it."""
         self._told_shed = 0
         self._tell_shed_at = -inf
         self._by_network: Counter[str] = Counter()
         self._largest = ""
-        """The network with most connections, as far as one can tell from those that have come."""
+        """The network with most connections; out of date at times, as closed connections do not change it."""
         self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
-        """Those that wait for the client, in the order in which they give way to new clients."""
+        """The phases that wait for the client, in the order in which their connections give way to new clients."""
 
     def can_give_way(self) -> bool:
+        """Whether any connection waits for its client."""
         return any(phase.deadlines for phase in self._waiting)
 
     def opened(self, connection: C) -> None:
-        """Count one more."""
+        """Count an open connection."""
         network, by_network = connection.peer.network, self._by_network
         self.count += 1
         by_network[network] += 1
@@ -79,7 +118,7 @@ class Phases(Generic[C]):
             self._largest = network
 
     def closed(self, connection: C) -> None:
-        """Count one less."""
+        """Uncount a closed connection."""
         network, by_network = connection.peer.network, self._by_network
         self.count -= 1
         by_network[network] -= 1
@@ -87,9 +126,9 @@ class Phases(Generic[C]):
             del by_network[network]
 
     def give_way(self) -> bool:
-        """Close the connection that has waited longest, idle ones first; none that is being answered.
+        """Close the connection that has waited longest, idle ones first; False if none waits for its client.
 
-        It is one of the client that has most of all, if that has so many that it would push everyone else out.
+        If one network has more than 1/8 of all connections, one of its connections is closed.
         """
         is_crowd = self._by_network[self._largest] > self.count * CROWD_PART
         for connection in self._in_order(self._largest) if is_crowd else ():
@@ -101,16 +140,16 @@ class Phases(Generic[C]):
         return False
 
     def _in_order(self, network: str | None = None) -> Iterator[C]:
-        """Who is to give way, first of all, be it one of this network."""
+        """Yield the connections, or those of one network, in the order in which they give way."""
         for phase in self._waiting:
             for connection in phase.deadlines:
                 if network is None or connection.peer.network == network:
                     yield connection
 
     def relieve(self, now: float) -> int:
-        """Close those that hold most for longest, as long as too much is held for all together.
+        """Close the connections that held most for longest until little enough is held.
 
-        How many were closed so is to be told once in `TELL_SECONDS`: then it is the number since the last time, else 0.
+        Returns the number to write to the log: once in `TELL_SECONDS` those closed since the last time, else 0.
         """
         before = self.count
         for connection in self.held.heaviest(now):
@@ -123,12 +162,27 @@ class Phases(Generic[C]):
         return untold
 
     def expire(self, now: float) -> None:
+        """Do for each connection whose time is up what its phase says."""
         for phase in self._waiting:
             for connection in phase.overdue(now):
                 connection.do(phase.expired)
 
-    def close_all(self, *, but_asked: bool = False) -> None:
-        """Close every connection, or those that have asked for nothing yet."""
-        for phase in (self.idle, self.header, self.new) if but_asked else (*self._waiting, self.working):
+    def close_idle(self) -> None:
+        """Close the connections that wait for a next request, or have waited more than 5 s for their first byte."""
+        self._close(self.idle)
+
+    def count_unasked(self) -> int:
+        """The number of connections that have sent nothing yet, or a part of a request's head."""
+        return len(self.new.deadlines) + len(self.header.deadlines)
+
+    def close_unasked(self) -> None:
+        """Close the connections that have sent nothing since their last answer, or a part of a request's head."""
+        self._close(self.idle, self.new, self.header)
+
+    def close_all(self) -> None:
+        self._close(*self._waiting, self.working)
+
+    def _close(self, *phases: Phase[C]) -> None:
+        for phase in phases:
             for connection in phase.overdue():
                 connection.close()

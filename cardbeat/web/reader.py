@@ -1,7 +1,7 @@
-"""The bytes of one connection in, its requests out: strict, because proxies stand in front, and without a socket.
+"""Turns the bytes of one connection into requests, without a socket.
 
-Wherever two programs could read a head in two ways it is refused (RFC 9112, 2.2, 5.1, 6.3 and 11.2): by one pattern
-for the whole of it, after which only the headers that somebody reads are looked at.
+It is strict, because a proxy in front must not read a head in another way than we do (RFC 9112, 2.2, 5.1, 6.3 and
+11.2). One pattern checks a whole head; then only the headers that this program uses are read.
 """
 
 import re
@@ -14,7 +14,7 @@ from cardbeat.errors import Refusal
 from cardbeat.web.message import Request
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
-"""What HTTP defines, less CONNECT, which only a proxy could serve; others are 501."""
+"""The methods of HTTP except CONNECT, which is for proxies. Any other method is answered by 501."""
 
 HEADERS: Final = (
     "host",
@@ -31,13 +31,13 @@ HEADERS: Final = (
     "x-forwarded-for",
     "forwarded",
 )
-"""All headers that anybody here reads; a request has no others."""
+"""The headers that this program uses. `Request.headers` holds no others."""
 
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")
 _LINE_ENDS = re.compile(r"\A(?:\r\n)++")
-# Most headers of most clients are not read: as each branch begins with one plain letter, they are passed over soonest.
+# Most headers are not used. Each branch begins with one plain letter, so that they are skipped fastest.
 _BRANCHES = "|".join(
     f"{letter}(?i:{'|'.join(name[1:] for name in HEADERS if name[0] == letter.lower())})"
     for letter in sorted({letter for name in HEADERS for letter in (name[0], name[0].upper())})
@@ -47,22 +47,17 @@ _HOST = re.compile(r"(?:[A-Za-z0-9._~%-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5})?")
 _ABSOLUTE = re.compile(r"(?i:https?)://([^/?]*)(.*)", re.DOTALL)
 
 _FAULTS: Final = (
-    (re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte", "Send no control characters in a request's head."),
-    (re.compile(r"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end", "End every line of a request's head with CR LF."),
+    (re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]"), "bad_byte"),
+    (re.compile(r"(?<!\r)\n|\r(?!\n|\Z)"), "bad_line_end"),
 )
-_BAD_LINE: Final = (
-    "bad_request_line",
-    "Start a request with a method, a target and HTTP/1.1 or HTTP/1.0, one space between them.",
-)
-_BAD_HEADER: Final = ("bad_header", "Write each header on one line as a name, a colon and a value, no space before.")
 _SINGLE: Final = frozenset({"host", "content-length"})
 
 IgnoresBody = Callable[[str], object]
-"""Takes `POST /path`; what it returns is true if the body of such a request is to be dropped, however large."""
+"""Takes `POST /path` and returns whether the body of such a request is dropped, however large it is."""
 
 
 class Reader:
-    """Cuts what arrives on one connection into requests. After a `Refusal` it can't be read any further."""
+    """Cuts the bytes of one connection into requests. After a `Refusal` nothing more can be read."""
 
     __slots__ = (
         "_buffer",
@@ -82,26 +77,26 @@ class Reader:
         self._ignores_body = ignores_body
         self._buffer = b""
         self._checked = 0
-        """How much of the buffer is known to hold no end of a head, and no fault."""
+        """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
         self._host: str | None = None
-        """The header Host of the request before, which was a good one."""
+        """The header Host of the last request, which is known to be valid."""
         self.request: Request | None = None
-        """The request whose head is read and whose body is not."""
+        """The request whose head is complete and whose body is not."""
         self._wanted_bytes = 0
         self._ignored_bytes = 0
         self.keep_alive = False
-        """Whether the client lets the connection live on after the newest request."""
+        """Whether the client allows another request after the last one on this connection."""
         self.expects_continue = False
         """Whether the client waits for `100 Continue` before it sends the body."""
 
     @property
     def has_part(self) -> bool:
-        """Whether a request has begun and is not whole."""
+        """Whether a part of a request or of a dropped body has come, and the rest has not."""
         return bool(self._buffer) or self.request is not None or self._ignored_bytes > 0
 
     @property
     def in_body(self) -> bool:
-        """Whether a body is read: of a request whose head is read, or of one that was answered without it."""
+        """Whether a body is being received, also one that is dropped because its request has its answer."""
         return self.request is not None or self._ignored_bytes > 0
 
     @property
@@ -109,19 +104,19 @@ class Reader:
         return len(self._buffer)
 
     def skip_body(self) -> None:
-        """Leave out the rest of a body, as its request has its answer already: the next request comes behind it.
+        """Drop the rest of a body whose request has its answer already; the next request comes behind it.
 
-        A client that was not told to continue may send the body or leave it out, and nobody can tell which it did (RFC
-        9110, 10.1.1): then this was its last request.
+        A client that waits for `100 Continue` may send the body or leave it out, and we can't know which it did (RFC
+        9110, 10.1.1). So this is the last request on its connection.
         """
         self.keep_alive = self.keep_alive and not self.expects_continue
         self.request = None
         self._ignored_bytes, self._wanted_bytes = self._ignored_bytes or self._wanted_bytes, 0
 
     def next(self, data: bytes = b"") -> Request | None:
-        """The next request, once it is whole with the `data` that has come now, else None.
+        """Add `data` to the buffer, and return the next request if it is complete, else None.
 
-        Raises `Refusal` as soon as it can't become one.
+        Raises `Refusal` as soon as the bytes can't become a valid request.
         """
         if data:
             self._buffer = self._buffer + data if self._buffer else data
@@ -144,16 +139,16 @@ class Reader:
         return request
 
     def _drop_ignored(self) -> int:
-        """Drop what has come of a body that nobody wants; the number of bytes that are still to come."""
+        """Drop what has come of a body that is not used. Returns the number of its bytes that have not come yet."""
         dropped = self._buffer[: self._ignored_bytes]
         self._buffer = self._buffer[len(dropped) :]
         self._ignored_bytes -= len(dropped)
         return self._ignored_bytes
 
     def _read_head(self) -> Request | None:
-        # One character a byte, so that places in the one are places in the other.
+        # One character for each byte, so that an index is the same in both.
         text = self._buffer.decode("latin-1")
-        # What has come is most often one whole head.
+        # Most often, one whole head has come.
         head = None if self._checked else _HEAD.match(text)
         if head is None:
             head = self._find_head(text)
@@ -165,7 +160,7 @@ class Reader:
         return request
 
     def _find_head(self, text: str) -> re.Match[str] | None:
-        """A head that has come in parts, once its end is there. Each part is looked at once."""
+        """A head that has come in parts, or None until its end is there. Each byte is checked once."""
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
         if begin := len(text) - len(_LINE_ENDS.sub("", text, count=1)):
             text, self._buffer = text[begin:], self._buffer[begin:]
@@ -178,18 +173,18 @@ class Reader:
         head = _HEAD.match(text)
         if head is None:
             _check_part(text[:end], 0, self._limits)
-            raise Refusal(400, *_BAD_HEADER)
+            raise Refusal("bad_header")
         return head
 
     def _request_of(self, head: re.Match[str]) -> Request:
-        """The request that a head begins, and what it says of the framing. Raises `Refusal` for a broken rule."""
+        """The request without its body; sets what the head says of the body. Raises `Refusal` for a broken rule."""
         method, target, minor = head.groups()
         begin, end = head.end(3) + 2, head.end() - 2
-        # A head that is shorter than a request line may be breaks neither limit.
+        # A head shorter than the longest request line allowed is within both limits.
         if end > self._limits.request_line_bytes:
             _check_size(begin - 2, end - begin, self._limits)
         if head.string.count("\n", begin, end) > self._limits.header_count:
-            raise Refusal(431, "too_many_headers", f"Send at most {self._limits.header_count} headers.")
+            raise Refusal("too_many_headers", most=self._limits.header_count)
         headers = _read_headers(_READ.findall(head.string, begin - 1, end))
         host = headers.get("host")
         if host is None or host != self._host:
@@ -198,7 +193,7 @@ class Reader:
         body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
         expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == "1"
         if method not in METHODS:
-            raise Refusal(501, "unknown_method", "Use one of the methods GET, HEAD, POST, PATCH and DELETE.")
+            raise Refusal("unknown_method")
         path, query = split_target(method, target)
         self._wanted_bytes = self._ignored_bytes = 0
         if body_bytes:
@@ -211,7 +206,7 @@ class Reader:
         if is_ignored:
             self._ignored_bytes = body_bytes
         elif body_bytes > self._limits.body_bytes:
-            raise Refusal(413, "body_too_large", f"Send at most {self._limits.body_bytes} bytes of body.")
+            raise Refusal("body_too_large", most=self._limits.body_bytes)
         else:
             self._wanted_bytes = body_bytes
 
@@ -221,7 +216,7 @@ def _read_headers(read: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name, value in read:
         lower = name.lower()
         if lower in headers and lower in _SINGLE:
-            raise Refusal(400, "duplicate_header", f"Send the header {lower.title()} once.")
+            raise Refusal("duplicate_header", name=lower.title())
         headers[lower] = (f"{headers[lower]}, {value}" if lower in headers else value).rstrip(" \t")
     return headers
 
@@ -233,56 +228,56 @@ def _keeps_alive(connection: str, minor: str) -> bool:
 
 def _check_host(host: str | None, minor: str) -> None:
     if host is None:
-        # HTTP/1.0 has no such header, and bare health checks of load balancers send none (RFC 9112, 3.2).
+        # HTTP/1.0 has no such header, and simple health checks of load balancers send none (RFC 9112, 3.2).
         if minor == "1":
-            raise Refusal(400, "missing_host", "Send the header Host.")
+            raise Refusal("missing_host")
     elif not _HOST.fullmatch(host):
-        raise Refusal(400, "bad_host", "Send a host name or address, with or without a port, in the header Host.")
+        raise Refusal("bad_host")
 
 
 def _body_bytes(headers: Mapping[str, str]) -> int:
     length = headers.get("content-length")
     if "transfer-encoding" in headers:
         if length is not None:
-            raise Refusal(400, "bad_framing", "Send Content-Length without Transfer-Encoding.")
-        raise Refusal(501, "transfer_encoding", "Send the body with Content-Length; no Transfer-Encoding works here.")
+            raise Refusal("bad_framing")
+        raise Refusal("transfer_encoding")
     if length is None:
         return 0
     if not (length.isascii() and length.isdigit()):
-        raise Refusal(400, "bad_content_length", "Send Content-Length as plain digits.")
+        raise Refusal("bad_content_length")
     length = length.lstrip("0") or "0"
-    # Past eighteen digits the number itself is the attack; such a body is too large anyway.
+    # Converting millions of digits would take long. A number of 19 digits is too large anyway.
     return int(length) if len(length) < 19 else 10**18
 
 
 def _expects_continue(expect: str) -> bool:
     if expect.lower() != "100-continue":
-        raise Refusal(417, "expectation_failed", "Send no Expect header other than 100-continue.")
+        raise Refusal("expectation_failed")
     return True
 
 
 def _check_part(part: str, checked: int, limits: HttpLimits) -> None:
-    """Refuse the beginning of a head that no further byte can mend; its first `checked` bytes have been tried."""
-    for fault, code, sentence in _FAULTS:
+    """Refuse the beginning of a head if no further bytes can make it valid. Its first `checked` bytes were checked."""
+    for fault, code in _FAULTS:
         if fault.search(part, max(0, checked - 1)):
-            raise Refusal(400, code, sentence)
+            raise Refusal(code)
     line, end, fields = part.partition("\r\n")
     _check_size(len(line.rstrip("\r")), len(fields.rstrip("\r\n")), limits)
     if end and checked < len(line + end) and not _LINE.match(part):
-        raise Refusal(400, *_BAD_LINE)
+        raise Refusal("bad_request_line")
 
 
 def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
     if line_bytes > limits.request_line_bytes:
-        raise Refusal(414, "target_too_long", f"Send at most {limits.request_line_bytes} bytes of request line.")
+        raise Refusal("target_too_long", most=limits.request_line_bytes)
     if fields_bytes > limits.header_bytes:
-        raise Refusal(431, "headers_too_large", f"Send at most {limits.header_bytes} bytes of headers.")
+        raise Refusal("headers_too_large", most=limits.header_bytes)
 
 
 def split_target(method: str, target: str) -> tuple[str, str]:
-    """Path, its percent-encoding undone, and query of a request target (RFC 9112, 3.2). Raises `Refusal` 400.
+    """The decoded path, and the query as sent, of a request target (RFC 9112, 3.2). Raises `Refusal` 400.
 
-    In the path U+FFFD stands for what is no UTF-8 and for NUL, which databases don't take.
+    In the path, U+FFFD replaces bytes that are not UTF-8, and NUL, which databases refuse.
     """
     if not target.startswith("/"):
         target = _origin_form(method, target)
@@ -298,4 +293,4 @@ def _origin_form(method: str, target: str) -> str:
         return absolute[2] if absolute[2].startswith("/") else "/" + absolute[2]
     if target == "*" and method == "OPTIONS":
         return target
-    raise Refusal(400, "bad_target", "Send a request target that starts with a slash.")
+    raise Refusal("bad_target")

@@ -1,93 +1,77 @@
-"""The HTTP server: its socket, its start and its stop. `loop` says how it serves, `connection` how one client."""
+"""The HTTP server: its listening socket, its start and its stop. `loop` tells how a request is served."""
 
-import contextlib
 import errno
 import logging
 import socket
 import sys
 import threading
-import time
-from collections.abc import Sequence
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
-from socketserver import TCPServer
 from typing import Any, Final
 
-from cardbeat.config import HttpLimits, Network
-from cardbeat.errors import StartupError, Unavailable
-from cardbeat.later import Workers
-from cardbeat.system import claim_port
-from cardbeat.web.connection import Connection
+from cardbeat.config import HttpLimits
+from cardbeat.host.system import end_handshakes
+from cardbeat.web.connection import ClientConnection
+from cardbeat.web.exchange import Exchange
 from cardbeat.web.forwarded import peer_of
-from cardbeat.web.listener import BACKLOG, bind_failure, connection_limit, passed_socket, resolve
+from cardbeat.web.listener import BACKLOG, Listener, connection_limit
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.phases import Phases
-from cardbeat.web.router import Exchange, Router
 
 log = logging.getLogger(__name__)
 
 ACCEPT_AT_ONCE: Final = 64
+"""Most clients accepted in one iteration of the loop."""
 ACCEPT_PAUSE_SECONDS: Final = 0.1
-NEW_CLIENT_SECONDS: Final = 0.25
-"""What a stop leaves a client to send its first byte in."""
+ANSWER_SECONDS: Final = 1.0
+"""In its last second a stop waits for answers only, not for new requests."""
 TICK_SECONDS: Final = 0.25
-"""How far past its deadline a connection may live."""
+"""A connection lives at most this long past its deadline."""
 SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that computes may keep the interpreter from the others."""
+"""The interpreter's switch interval: a thread that computes gives up the interpreter's lock after this time."""
 
 SHED: Final = "closed %d connections that held most: more than %d MiB were held for all clients together"
+WAITS: Final = (
+    "stopping: waiting up to %.1f s for clients that have connected and not asked (%d); a second signal ends this wait"
+)
 
 
-class Server(ThreadingHTTPServer):
-    """Serves a router over HTTP/1.1, bound to its address when made. Raises `StartupError` if it can't be.
+class HttpServer(ThreadingHTTPServer):
+    """Serves the routes of an exchange over HTTP/1.1, to the clients that connect to a listener.
 
-    The methods of the base class mean what they mean there. What differs is who reads: not a thread for each client,
-    which a client could hold, but one loop for all of them, and a few workers that get whole requests only.
+    The methods of the base class mean what they mean there, except that one thread runs a loop that reads from and
+    writes to all clients, so no client can hold a thread.
     """
-
-    request_queue_size = BACKLOG
-    allow_reuse_address = False
-    """What that stands for differs by system: see `claim_port`."""
 
     def __init__(
         self,
-        router: Router,
-        host: str,
-        port: int,
+        listener: Listener,
+        exchange: Exchange,
+        loop: Loop,
         limits: HttpLimits = HttpLimits(),  # noqa: B008 - it is frozen
-        trusted_proxies: Sequence[Network] = (),
         *,
-        workers: int = 2,
         max_connections: int | None = None,
     ) -> None:
-        self.router = router
         self._limits = limits
         self._max_connections = max_connections or connection_limit()
-        self._passed = passed_socket()
-        self.address_family, address = resolve(host, port) if self._passed is None else (self._passed.family, None)
-        try:
-            # The handler's class is never used: a `Connection` handles a client.
-            super().__init__(address or (host, port), BaseHTTPRequestHandler)
-        except OSError as error:
-            raise StartupError(bind_failure(error, host, port)) from None
-        self.loop = Loop()
-        self.workers = Workers(workers)
-        self.workers.give_way_to(self.loop.precedence)
-        self._phases = Phases(limits, Connection)
-        self.exchange = Exchange(router, self.workers, trusted_proxies)
+        self.address_family = listener.socket.family
+        # The base class makes a socket of its own, which is not bound. A `ClientConnection` takes the handler's place.
+        super().__init__(listener.address, BaseHTTPRequestHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener.socket
+        self._is_passed = listener.is_passed
+        self.url = listener.url
+        self.loop = loop
+        self.exchange = exchange
+        self._phases = Phases(limits, ClientConnection)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
         self._is_accepting = False
-        # Written by `stop`, in any thread, once; read by the loop's.
+        # Written by `stop` and `hurry` in any thread, once each; read in the loop's thread.
         self._stop_by = inf
+        self._is_hurried = False
         self._has_ended = threading.Event()
-
-    @property
-    def url(self) -> str:
-        host, port = self.server_address[:2]
-        return f"http://[{host!s}]:{port}" if ":" in str(host) else f"http://{host!s}:{port}"
 
     @property
     def connections(self) -> int:
@@ -95,48 +79,77 @@ class Server(ThreadingHTTPServer):
 
     @property
     def connections_shed(self) -> int:
-        """How many were closed since the start because too much was held for all clients together."""
+        """The connections closed since the start because too much was held for all clients together."""
         return self._phases.shed
 
-    def server_bind(self) -> None:
-        """Bind the socket, or take the one that systemd has bound and passed."""
-        if self._passed is None:
-            claim_port(self.socket)
-            TCPServer.server_bind(self)
-        else:
-            self.socket.close()
-            self.socket = self._passed
-            self.server_address = self.socket.getsockname()
-        # The base class would ask a name server for it.
-        self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
+    def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
+        """Serve until `stop`, then until all clients have their answers or the time for the stop is over.
 
-    def server_activate(self) -> None:
-        if self._passed is None:
-            super().server_activate()
-        self.socket.setblocking(False)
-        # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        Looks at deadlines every `poll_interval` seconds while there are connections.
+        """
+        # After each system call this thread waits for the interpreter's lock. A thread that computes gives it up once
+        # in this interval; with Python's 5 ms each answer would take that long.
+        sys.setswitchinterval(SWITCH_SECONDS)
+        self._set_accepting(True)
+        try:
+            while self._stop_by == inf:
+                # Without connections no deadline can pass.
+                is_idle = not self._phases.count and self._accept_again_at == inf
+                self.loop.run_once(None if is_idle else poll_interval)
+                if self.exchange.answered or self._check_at <= self.loop.now or self._phases.held.is_too_much:
+                    self.service_actions()
+            self._finish()
+        finally:
+            self._phases.close_all()
+            self.service_actions()
+            self.exchange.stop()
+            self.server_close()
+            self._has_ended.set()
+
+    def stop(self) -> None:
+        """Make `serve_forever` finish what runs and return. Safe in any thread and in a signal handler."""
+        if self._stop_by == inf:
+            self._stop_by = self.loop.elapsed() + self._limits.stop_seconds
+            self.loop.wake()
+
+    def hurry(self) -> None:
+        """During a stop, wait no longer for requests that have not come. Safe in any thread and in a signal handler."""
+        self._is_hurried = True
+        self.loop.wake()
+
+    def handle_request(self) -> None:
+        """Raises `RuntimeError`: the loop serves all clients together, so one request can't be handled alone."""
+        raise RuntimeError("this server handles requests in serve_forever alone")
+
+    def shutdown(self) -> None:
+        """Stop, and wait until serving has ended. Not for the thread that serves."""
+        self.stop()
+        self._has_ended.wait()
+
+    def server_close(self) -> None:
+        """Close the listening socket and the loop. `serve_forever` does so at its end."""
+        self.socket.close()
+        self.loop.close()
 
     def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a client. Raises `OSError`."""
         client, address = self.socket.accept()
         client.setblocking(False)
         return client, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a client from here on, beside all others."""
+        """Let the loop serve this client from now on."""
         peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
-        Connection(request, peer, self.loop, self._phases, self.exchange).start()
+        ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.exception("a client could not be served")
 
     def service_actions(self) -> None:
-        """What is due after an iteration of the loop: the deadlines of clients, and the answers that were given."""
+        """Do what follows an iteration: close connections whose time is up, log and count the answers given."""
         now = self.loop.now
         if self._phases.held.is_too_much and (shed := self._phases.relieve(now)):
-            # Not in this thread, which must not wait for stderr's reader.
-            with contextlib.suppress(Unavailable):
-                self.workers.submit("", partial(log.warning, SHED, shed, self._limits.held_bytes // 2**20))
+            log.warning(SHED, shed, self._limits.held_bytes // 2**20)
         if self._check_at <= now:
             self._check_at = now + TICK_SECONDS
             self._phases.expire(now)
@@ -145,69 +158,39 @@ class Server(ThreadingHTTPServer):
         if self.exchange.answered:
             self.exchange.tell()
 
-    def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
-        """Serve until `stop`, then until everything running has its answer or the limit for stopping has passed."""
-        # After each call into the kernel this thread has to get the interpreter's lock again. A handler that computes
-        # in another thread gives it up once in this interval: with the usual 5 ms each answer would take as long.
-        sys.setswitchinterval(SWITCH_SECONDS)
-        self.exchange.access_log.start()
-        self._set_accepting(True)
-        try:
-            while self._stop_by == inf:
-                # With nobody there, no deadline can pass.
-                is_idle = not self._phases.count and self._accept_again_at == inf
-                self.loop.run_once(None if is_idle else poll_interval)
-                if self.exchange.answered or self._check_at <= self.loop.now or self._phases.held.is_too_much:
-                    self.service_actions()
-            self._finish(poll_interval)
-        finally:
-            self._phases.close_all()
-            self.service_actions()
-            self.workers.stop()
-            self.exchange.access_log.stop()
-            self.server_close()
-            self._has_ended.set()
+    def _finish(self) -> None:
+        """Accept no more clients, and serve those that are connected until all have left or the time is up.
 
-    def stop(self) -> None:
-        """Let `serve_forever` finish what runs and return. Safe in any thread and in a signal handler."""
-        if self._stop_by == inf:
-            self._stop_by = time.monotonic() + self._limits.stop_seconds
-            self.loop.wake()
-
-    def shutdown(self) -> None:
-        """Stop, and wait until serving has ended: from another thread than the one that serves."""
-        self.stop()
-        self._has_ended.wait()
-
-    def server_close(self) -> None:
-        """Let go of the port and of what serving would have needed, whether it has served or not."""
-        super().server_close()
-        if hasattr(self, "loop"):
-            self.loop.close()
-
-    def _finish(self, poll_interval: float) -> None:
-        """Take nobody in any more, and go on until nobody is left to be answered or the time is up."""
+        A client that has connected but not yet sent its request is waited for: `curl --retry` tries again where a
+        connection is refused, but not where it is closed without an answer.
+        """
         phases = self._phases
         phases.are_ending = True
-        self._set_accepting(False)
-        if self._passed is None:
-            # The kernel would reset those who are connected and not taken in; systemd keeps them for the next start.
-            for _ in range(BACKLOG // ACCEPT_AT_ONCE):
-                self._accept()
-            self._set_accepting(False)
-        self.socket.close()
-        # Requests that have come are answered; the poller tells of about 1,000 sockets at once.
+        self._stop_listening()
+        # Read the requests that have come already; the poller reports about 1,000 sockets at once.
         for _ in range(1 + phases.count // 1000):
             self.loop.run_once(0)
-        # Who has only just connected is about to ask, and a client tries again what is refused, not what is cut off.
-        asked_by = min(self.loop.now + NEW_CLIENT_SECONDS, self._stop_by)
-        while phases.new.deadlines and self.loop.now < asked_by:
-            self.loop.run_once(asked_by - self.loop.now)
-        phases.close_all(but_asked=True)
+        phases.close_idle()
+        ask_by = self._stop_by - ANSWER_SECONDS
+        if unasked := phases.count_unasked():
+            log.info(WAITS, max(0.0, ask_by - self.loop.now), unasked)
         while phases.count and self.loop.now < self._stop_by:
-            self.loop.run_once(poll_interval)
+            self.loop.run_once(TICK_SECONDS)
+            if self._is_hurried or self.loop.now >= ask_by:
+                phases.close_unasked()
             self.service_actions()
-            phases.close_all(but_asked=True)
+
+    def _stop_listening(self) -> None:
+        """Close the listening socket, after accepting the clients in its queue."""
+        self._set_accepting(False)
+        if not self._is_passed:
+            # The kernel resets connections that were not accepted; those of a passed socket wait for the next start.
+            end_handshakes(self.socket)
+            rounds = 1 + BACKLOG // ACCEPT_AT_ONCE
+            while rounds and self._accept():
+                rounds -= 1
+        self.socket.close()
+        self._accept_again_at = inf
 
     def _set_accepting(self, is_accepting: bool) -> None:
         if is_accepting != self._is_accepting:
@@ -215,8 +198,11 @@ class Server(ThreadingHTTPServer):
             self._is_accepting = is_accepting
         self._accept_again_at = inf
 
-    def _accept(self) -> None:
-        """Take in the clients that wait; at the limit of connections each closes the one that has idled longest."""
+    def _accept(self) -> bool:
+        """Accept at most 64 of the clients that wait. Returns whether there may be more.
+
+        At the limit of connections, each new client closes the connection that has been idle longest.
+        """
         phases = self._phases
         for _ in range(ACCEPT_AT_ONCE):
             is_full = phases.count >= self._max_connections
@@ -224,8 +210,10 @@ class Server(ThreadingHTTPServer):
                 return self._pause_accepting()
             try:
                 client, address = self.get_request()
-            except (BlockingIOError, ConnectionAbortedError):
-                return None
+            except ConnectionAbortedError:
+                continue
+            except BlockingIOError:
+                return False
             except OSError as error:
                 if error.errno != errno.EMFILE or not phases.give_way():
                     return self._pause_accepting()
@@ -233,16 +221,18 @@ class Server(ThreadingHTTPServer):
             if is_full:
                 phases.give_way()
             self._welcome(client, address)
-        return None
+        return True
 
     def _welcome(self, client: socket.socket, address: Any) -> None:
+        """Begin to serve a client."""
         try:
             self.process_request(client, address)
         except Exception:
             self.handle_error(client, address)
             self.shutdown_request(client)
 
-    def _pause_accepting(self) -> None:
-        """Leave new clients in the kernel's queue for a moment: asking again at once would only burn the CPU."""
+    def _pause_accepting(self) -> bool:
+        """Leave new clients in the kernel's queue for 0.1 s: to try at once again would use a whole core."""
         self._set_accepting(False)
         self._accept_again_at = self.loop.now + ACCEPT_PAUSE_SECONDS
+        return False

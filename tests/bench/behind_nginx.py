@@ -17,16 +17,16 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cardbeat.config import HttpLimits
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Router
-from cardbeat.web.server import Server
+from cardbeat.web.message import Answered, Request, Response
+from cardbeat.web.router import Route, Router
 from tests.bench.running import free_port, parser_of, wait_for
 from tests.http.fuzz import mangled
 from tests.http.malformed import MALFORMED, get
+from tests.http.sockets import server_of
 
 MARKER = get(b"Connection: close", line=b"GET /marker HTTP/1.1")
 NGINX = """
@@ -53,20 +53,19 @@ class Recorder(Router):
         super().__init__()
         self.seen: list[str] = []
 
-    def handle_quick(self, request: Request) -> Response:
-        self.seen.append(f"{request.method} {request.target} 200")
-        return Response(200, b"seen")
+    def find(self, request: Request) -> Route:
+        return Route(request.method, request.path, lambda _: Response(200, b"seen"), in_loop=True)
 
-    def refuse(self, request: Request, error: Exception) -> Response:
-        response = super().refuse(request, error)
-        self.seen.append(f"refused {response.status}")
-        return response
+    def note(self, answers: Sequence[Answered]) -> None:
+        for request, response, _ in answers:
+            asked = "refused" if request.method == "-" else f"{request.method} {request.target}"
+            self.seen.append(f"{asked} {response.status}")
 
 
 @contextlib.contextmanager
 def proxied(recorder: Recorder) -> Iterator[tuple[int, Path]]:
     """nginx in front of a server: its port and its log."""
-    server = Server(recorder, "127.0.0.1", 0, HttpLimits(idle_seconds=60))
+    server = server_of(recorder, limits=HttpLimits(idle_seconds=60), observe=recorder.note)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     with tempfile.TemporaryDirectory() as folder:

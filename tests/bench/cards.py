@@ -16,9 +16,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from cardbeat.cards.render import Renderer
+from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import card_from
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from tests.bench.running import parser_of
 
 ROUNDS = 40

@@ -36,7 +36,7 @@ URL_FILE = "database-url"
 
 def on_postgresql(data: Path, url: str) -> Path:
     """A data folder whose checks are to be in that PostgreSQL, in a schema of their own."""
-    from cardbeat.database.postgresql_connection import connect
+    from cardbeat.database.postgresql.connection import connect
 
     schema = f"bench_{time.time_ns()}"
     with contextlib.closing(connect(url)) as connection:
@@ -61,7 +61,7 @@ def create_checks_key(tree: Path, data: Path) -> str:
 def database(data: Path) -> Iterator[Any]:
     """A connection that commits each statement by itself, beside a server or without one."""
     if database_options(data):
-        from cardbeat.database.postgresql_connection import connect
+        from cardbeat.database.postgresql.connection import connect
 
         with contextlib.closing(connect((data / URL_FILE).read_text())) as connection:
             connection.limit_seconds = LIMIT_SECONDS

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from cardbeat.cards.render import Renderer
+from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from tests.bench.running import parser_of
 
 TITLE = "Designing reliable background jobs with nothing but SQLite"

@@ -26,12 +26,12 @@ from typing import NamedTuple
 import PIL
 from PIL import Image
 
-from cardbeat.cards import canvas, figures, page
-from cardbeat.cards.background import Background
-from cardbeat.cards.render import Renderer, empty_card
+from cardbeat.cards.drawing import canvas, figures, page
+from cardbeat.cards.drawing.background import Background
+from cardbeat.cards.drawing.render import Renderer, empty_card
+from cardbeat.cards.drawing.themes import THEME_OF, Theme
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
-from cardbeat.cards.themes import THEME_OF, Theme
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts, mutated
 from tests.bench.running import parser_of
 

@@ -17,11 +17,12 @@ from typing import NamedTuple
 from PIL import Image, ImageDraw, ImageOps, ImageStat
 from playwright.sync_api import Page, sync_playwright
 
-from cardbeat.typeset.breaks import Break, breaks
-from cardbeat.typeset.clusters import clean, clusters
-from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.han import language_of
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import fit
+from cardbeat.typeset.unicode.breaks import Break, breaks
+from cardbeat.typeset.unicode.clusters import clean, clusters
+from cardbeat.typeset.unicode.han import language_of
 from tests.bench.running import parser_of
 
 SIZE_PX = 40
@@ -99,7 +100,7 @@ def _texts() -> str:
 
 def _ours(fonts: Fonts, language: Language) -> Drawn:
     code = language.code if language.script in ("japanese", "korean", "han") else None
-    block = fit(fonts, language.text, width_px=9_000, size_px=SIZE_PX, min_size_px=SIZE_PX, language=code)
+    block = fit(fonts, language.text, Style(400, SIZE_PX, SIZE_PX), 9_000, language=code)
     (line,) = block.lines
     size = line.width_px + 2 * MARGIN_PX, line.ascent_px + line.descent_px + 2 * MARGIN_PX
     image = Image.new("L", size, 255)

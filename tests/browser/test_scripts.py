@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from cardbeat.heartbeat.receivers import RECEIVERS
-from cardbeat.heartbeat.target import parse
+from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
+from cardbeat.heartbeat.webhooks.target import parse
 from tests.artifact import ROOT
 
 NOW = "Date.UTC(2026, 0, 31, 12)"
@@ -34,7 +34,7 @@ def run(browser, server):
     ],
 )
 def test_a_time_is_told_from_now(run, time, words):
-    assert run("time.js", f"m.fromNow(m.parseTime('{time}'), {NOW})") == words
+    assert run("shared/time.js", f"m.fromNow(m.parseTime('{time}'), {NOW})") == words
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_a_time_is_told_from_now(run, time, words):
     ],
 )
 def test_a_duration_is_told_in_words(run, seconds, words):
-    assert run("time.js", f"m.durationText({seconds})") == words
+    assert run("shared/time.js", f"m.durationText({seconds})") == words
 
 
 @pytest.mark.parametrize(("seconds", "amount"), [(0, [0, 1]), (90, [90, 1]), (3600, [1, 3600]), (172_800, [2, 86_400])])
 def test_an_amount_is_edited_in_its_largest_unit(run, seconds, amount):
-    assert list(run("time.js", f"m.inLargestUnit({seconds})").values()) == amount
+    assert list(run("shared/time.js", f"m.inLargestUnit({seconds})").values()) == amount
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,15 @@ def test_an_amount_is_edited_in_its_largest_unit(run, seconds, amount):
     ],
 )
 def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, seconds, schedule):
-    line = run("cron.js", f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})")
+    line = run("dashboard/cron.js", f"m.crontabLine({{period_seconds: {seconds}, ping_url: 'http://x'}})")
     assert line == f"{schedule} /path/to/job && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null http://x"
 
 
 def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
     [shown] = re.findall(r"```crontab\n(.*)\n```", (ROOT / "README.md").read_text())
-    line = run("cron.js", "m.crontabLine({period_seconds: 86_400, ping_url: 'http://127.0.0.1:8080/ping/ID'})")
+    line = run(
+        "dashboard/cron.js", "m.crontabLine({period_seconds: 86_400, ping_url: 'http://127.0.0.1:8080/ping/ID'})"
+    )
     assert line.replace("/path/to/job", "/usr/local/bin/backup") == shown
 
 
@@ -100,7 +102,8 @@ def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
 def test_it_is_known_who_can_fetch_from_a_host(run, host, reach):
     asked = f"(({{hostname}}) => [m.isLoopback(hostname), m.isPrivate(hostname)])(new URL('http://{host}/'))"
     assert (
-        run("reach.js", asked) == {"loopback": [True, True], "private": [False, True], "public": [False, False]}[reach]
+        run("shared/reach.js", asked)
+        == {"loopback": [True, True], "private": [False, True], "public": [False, False]}[reach]
     )
 
 
@@ -111,7 +114,7 @@ PING_URL = "https://cards.example.com/a%20b/ping/ID"
 def recipe(run):
     """The text of a recipe, by its id."""
     return lambda id, url=PING_URL: run(
-        "pings.js",
+        "dashboard/pings.js",
         f"m.RECIPES.find((recipe) => recipe.id === {id!r}).text({{period_seconds: 86_400, ping_url: {url!r}}})",
     )
 
@@ -157,7 +160,9 @@ def test_a_systemd_service_takes_its_lines(recipe, tmp_path):
 
 def test_only_a_url_of_this_host_alone_is_told_to_be_one(run):
     hosts = ["localhost:8080", "127.0.0.1", "[::1]", "127.example.com", "cards.example.com"]
-    told = run("pings.js", f"{hosts}.map((host) => m.reachText({{ping_url: 'http://' + host + '/ping/ID'}}) !== '')")
+    told = run(
+        "dashboard/pings.js", f"{hosts}.map((host) => m.reachText({{ping_url: 'http://' + host + '/ping/ID'}}) !== '')"
+    )
     assert told == [True, True, True, False, False]
 
 
@@ -171,7 +176,7 @@ def test_only_a_url_of_this_host_alone_is_told_to_be_one(run):
     ],
 )
 def test_what_stands_before_a_colon_and_a_space_names_a_group(run, name, group):
-    assert list(run("groups.js", f"m.splitName({name!r})").values()) == group
+    assert list(run("dashboard/groups.js", f"m.splitName({name!r})").values()) == group
 
 
 @pytest.mark.parametrize(
@@ -187,17 +192,17 @@ def test_what_stands_before_a_colon_and_a_space_names_a_group(run, name, group):
 )
 def test_a_receivers_answer_is_told_in_words(run, status, error, short):
     alert = json.dumps({"last_status": status, "last_error": error})
-    assert run("answers.js", f"m.explain({alert}).short") == short
+    assert run("dashboard/answers.js", f"m.explain({alert}).short") == short
 
 
 def test_an_alert_that_was_taken_needs_no_explanation(run):
-    assert run("answers.js", "m.explain({last_status: 204, last_error: null})") is None
+    assert run("dashboard/answers.js", "m.explain({last_status: 204, last_error: null})") is None
 
 
 def test_a_failure_is_told_though_a_later_test_was_taken(run):
     untried, taken = ({"attempts": n, "last_status": None, "last_error": None} for n in (0, 1))
     failed = {"attempts": 3, "last_status": None, "last_error": "The connection was refused."}
-    assert run("answers.js", f"m.lastFailed({json.dumps([untried, taken, failed])})") == failed
+    assert run("dashboard/answers.js", f"m.lastFailed({json.dumps([untried, taken, failed])})") == failed
 
 
 @pytest.mark.parametrize(
@@ -224,32 +229,36 @@ def test_a_failure_is_told_though_a_later_test_was_taken(run):
     ],
 )
 def test_a_receiver_is_known_by_the_shape_of_its_url_as_the_server_knows_it(run, url, name):
-    assert run("receivers.js", f"m.receiverName({url!r})") == name
+    assert run("editor/receivers.js", f"m.receiverName({url!r})") == name
     target = parse(url)
     known = [receiver.name for receiver in RECEIVERS if receiver.shape.fullmatch(f"{target.host}{target.path}")]
     assert known[:1] == ([name] if name in {receiver.name for receiver in RECEIVERS} else [])
 
 
 def test_the_editor_shows_every_receiver_that_the_server_knows(run):
-    assert {receiver.name for receiver in RECEIVERS} <= set(run("receivers.js", "m.RECEIVERS.map(({name}) => name)"))
+    assert {receiver.name for receiver in RECEIVERS} <= set(
+        run("editor/receivers.js", "m.RECEIVERS.map(({name}) => name)")
+    )
 
 
 def test_deadlines_follow_the_servers_clock(run):
-    assert run("time.js", "(m.setServerTime('Thu, 01 Jan 2026 00:00:00 GMT'), m.serverNow())") < 1_767_225_700_000
-    assert run("time.js", "(m.setServerTime('nonsense'), m.serverNow())") < 1_767_225_700_000
+    assert (
+        run("shared/time.js", "(m.setServerTime('Thu, 01 Jan 2026 00:00:00 GMT'), m.serverNow())") < 1_767_225_700_000
+    )
+    assert run("shared/time.js", "(m.setServerTime('nonsense'), m.serverNow())") < 1_767_225_700_000
 
 
 def test_a_field_that_only_one_side_changed_needs_no_choice_of_mine(run):
     opened = "{name: 'a', period_seconds: 1, grace_seconds: 0, webhook_url: null}"
-    rows = run("merge.js", f"m.compare({opened}, {{...{opened}, name: 'b'}}, {{...{opened}, grace_seconds: 9}})")
+    rows = run("editor/merge.js", f"m.compare({opened}, {{...{opened}, name: 'b'}}, {{...{opened}, grace_seconds: 9}})")
     assert [(row["field"], row["take"]) for row in rows if row["differs"]] == [
         ("name", "theirs"),
         ("grace_seconds", "mine"),
     ]
-    assert run("merge.js", f"m.changes({opened}, {{...{opened}, name: 'c'}})") == {"name": "c"}
+    assert run("editor/merge.js", f"m.changes({opened}, {{...{opened}, name: 'c'}})") == {"name": "c"}
 
 
 def test_a_cards_address_leaves_out_what_is_empty_or_the_default(run):
     card = "{title: 'A & B+C', description: '', author: \"O'Hara\", template: 'default', theme: 'light'}"
-    url = run("card.js", f"m.cardUrl('https://example.com/x/', {card}, 'sk_1')")
+    url = run("builder/card.js", f"m.cardUrl('https://example.com/x/', {card}, 'sk_1')")
     assert url == "https://example.com/x/og?title=A%20%26%20B%2BC&author=O%27Hara&theme=light&key=sk_1"

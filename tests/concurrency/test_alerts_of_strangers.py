@@ -10,8 +10,8 @@ from collections import Counter
 
 import pytest
 
-from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.webhook import Sender
+from cardbeat.heartbeat.webhooks.post import Sender
+from cardbeat.heartbeat.webhooks.resolver import Resolver
 from tests.heart import Heart, new_delivery
 from tests.receiver import Receiver
 from tests.support import wait_until

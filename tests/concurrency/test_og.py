@@ -10,20 +10,19 @@ from typing import Any
 
 import pytest
 
-from cardbeat.cards import drawing_queue
-from cardbeat.cards.drawing_queue import WAITING_OF_KEY
-from cardbeat.cards.render import Drawing
+from cardbeat.cards.drawing.render import Drawing
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue
 from cardbeat.cards.request import Card
 from cardbeat.cards.routes import READERS_OF_ONE, CardRoutes
 from cardbeat.cards.seal import seal
 from cardbeat.cards.store import Store, file_name
+from cardbeat.concurrency.later import WAITING_EACH, Later
 from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.errors import Refusal, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
-from cardbeat.keys.store import Keys
-from cardbeat.later import WAITING_EACH, Later
+from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
@@ -73,15 +72,18 @@ class Cards:
         self.renderer = SlowRenderer()
         self.store = Store(folder, 10_000_000, "v1")
         self.renders = CountedRenders()
-        self.routes = CardRoutes(keys, self.store, self.renderer, self.renders, work_soon=lambda work: work())  # type: ignore
-        self.router = Router(self.routes.routes())
         self.keys = keys
+        self.draw_by(DrawingQueue(self.renders))
         self.key = self.new_key()
+
+    def draw_by(self, queue: DrawingQueue) -> None:
+        self.routes = CardRoutes(self.keys, self.store, self.renderer, queue, work_soon=lambda work: work())  # type: ignore
+        self.router = Router(self.routes.routes())
 
     def new_key(self) -> str:
         """A key that has been used before."""
         value = self.keys.issue(tier="busy").wait().value
-        assert self.keys.find(value)
+        assert self.keys.find(hash_of(value))
         return value
 
     def ask(self, n: int = 0) -> tuple[int, str | None]:
@@ -197,8 +199,8 @@ def test_a_key_that_had_no_card_drawn_goes_before_one_that_had(cards: Cards) -> 
     assert [cards.renderer.begun.get(timeout=10) for _ in answers] == ["t10", "t11", "t0", "t1", "t2"]
 
 
-def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing_queue, "WAITING_IN_ALL", 4)
+def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards) -> None:
+    cards.draw_by(DrawingQueue(cards.renders, waiting_in_all=4))
     cards.begin_one()
     busy, new = cards.new_key(), cards.new_key()
     answers = [cards.begin(n, busy) for n in range(4)]
@@ -215,8 +217,8 @@ def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards, mo
     assert cards.begin(3, busy).wait().headers["X-Cache"] == "MISS"
 
 
-def test_many_keys_of_one_client_do_not_keep_others_out(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing_queue, "WAITING_IN_ALL", 3)
+def test_many_keys_of_one_client_do_not_keep_others_out(cards: Cards) -> None:
+    cards.draw_by(DrawingQueue(cards.renders, waiting_in_all=3))
     cards.begin_one()
     answers = [cards.begin(n, cards.new_key(), f"2001:db8::{n}") for n in range(3)]
     assert refused(cards.begin(3, cards.new_key(), "2001:db8::3"))
@@ -229,13 +231,13 @@ def test_many_keys_of_one_client_do_not_keep_others_out(cards: Cards, monkeypatc
 
 def test_whoever_asks_with_unknown_keys_holds_up_nobody_else(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
     cards.renderer.go.set()
-    look_up, go_on = cards.keys.authenticate_hash, threading.Event()
+    look_up, go_on = cards.keys.authenticate, threading.Event()
 
     def slow_for_unknown_keys(digest: bytes, scope: str | None) -> Key:
         assert cards.keys.last_known(digest) or go_on.wait(10)
         return look_up(digest, scope)
 
-    monkeypatch.setattr(cards.keys, "authenticate_hash", slow_for_unknown_keys)
+    monkeypatch.setattr(cards.keys, "authenticate", slow_for_unknown_keys)
     flood = [cards.request(n, f"sk_{n:032}", "198.51.100.1") for n in range(RUNNING_AND_WAITING + 1)]
     answers = [cards.routes.card(request) for request in flood[:-1]]
     with pytest.raises(Unavailable):

@@ -4,7 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from PIL import Image
 
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import fit
 
 TITLES = ("Plain words", "مرحبا بالعالم", "हिन्दी शीर्षक", "日本語の題", "ภาษาไทย", "emoji 👩‍👩‍👧‍👦 🇩🇪", "한국어", "שלום")
@@ -12,7 +13,7 @@ TITLES = ("Plain words", "مرحبا بالعالم", "हिन्दी शी
 
 def drawn(fonts: Fonts, title: str) -> bytes:
     layer = Image.new("RGBA", (500, 90))
-    line = fit(fonts, title, width_px=500, size_px=48, min_size_px=24, weight=700).lines[0]
+    line = fit(fonts, title, Style(700, 48, 24), 500).lines[0]
     line.draw_emoji(layer, 0, 60)
     mask = Image.new("L", layer.size)
     if line.ink:

@@ -17,15 +17,14 @@ from pathlib import Path
 
 from cardbeat.config import Tier
 from cardbeat.database import open_database
-from cardbeat.heartbeat.alerts import Alerts
+from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import Checks
-from cardbeat.heartbeat.courier import Courier
-from cardbeat.heartbeat.delivery import Delivery
-from cardbeat.heartbeat.pending import PendingAlerts
+from cardbeat.heartbeat.delivery.courier import Courier
+from cardbeat.heartbeat.delivery.delivery import Delivery
+from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.sweep import Sweep
-from cardbeat.heartbeat.transitions import TransitionLog
-from cardbeat.heartbeat.webhook import Sender
+from cardbeat.heartbeat.webhooks.post import Sender
 from cardbeat.keys.store import Keys
 
 folder, url, owner, name, moment, calls = sys.argv[1:]
@@ -50,7 +49,7 @@ def dies_in(owner, name, moment):
 if owner:
     dies_in(globals()[owner], name, moment)
 database = open_database(Path(folder))
-alerts = Alerts(database, "http://localhost", TransitionLog())
+alerts = Alerts(database, "http://localhost")
 courier = Courier(alerts, Sender(allow_private=True).post, time.time)
 delivery = Delivery(alerts, courier, time.time)
 keys = Keys(database, time.time, {"free": Tier()})

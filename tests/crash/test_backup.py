@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.staging import PREFIX
+from cardbeat.host.staging import PREFIX
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key
 from tests.support import wait_until

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_file import integrity_problems
+from cardbeat.database.sqlite.file import integrity_problems
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.support import wait_until

@@ -5,7 +5,7 @@ import itertools
 import json
 import threading
 
-from cardbeat.database.sqlite_file import integrity_problems
+from cardbeat.database.sqlite.file import integrity_problems
 from tests.support import wait_until
 
 CLIENTS = 16

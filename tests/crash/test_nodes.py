@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.database.row_lease import TERM_SECONDS
+from cardbeat.database.postgresql.row_lease import TERM_SECONDS
 from tests.artifact import starter
 from tests.crash.client import Busy, ask, checks_key, new_check
 from tests.receiver import Receiver, answer, hang

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from cardbeat.database.row_lease import HELD_SECONDS, TERM_SECONDS
+from cardbeat.database.postgresql.row_lease import HELD_SECONDS, TERM_SECONDS
 from tests.crash.client import ask, checks_key, metric, new_check
 from tests.crash.cluster import Node, Postgres, folder_for_all
 from tests.crash.network import Network, Refused

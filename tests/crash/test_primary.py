@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from cardbeat.database.postgresql_connection import COMMIT_SECONDS
+from cardbeat.database.postgresql.connection import COMMIT_SECONDS
 from tests.crash.client import ask, checks_key, new_check
 from tests.crash.cluster import Node, Pair, folder_for_all
 from tests.crash.load import Load, stored_pings

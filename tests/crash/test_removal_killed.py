@@ -11,7 +11,7 @@ import pytest
 
 from cardbeat.config import FREE
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_file import integrity_problems, open_read_only
+from cardbeat.database.sqlite.file import integrity_problems, open_read_only
 from cardbeat.keys.store import Keys
 from tests.artifact import clean_environment
 from tests.crash.client import ask
@@ -24,7 +24,7 @@ import itertools, os, signal, sys
 from pathlib import Path
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite import SqliteDatabase
+from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.heartbeat import removal
 
 folder, name, moment, call = sys.argv[1:]
@@ -89,7 +89,7 @@ def make(folder, checks, alerts_each):
                 )
 
     database.write(add)
-    keys.revoke(dead.id)
+    keys.revoke(dead.id).wait()
     database.close()
     return f"/ping/{good.id}-0", f"/ping/{dead.id}-0"
 

@@ -9,8 +9,8 @@ import pytest
 
 from cardbeat.config import FREE
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_backup import back_up
-from cardbeat.database.sqlite_file import integrity_problems
+from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.file import integrity_problems
 from cardbeat.keys.store import Keys
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -35,7 +35,7 @@ def part(*args, **options):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-from cardbeat.database.sqlite_restore import restore
+from cardbeat.database.sqlite.restore import restore
 
 setattr(os, name, part)
 restore(Path(folder), Path(source), 1_800_000_000)

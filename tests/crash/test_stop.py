@@ -1,15 +1,17 @@
 """A stop lets posts of alerts finish, and never takes ten seconds."""
 
+import contextlib
 import fcntl
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import termios
 import time
 
 from tests.artifact import ROOT, Running, clean_environment, free_port
-from tests.crash.client import ask, checks_key, new_check
+from tests.crash.client import ask, checks_key, connect, exchange, new_check
 from tests.receiver import NO_CONTENT, Receiver, hang
 from tests.support import wait_until
 
@@ -66,6 +68,62 @@ def test_a_signal_that_does_not_interrupt_the_wait_for_clients_ends_it(tmp_path)
 
 def test_a_stop_with_nothing_under_way_is_quick(start):
     assert seconds_to_stop(start()) < 2
+
+
+def test_a_client_that_had_connected_before_a_stop_pings_during_it(start):
+    server = start()
+    check = new_check(server, key := checks_key(server))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as client:
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_refused(server))
+        client.sendall(f"GET /ping/{check['id']} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+        assert server.process.wait(5) == 0
+    assert ask(start(), "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] == 1
+
+
+def test_a_second_signal_ends_the_wait_for_a_client_that_sends_nothing(start):
+    server = start()
+    with socket.create_connection(("127.0.0.1", server.port)):
+        server.process.send_signal(signal.SIGINT)
+        wait_until(lambda: "a second signal ends this wait" in server.log.read_text())
+        assert seconds_to_stop(server) < 5
+
+
+def test_no_post_begins_while_a_stop_waits_for_clients(start):
+    """It could have no time to end, and would be sent again."""
+
+    def slow(receiver, connection):
+        receiver.read(connection)
+        assert receiver.released.wait(30)
+        connection.sendall(NO_CONTENT)
+
+    with Receiver(slow) as receiver, contextlib.ExitStack() as stack:
+        server, path, key = with_a_post_under_way(start, receiver)
+        assert ask(server, "POST", f"{path}/test-alert", key=key).status == 202
+        clients = [stack.enter_context(contextlib.closing(connect(server))) for _ in range(100)]
+        for client in clients:
+            client.connect()
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: is_refused(server))
+        receiver.released.set()
+
+        def states():
+            shown = exchange(clients.pop(), "GET", f"{path}/alerts", key=key).json["alerts"]
+            return [alert["state"] for alert in shown]
+
+        wait_until(lambda: states() == ["pending", "delivered"])
+        stack.close()
+        assert server.process.wait(15) == 0
+        assert len(receiver.received) == 1
+
+
+def is_refused(server):
+    try:
+        socket.create_connection(("127.0.0.1", server.port)).close()
+    except ConnectionRefusedError:
+        return True
+    return False
 
 
 def test_whoever_holds_up_the_log_holds_up_neither_cards_nor_a_stop(python, pyz, tmp_path):

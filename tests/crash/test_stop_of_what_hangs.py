@@ -50,7 +50,7 @@ os.open = open_or_hang
 """
 
 THREADS = """
-start, names = threading.Thread.start, ("worker", "alerts-courier", "webhook-resolver", "alarms", "report")
+start, names = threading.Thread.start, ("worker", "alerts-courier", "webhook-resolver", "key-change", "report")
 
 def refuse(thread):
     if thread.name in names:

@@ -3,7 +3,7 @@
 import shutil
 import signal
 
-from cardbeat.database.sqlite_file import integrity_problems
+from cardbeat.database.sqlite.file import integrity_problems
 from tests.crash.client import Busy, ask, checks_key
 from tests.support import wait_until
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 import pytest
 
+from cardbeat.concurrency.later import WAITING_EACH
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.later import WAITING_EACH
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
+from cardbeat.web.server import HttpServer
 from tests.http.malformed import get
-from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting, wait_until_all_is_read
 from tests.support import wait_until
 
 BODY = b"x" * 1000
@@ -30,14 +31,16 @@ class Guard:
     """Knows at once who sends `Authorization: known ID`, and after a look-up, which the test lets end, `slow ID`."""
 
     def __init__(self) -> None:
+        self.asked = 0
         self.let_go = threading.Event()
         self.looked_up = threading.Semaphore(0)
         self.revoked: set[str] = set()
 
     def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Holder | None:
+        self.asked += 1
         kind, _, name = request.headers.get("authorization", "").partition(" ")
         if kind not in ("known", "slow"):
-            raise Refusal(401, "key_missing", "Send a key.")
+            raise Refusal("key_missing", "Send a key.")
         return Holder(name) if kind == "known" else None
 
     def look_up(self, request: Request) -> Holder:
@@ -46,7 +49,7 @@ class Guard:
             self.looked_up.release()
             assert self.let_go.wait(PATIENCE_SECONDS)
         if name == "nobody" or name in self.revoked:
-            raise Refusal(401, "key_unknown", "Nobody has this key.")
+            raise Refusal("key_unknown", "Nobody has this key.")
         return Holder(name)
 
     def name_of(self, request: Request) -> str | None:
@@ -196,14 +199,14 @@ def test_a_key_that_is_revoked_while_its_body_comes_opens_nothing(start: Start, 
 def test_a_key_that_is_revoked_while_its_request_waits_opens_nothing(
     start: Start, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cardbeat.web.router.JUDGED_SECONDS", -1)
+    monkeypatch.setattr("cardbeat.web.exchange.JUDGED_SECONDS", -1)
     server = start()
     with (
         Client(server, post("/held", key="known a", length=0)) as first,
         Client(server, post("/mine", key="known a", length=0)) as second,
     ):
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
-        wait_until(lambda: len(server._phases.working.deadlines) == 2)
+        wait_until(lambda: site.guard.asked == 2)
         site.guard.revoked.add("a")
         site.let_go.set()
         assert first.answer()[0] == 200
@@ -238,7 +241,7 @@ def test_a_caller_with_too_much_waiting_is_refused_and_others_are_answered_meanw
         first = connect(ask)
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         greedy = [connect(ask) for _ in range(WAITING_EACH)]
-        wait_until(lambda: len(server._phases.working.deadlines) == 1 + WAITING_EACH)
+        wait_until(lambda: site.guard.asked == 1 + WAITING_EACH)
         status, headers, body = connect(ask).answer()
         assert (status, code_of(body), headers["retry-after"]) == (503, "busy", "1")
         assert connect(post("/mine", key="known other", length=0)).answer()[0] == 200
@@ -256,7 +259,7 @@ def test_keys_are_looked_up_for_each_address_in_its_turn(start: Start, site: Sit
         for _ in range(1 + WAITING_EACH):
             ask("nobody")
         assert site.guard.looked_up.acquire(timeout=PATIENCE_SECONDS)
-        wait_until(lambda: len(server._phases.working.deadlines) == 1 + WAITING_EACH)
+        wait_until(lambda: site.guard.asked == 1 + WAITING_EACH)
         with Client(server, post("/mine", key="slow a", length=0)) as same_address:
             assert same_address.answer()[0] == 503
         with Client(server, post("/mine", key="known a", length=0)) as known:
@@ -265,6 +268,20 @@ def test_keys_are_looked_up_for_each_address_in_its_turn(start: Start, site: Sit
 
 
 HOLDING = HttpLimits(held_bytes=200_000, stop_seconds=2)
+MIB = 1024 * 1024
+
+
+def nothing_is_held(server: HttpServer) -> bool:
+    """Whether requests have room that together come near the budget of `HOLDING`."""
+    before = server.connections_shed
+    whole = post("/free", length=60_000) + bytes(60_000)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(Client(server, whole[:-1])) for _ in range(3)]
+        wait_until_all_is_read(server)
+        for client in clients:
+            client.send(whole[-1:])
+            assert client.answer()[0] == 200
+    return server.connections_shed == before
 
 
 def test_past_the_budget_unfinished_bodies_give_way_that_were_held_longest(start: Start) -> None:
@@ -283,7 +300,8 @@ def test_past_the_budget_unfinished_bodies_give_way_that_were_held_longest(start
             assert client.answer()[0] == 200
         with contextlib.suppress(ConnectionResetError):
             assert clients[0].rest() == b""
-    wait_until(lambda: server._phases.held.total == 0)
+    wait_until(lambda: server.connections == 0)
+    assert nothing_is_held(server)
 
 
 def test_connections_closed_past_the_budget_are_counted_and_told_once_a_minute(
@@ -316,11 +334,17 @@ def test_past_the_budget_answers_that_nobody_takes_give_way(start: Start) -> Non
 
 
 def test_an_answer_counts_whole_until_its_last_byte_is_taken(start: Start) -> None:
-    server = start()
-    with Client(server, get(line=b"GET /big HTTP/1.1"), receive_bytes=4096) as client:
-        wait_until(lambda: server._phases.held.total >= 16 * 1024 * 1024)
-        assert len(client.answer()[2]) == 16 * 1024 * 1024
-        wait_until(lambda: server._phases.held.total == 0)
+    server = start(HttpLimits(held_bytes=28 * MIB, stop_seconds=2))
+    big = get(line=b"GET /big HTTP/1.1")
+    with Client(server, big) as done:
+        assert len(done.answer()[2]) == 16 * MIB
+    with Client(server, big, receive_bytes=4096) as slow:
+        # What is left of it, and another one, are less than the budget.
+        slow.receive(6 * MIB)
+        assert server.connections_shed == 0
+        with Client(server, big) as other:
+            wait_until(lambda: server.connections_shed == 1)
+            assert len(other.answer()[2]) == 16 * MIB
 
 
 def test_past_the_budget_requests_that_wait_give_way_and_those_at_work_do_not(start: Start, site: Site) -> None:
@@ -329,13 +353,17 @@ def test_past_the_budget_requests_that_wait_give_way_and_those_at_work_do_not(st
     with contextlib.ExitStack() as stack:
         first = stack.enter_context(Client(server, whole))
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
-        for _ in range(6):
-            stack.enter_context(Client(server, whole))
-        wait_until(lambda: not server._phases.body.deadlines and server.connections <= 4)
+        others = [stack.enter_context(Client(server, whole)) for _ in range(6)]
+        wait_until(lambda: server.connections <= 4)
         site.let_go.set()
-        assert first.answer()[2] == b"a" + bytes(60_000)
-        wait_until(lambda: server._phases.held.total == 0)
-        assert len(site.served) < 7
+        answered = 0
+        for client in (first, *others):
+            with contextlib.suppress(EOFError, ConnectionResetError):
+                assert client.answer()[2] == b"a" + bytes(60_000)
+                answered += 1
+        assert answered == len(site.served) < 7
+    wait_until(lambda: server.connections == 0)
+    assert nothing_is_held(server)
 
 
 def test_whoever_has_most_connections_gives_way_to_new_ones(start: Start) -> None:

@@ -3,9 +3,12 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from cardbeat import check_metrics
-from tests.postgresql import BOTH_ENGINES
-from tests.support import GOOD_CHECK
+from cardbeat.operation.check_metrics import CheckMetricsRoutes
+from cardbeat.web.message import Request
+from cardbeat.web.router import Router
+from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
+from tests.support import GOOD_CHECK, answer_of
 
 pytestmark = BOTH_ENGINES
 
@@ -59,17 +62,20 @@ def test_whether_alerts_arrive_is_told_where_one_was_tried_and_there_is_a_webhoo
     assert [(name, found) for (family, name, _), found in read().items() if family == DELIVERY] == [("a", value)]
 
 
+@SQLITE
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "a\\nb", "東京 {x}", "a" * 100])
 def test_any_name_is_a_label(create, read, name):
     ids = [create(name)[:12] for _ in range(2)]
     assert [labels for family, *labels in read() if family == UP] == [[name, one] for one in ids]
 
 
+@SQLITE
 def test_no_more_of_an_id_is_shown_than_tells_checks_apart(app, key, create):
     check_id = create("a")
     assert check_id.encode() not in app("GET", "/checks/metrics", key=key).body
 
 
+@SQLITE
 def test_they_are_prometheus_text_with_a_meaning_for_each(app, key, create):
     create("a")
     answer = app("GET", "/checks/metrics", key=key)
@@ -79,19 +85,36 @@ def test_they_are_prometheus_text_with_a_meaning_for_each(app, key, create):
     assert all(found.documentation.endswith(".") and found.type == "gauge" for found in families)
 
 
+@SQLITE
 def test_they_take_a_checks_key_and_show_no_other_keys_checks(app, create):
     create("a")
     assert b"cardbeat_check_up{" not in app("GET", "/checks/metrics", key=app.checks_key()).body
     assert [app("GET", "/checks/metrics", key=key).status for key in (None, "sk_a", app.cards_key())] == [401, 401, 403]
 
 
+@SQLITE
 def test_the_path_is_no_checks(app, key):
     assert app("PATCH", "/checks/metrics", {}, key=key).status == 405
 
 
-def test_all_checks_are_in_however_many_steps_it_takes(create, read, monkeypatch):
-    monkeypatch.setattr(check_metrics, "STEP_CHECKS", 2)
-    names = [f"job {n}" for n in range(4)]
-    for name in names:
-        create(name)
-        assert [found for family, found, _ in read() if family == UP] == names[: names.index(name) + 1]
+def asked(heart, **options):
+    """What a key with five checks reads, with other limits."""
+    issued = heart.keys.issue("ops@example.com").wait()
+    heart.key = issued.key
+    checks = [heart.create() for _ in range(5)]
+    router = Router(CheckMetricsRoutes(heart.checks, heart.keys, **options).routes())
+    headers = {"authorization": f"Bearer {issued.value}"}
+    answer = answer_of(router, Request("GET", "/checks/metrics", "/checks/metrics", headers=headers))
+    return answer, [check.name for check in checks]
+
+
+def test_all_checks_are_in_the_oldest_first_also_past_a_pause(database, clock):
+    answer, names = asked(Heart(database, clock), stretch_checks=2)
+    found = list(text_string_to_metric_families(answer.body.decode()))
+    assert [sample.labels["name"] for sample in found[0].samples] == names
+
+
+@pytest.mark.parametrize(("most_checks", "status"), [(5, 200), (4, 403)])
+def test_more_checks_than_one_answer_holds_are_refused(database, clock, most_checks, status):
+    answer, _ = asked(Heart(database, clock), most_checks=most_checks)
+    assert (answer.status, b"more than 4 checks" in answer.body) == (status, status == 403)

@@ -3,13 +3,13 @@
 import json
 import socket
 import threading
+from functools import partial
 
 import pytest
 
 from cardbeat import cli
-from cardbeat.client import api as client_api
 from cardbeat.client.api import Api, Refused
-from cardbeat.client.apply import Plan, apply, perform, plan, settled_plan
+from cardbeat.client.apply import Plan, plan
 from cardbeat.client.declared import load
 from cardbeat.errors import StartupError
 
@@ -188,93 +188,41 @@ def test_at_the_limit_of_the_tier_what_goes_makes_room_for_what_comes(checks, ke
     assert out.endswith("\n100 created, 0 changed, 50 deleted, 0 unchanged\n")
 
 
-def test_two_that_apply_at_once_near_the_limit_come_to_the_end_both(api, tmp_path):
-    other = "period_seconds = 60\ngrace_seconds = 0"
-    declared = load(write(tmp_path / "c.toml", *(f'name = "job {n}"' for n in range(60)), defaults=other))
-    barrier, outcomes = threading.Barrier(2), []
-
-    def run():
-        barrier.wait()
-        outcomes.append(apply(api, declared, prune=False))
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [outcome.failed for outcome in outcomes] == [None, None]
-    assert sorted(check["name"] for check in api.checks()) == sorted(declared)
-
-
-def test_doubles_that_are_taken_back_in_a_moment_are_waited_for(api):
-    older, newer = api.create(settings("a")), api.create(settings("a"))
-    slept = []
-
-    def sleep(seconds):
-        slept.append(seconds)
-        if len(slept) == 2:
-            api.delete(newer)
-
-    steps = settled_plan(api, {"a": settings("a")}, prune=False, sleep=sleep)
-    assert [check["id"] for check in steps.unchanged] == [older["id"]]
-    assert len(slept) == 2
-
-
-@pytest.mark.parametrize(("period", "listed"), [(3600, "unchanged"), (7200, "conflicts")])
-def test_two_that_apply_at_once_leave_every_check_once(api, tmp_path, period, listed):
-    declared, other = (load(fifty(tmp_path / "c.toml", seconds)) for seconds in (3600, period))
-    steps = [plan(api.checks(), wanted, prune=False) for wanted in (declared, other)]
-    barrier, outcomes = threading.Barrier(2), []
-
-    def apply(own):
-        barrier.wait()
-        outcomes.append(perform(api, own))
-
-    threads = [threading.Thread(target=apply, args=(own,)) for own in steps]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    present = api.checks()
-    assert sorted(check["name"] for check in present) == sorted(declared)
-    created = [check["id"] for outcome in outcomes for check in outcome.created]
-    assert sorted(created) == sorted(check["id"] for check in present)
-    assert {len(getattr(outcome, listed)) + len(outcome.created) for outcome in outcomes} == {50}
-    assert [outcome.failed for outcome in outcomes] == [None, None]
-
-
-def test_what_somebody_else_changed_meanwhile_stays_and_is_told(api):
-    kept, same, deleted, gone = (api.create(settings(name)) for name in ("kept", "same", "deleted", "gone"))
-    changes = [(kept, settings("kept", 120)), (gone, settings("gone", 120)), (same, settings("same", 120))]
-    steps = Plan([], changes, [deleted], [])
-    api.delete(gone)
-    api.change(kept, {"period_seconds": 90})
-    api.change(same, {"period_seconds": 120})
-    api.change(deleted, {"period_seconds": 90})
-    outcome = perform(api, steps)
-    assert [check["period_seconds"] for check in api.checks()] == [90, 120, 90]
-    assert [check["name"] for check in outcome.unchanged] == ["same"]
-    assert [sentence.split(":")[0] for sentence in outcome.conflicts] == ["kept", "gone", "deleted"]
-
-
-def test_a_check_that_is_gone_already_is_deleted_without_a_word(api):
-    check = api.create(settings("a"))
-    api.delete(check)
-    outcome = perform(api, Plan([], [], [check], []))
-    assert (outcome.deleted, outcome.conflicts, outcome.failed) == ([], [], None)
-
-
 def test_a_conflict_is_status_1_and_in_the_json(checks, key, tmp_path, monkeypatch):
     file = write(tmp_path / "c.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0')
     checks("apply", file)
     present = json.loads(checks("list", "--json")[1])
     monkeypatch.setattr(Api, "checks", lambda _: [{**check, "period_seconds": 1, "version": 0} for check in present])
-    monkeypatch.setattr(Api, "read", lambda *_: {**present[0], "period_seconds": 1})
-    status, out, err = checks("apply", file)
-    assert (status, err) == (1, "")
-    assert out.endswith("0 created, 0 changed, 0 deleted, 0 unchanged, 1 conflicts\n")
+    told = "a: somebody else changed it at the same time, it stays so; run apply again"
+    out = f"conflict: {told}\n0 created, 0 changed, 0 deleted, 0 unchanged, 1 conflicts\n"
+    assert checks("apply", file) == (1, out, "")
     status, out, _ = checks("apply", file, "--json")
-    assert (status, len(json.loads(out)["conflicts"])) == (1, 1)
+    assert (status, json.loads(out)["conflicts"]) == (1, [told])
+
+
+def test_a_name_of_several_checks_is_refused_before_anything_is_done(checks, key, server, tmp_path):
+    api = Api(server, key)
+    for _ in range(2):
+        api.create(settings("a"))
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
+    told = "cardbeat: the server has 2 checks named 'a'; rename or delete all of them but one\n"
+    assert checks("apply", file) == checks("apply", file, "--dry-run") == (2, "", told)
+    assert [check["name"] for check in api.checks()] == ["a", "a"]
+
+
+def test_a_server_that_stays_busy_is_told(checks, key, tmp_path, monkeypatch):
+    slept = []
+    monkeypatch.setattr("cardbeat.commands.checks.Api", partial(Api, sleep=slept.append))
+    file = write(tmp_path / "c.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0')
+    listed, busy = response("200 OK", b'{"checks": [], "next": null}'), response("503 x", b'{"error": "Busy."}')
+    with Scripted(listed, *[busy] * 6) as server:
+        answer = checks("apply", file, "--url", server.url)
+    assert answer == (
+        2,
+        "0 created, 0 changed, 0 deleted, 0 unchanged\n",
+        "cardbeat: a: Busy. (what is printed above was done, the rest was not)\n",
+    )
+    assert slept == [1, 2, 4, 8, 16]
 
 
 def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp_path):
@@ -287,20 +235,12 @@ def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp
     assert [check["name"] for check in json.loads(checks("list", "--json")[1])] == ["a"]
 
 
-def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path, monkeypatch):
-    create = Api.create
-
-    def refuse(*_):
-        raise ConnectionRefusedError
-
-    def create_and_go_away(self, wanted):
-        created = create(self, wanted)
-        monkeypatch.setattr(Api, "_answer", refuse)
-        return created
-
-    monkeypatch.setattr(Api, "create", create_and_go_away)
+def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path):
+    created = {**settings("a"), "id": "x", "status": "on_time", "deadline_at": "x", "ping_url": "x", "version": 1}
+    answers = ({"checks": [], "next": None}, {"check": created})
     file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
-    status, out, err = checks("apply", file)
+    with Scripted(*(response("200 OK", json.dumps(answer).encode()) for answer in answers)) as server:
+        status, out, err = checks("apply", file, "--url", server.url)
     assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
     assert err.startswith("cardbeat: b: can't use the server")
     assert err.endswith(" (what is printed above was done, the rest was not)\n")
@@ -317,9 +257,9 @@ def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
     assert (status, err) == (2, "cardbeat: there are 0 checks named 'b'; see: checks list\n")
 
 
-def test_all_pages_are_listed(api, monkeypatch):
+def test_all_pages_are_listed(server, key):
+    api = Api(server, key, page_checks=2)
     names = [api.create(settings(f"job {n}"))["name"] for n in range(5)]
-    monkeypatch.setattr(client_api, "PAGE_CHECKS", 2)
     assert [check["name"] for check in api.checks()] == names
 
 
@@ -353,12 +293,12 @@ def test_no_server_is_one_line_at_once_for_all_but_a_ping():
         Api("http://127.0.0.1:1", "sk_a", sleep=slept.append).checks()
     assert slept == []
     with pytest.raises(StartupError):
-        Api("http://127.0.0.1:1", "sk_a", is_patient=True, sleep=slept.append).checks()
+        Api("http://127.0.0.1:1", "sk_a", keeps_trying=True, sleep=slept.append).checks()
     assert slept == [1, 2, 4, 8, 16]
 
 
 class Scripted:
-    """Answers each request with the next of some responses, as bytes, and keeps what was asked."""
+    """Answers each request with the next of some responses, as bytes, and keeps what was asked; then it is gone."""
 
     def __init__(self, *answers):
         self.asked = []
@@ -376,8 +316,10 @@ class Scripted:
         self._listener.close()
 
     def _serve(self):
-        for answer in self._answers:
+        for number, answer in enumerate(self._answers, 1):
             client, _ = self._listener.accept()
+            if number == len(self._answers):
+                self._listener.close()
             with client:
                 self.asked.append(client.recv(65536))
                 client.sendall(answer)
@@ -413,7 +355,7 @@ def test_a_ping_waits_for_a_server_behind_a_proxy_and_as_long_as_it_is_asked_to(
     slept = []
     taken = response("200 OK", b'{"status": "on_time", "recovered": false, "deadline_at": "2026-01-01 00:00:00"}')
     with Scripted(response("502 x"), response("503 x", headers="Retry-After: 7\r\n"), taken) as server:
-        Api(server.url, "sk_a", is_patient=True, sleep=slept.append).ping("id")
+        Api(server.url, "sk_a", keeps_trying=True, sleep=slept.append).ping("id")
     assert slept == [1, 7]
     with Scripted(response("502 x")) as server, pytest.raises(Refused, match="the server answered 502"):
         Api(server.url, "sk_a", sleep=slept.append).checks()

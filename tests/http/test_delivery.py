@@ -89,7 +89,7 @@ def test_a_test_alert_is_sent_like_a_real_one(customer):
 
 
 def test_a_check_shows_how_its_delivery_goes_also_in_the_alerts_themselves(customer, monkeypatch):
-    monkeypatch.setattr("cardbeat.heartbeat.retries.SCHEDULE_SECONDS", (0.1,))
+    monkeypatch.setattr("cardbeat.heartbeat.delivery.retries.SCHEDULE_SECONDS", (0.1,))
     with Receiver(answer(500), answer(500), answer()) as receiver:
         check = customer.check(receiver.url)
         assert customer.delivery(check) is None
@@ -106,7 +106,7 @@ def test_a_check_shows_how_its_delivery_goes_also_in_the_alerts_themselves(custo
 
 
 def test_every_attempt_is_signed_anew_under_the_same_id(customer, monkeypatch):
-    monkeypatch.setattr("cardbeat.heartbeat.retries.SCHEDULE_SECONDS", (0.1, 0.1))
+    monkeypatch.setattr("cardbeat.heartbeat.delivery.retries.SCHEDULE_SECONDS", (0.1, 0.1))
     with Receiver(answer(500), answer(302, "Location: /x\r\n"), answer()) as receiver:
         check = customer.check(receiver.url)
         customer.test_alert(check)

@@ -1,8 +1,9 @@
 import json
 import threading
+from unittest.mock import Mock
 
-from cardbeat import monitor
-from cardbeat.health import HealthRoutes
+from cardbeat.database import monitor
+from cardbeat.operation.health import HealthRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
 from tests.support import answer_of
@@ -12,27 +13,19 @@ ASKED = Request("GET", "/healthz", "/healthz")
 
 def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     sweeping = [True, False, True]
-    router = Router(HealthRoutes(database, clock, lambda: sweeping.pop(0), lambda: True).routes())
+    router = Router(HealthRoutes(database, clock, lambda: sweeping.pop(0)).routes())
     assert answer_of(router, ASKED).status == 200
     refused = answer_of(router, ASKED)
     assert (refused.status, json.loads(refused.body)["code"]) == (503, "sweep_stalled")
     assert answer_of(router, ASKED).status == 200
 
 
-def test_health_turns_503_while_nobody_works_on_alerts_and_back(database, clock):
-    working = [True, False, True]
-    router = Router(HealthRoutes(database, clock, lambda: True, lambda: working.pop(0)).routes())
-    assert answer_of(router, ASKED).status == 200
-    refused = json.loads(answer_of(router, ASKED).body)
-    assert (refused["code"], "300 seconds" in refused["error"]) == ("delivery_stalled", True)
-    assert answer_of(router, ASKED).status == 200
-
-
 def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
     key = app.json("POST", "/register", {"email": "a@b"})["key"]
     database = app.service.database
-    database.write(lambda connection: None)
-    database._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    writers = []
+    database.write(writers.append)
+    writers[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database._readers.close()
     with database.path.open("r+b") as file:
         file.seek(4096)
@@ -45,21 +38,19 @@ def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
 
 def test_health_turns_503_while_the_database_cannot_be_written_and_back(app):
     assert app("GET", "/healthz").status == 200
-    writer = app.service.database._writer
-    writer.execute("PRAGMA query_only = ON")
+    writers = []
+    app.service.database.write(writers.append)
+    writers[0].execute("PRAGMA query_only = ON")
     answer = app("GET", "/healthz")
     assert (answer.status, json.loads(answer.body)["code"]) == (503, "database_unavailable")
     assert answer.headers["Retry-After"]
-    writer.execute("PRAGMA query_only = OFF")
+    writers[0].execute("PRAGMA query_only = OFF")
     assert app("GET", "/healthz").status == 200
 
 
-def test_all_who_ask_while_a_write_is_under_way_share_it(database, clock):
-    routes, started, let_go = (
-        HealthRoutes(database, clock, lambda: True, lambda: True),
-        threading.Event(),
-        threading.Event(),
-    )
+def test_all_who_ask_while_a_write_is_under_way_share_it(database, clock, monkeypatch):
+    routes = HealthRoutes(database, clock, lambda: True)
+    started, let_go = threading.Event(), threading.Event()
 
     def hold(_):
         started.set()
@@ -67,8 +58,10 @@ def test_all_who_ask_while_a_write_is_under_way_share_it(database, clock):
 
     held = database.write_later(hold)
     assert started.wait(10)
-    asked = [routes.read(ASKED) for _ in range(5)]
-    assert len(database._queue) == 1
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "write_later", Mock(wraps=database.write_later))
+        asked = [routes.read(ASKED) for _ in range(5)]
+        assert database.write_later.call_count == 1
     let_go.set()
     held.wait()
     assert [answer.wait().status for answer in asked] == [200] * 5

@@ -5,8 +5,9 @@ import threading
 
 import pytest
 
+from cardbeat.config import Config
 from cardbeat.keys.store import Keys
-from tests.postgresql import BOTH_ENGINES
+from tests.postgresql import BOTH_ENGINES, POSTGRESQL, SQLITE
 from tests.support import App, service_of, wait_until
 
 pytestmark = BOTH_ENGINES
@@ -44,6 +45,7 @@ def test_no_key_is_stored_as_it_is(app):
     assert not any(value in stored or value[3:] in stored for value in values)
 
 
+@SQLITE
 @pytest.mark.parametrize("email", ["", "@", "a@", "@b", "a@b@c", "x" * 250 + "@b.cd", None, 5, True])
 def test_an_address_of_another_form_is_refused_and_no_key_issued(app, email):
     answer = app("POST", "/register", {"email": email})
@@ -52,12 +54,14 @@ def test_an_address_of_another_form_is_refused_and_no_key_issued(app, email):
     assert bodies(app) == []
 
 
+@SQLITE
 @pytest.mark.parametrize("character", list(" \n\0\x7f\u0085\u00a0\u2028\u2029"))
 def test_an_address_with_a_space_or_a_control_character_is_refused(app, character):
     assert app("POST", "/register", {"email": f"a{character}b@c"}).status == 400
     assert bodies(app) == []
 
 
+@SQLITE
 @pytest.mark.parametrize("character", list("\u202e\u2066\u200f\u061c\u200b\u00ad\ufeff\U000e0041"))
 def test_an_address_with_a_character_that_is_not_seen_or_turns_the_text_is_refused(app, character):
     answer = app("POST", "/register", {"email": f"a{character}b@c"})
@@ -65,6 +69,7 @@ def test_an_address_with_a_character_that_is_not_seen_or_turns_the_text_is_refus
     assert bodies(app) == []
 
 
+@SQLITE
 @pytest.mark.parametrize("email", ["\u3164@b", "a@\u115f", "\u200d@b", "\ufe0f\u180b@\u2800"])
 def test_an_address_that_shows_nothing_on_one_side_is_refused(app, email):
     answer = app("POST", "/register", {"email": email})
@@ -73,15 +78,18 @@ def test_an_address_that_shows_nothing_on_one_side_is_refused(app, email):
     assert bodies(app) == []
 
 
+@SQLITE
 @pytest.mark.parametrize("email", ["\U0001f468\u200d\U0001f469@b", "\u0645\u06cc\u200c@b", "a\ue000@b", "a\u0378@b"])
 def test_an_address_may_hold_all_else_and_the_joiners_that_scripts_and_emoji_need(app, email):
     assert app.json("POST", "/register", {"email": email})["email"] == email
 
 
+@SQLITE
 def test_an_address_of_254_characters_is_taken(app):
     assert app("POST", "/register", {"email": "x" * 250 + "@b.c"}).status == 201
 
 
+@SQLITE
 @pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
@@ -110,6 +118,7 @@ def test_bodies(app, body, content_type, status):
     assert len(bodies(app)) == (status == 201)
 
 
+@SQLITE
 @pytest.mark.parametrize(
     ("body", "content_type", "status"),
     [
@@ -151,17 +160,20 @@ thread.join()
     assert (done.returncode, done.stdout) == (0, "invalid_json The body is nested too deeply.\n" * 2), done.stderr
 
 
+@SQLITE
 def test_the_double_among_many_members_is_named(app):
     members = ", ".join(f'"m{n}": 0' for n in (*range(5_000), 4_321))
     answer = app("POST", "/register", body=f"{{{members}}}".encode(), headers={"content-type": "application/json"})
     assert (json.loads(answer.body)["code"], json.loads(answer.body)["field"]) == ("duplicate_field", "m4321")
 
 
+@SQLITE
 def test_an_unknown_member_is_named(app):
     answer = app.json("POST", "/register", {"email": "a@b", "nmae": "x"})
     assert (answer["code"], answer["field"]) == ("unknown_field", "nmae")
 
 
+@SQLITE
 def test_registration_is_limited_for_each_address(tmp_path, config, clock):
     service = service_of(type(config)(data=tmp_path, port=0, register_per_minute=2), clock)
     app = App(service, clock)
@@ -175,6 +187,7 @@ def test_registration_is_limited_for_each_address(tmp_path, config, clock):
         service.close()
 
 
+@SQLITE
 def test_refused_registrations_do_not_count(tmp_path, config, clock):
     service = service_of(type(config)(data=tmp_path, port=0, register_per_minute=1), clock)
     app = App(service, clock)
@@ -185,6 +198,7 @@ def test_refused_registrations_do_not_count(tmp_path, config, clock):
         service.close()
 
 
+@SQLITE
 def test_closed_registration_is_refused(tmp_path, config, clock):
     service = service_of(type(config)(data=tmp_path, port=0, registration_open=False), clock)
     try:
@@ -298,6 +312,7 @@ def test_of_a_revoked_key_nothing_that_is_anyones_is_kept_while_its_checks_go(ap
     assert "whsec_" not in repr(bodies(app))
 
 
+@SQLITE
 @pytest.mark.parametrize("header", [None, "", "Bearer", "Bearer ", "Basic c2s6", "Bearer sk_unknown", "sk_unknown"])
 def test_without_a_known_key_it_is_401(app, header):
     headers = {} if header is None else {"authorization": header}
@@ -307,6 +322,7 @@ def test_without_a_known_key_it_is_401(app, header):
         assert answer.headers["WWW-Authenticate"] == "Bearer"
 
 
+@SQLITE
 def test_scopes_do_not_open_each_others_endpoints(app):
     cards, checks = app.cards_key(), app.checks_key()
     assert app("GET", "/checks", key=cards).status == 403
@@ -315,13 +331,29 @@ def test_scopes_do_not_open_each_others_endpoints(app):
     assert "cards key" in json.loads(answer.body)["error"]
 
 
-def test_a_change_by_another_process_is_seen_once_the_cache_is_old(app, monkeypatch):
+def test_a_change_by_another_process_is_seen_once_it_is_reported_as_done(app):
     key = app.cards_key()
     assert app("GET", "/key", key=key).status == 200
     keys = Keys(app.service.database, app.clock, {})
     with app.service.database.read() as connection:
         (key_id,) = connection.execute("SELECT id FROM keys").fetchone()
-    keys.revoke(key_id)
-    now = __import__("time").monotonic()
-    monkeypatch.setattr("cardbeat.keys.store.time.monotonic", lambda: now + 0.11)
+    keys.revoke(key_id).wait()
     assert app("GET", "/key", key=key).status == 401
+
+
+@pytest.fixture
+def nodes(postgresql, tmp_path, clock):
+    """Two whole servers over one database."""
+    options = {"port": 0, "register_per_minute": 2, "database": postgresql.emptied(tmp_path)}
+    services = [service_of(Config(data=tmp_path / name, **options), clock) for name in ("first", "second")]
+    yield [App(service, clock) for service in services]
+    for service in services:
+        service.close()
+
+
+@POSTGRESQL
+def test_each_node_counts_registrations_and_renders_by_itself(nodes):
+    assert [[app("POST", "/register").status for _ in range(3)] for app in nodes] == [[201, 201, 429]] * 2
+    key = nodes[0].json("POST", "/register", client="192.0.2.7")["key"]
+    assert nodes[0]("GET", f"/og?title=a&key={key}").headers["X-Cache"] == "MISS"
+    assert [app.json("GET", "/key", key=key)["usage"]["renders"] for app in nodes] == [1, 0]

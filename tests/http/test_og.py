@@ -5,19 +5,19 @@ import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
 
-from cardbeat.cards.render import Renderer
+from cardbeat.cards.drawing.render import Renderer
+from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Signature, Store
 from cardbeat.config import FREE, Tier
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import answer_of, taken
@@ -32,11 +32,12 @@ class Cards:
         self.folder = folder
         self.clock = clock
         self.monotonic = 1000.0
-        self.keys = Keys(database, clock, {"free": FREE, "few": Tier(renders_per_minute=2)})
+        tiers = {"free": FREE, "few": Tier(renders_per_minute=2)}
+        # Keys stay in memory however slow the test is.
+        self.keys = Keys(database, clock, tiers, monotonic=lambda: 0.0)
         self.store = Store(folder, 1_000_000)
-        self.routes = CardRoutes(
-            self.keys, self.store, RENDERER, RateLimit(lambda: self.monotonic), work_soon=lambda work: work()
-        )
+        drawing = DrawingQueue(RateLimit(lambda: self.monotonic))
+        self.routes = CardRoutes(self.keys, self.store, RENDERER, drawing, work_soon=lambda work: work())
         self.router = Router(self.routes.routes())
         self.key = self.keys.issue().wait().value
 
@@ -66,12 +67,6 @@ class Cards:
 
 def body_of(response: Response) -> dict[str, str]:
     return json.loads(response.body)
-
-
-@pytest.fixture(autouse=True)
-def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys that stay in memory however slow the test is."""
-    monkeypatch.setattr("cardbeat.keys.store.time", SimpleNamespace(monotonic=lambda: 0.0))
 
 
 @pytest.fixture
@@ -128,7 +123,7 @@ def test_a_revoked_key_is_refused_though_the_image_is_stored(cards: Cards) -> No
     assert [cards.card().status for _ in range(3)] == [200] * 3
     assert cards.at_once(cards.url()).headers["X-Cache"] == "HIT"
     [key] = cards.keys.all()
-    cards.keys.revoke(key.id)
+    cards.keys.revoke(key.id).wait()
     assert cards.at_once(cards.url()) is None
     assert cards.card().status == 401
 
@@ -210,7 +205,7 @@ def test_a_range_of_another_version_gets_the_whole(cards: Cards) -> None:
 
 def test_renders_are_limited_by_key_but_stored_images_never(cards: Cards) -> None:
     [key] = cards.keys.all()
-    cards.keys.set_tier(key.id, "few")
+    cards.keys.set_tier(key.id, "few").wait()
     assert [cards.card(title).status for title in "abc"] == [200, 200, 429]
     refused = cards.card("d")
     assert refused.headers["Retry-After"] == "30"
@@ -221,7 +216,7 @@ def test_renders_are_limited_by_key_but_stored_images_never(cards: Cards) -> Non
 
 def test_a_refused_request_counts_for_nothing(cards: Cards) -> None:
     [key] = cards.keys.all()
-    cards.keys.set_tier(key.id, "few")
+    cards.keys.set_tier(key.id, "few").wait()
     for _ in range(5):
         assert cards.get(f"/og?key={cards.key}").status == 400
     assert [cards.card(title).status for title in "ab"] == [200, 200]
@@ -231,7 +226,7 @@ def test_a_key_that_must_be_looked_up_is_not_looked_up_by_the_loop(cards: Cards)
     for _ in range(2):
         cards.card()
     assert cards.at_once(cards.url())
-    cards.keys.set_tier(cards.keys.all()[0].id, "few")
+    cards.keys.set_tier(cards.keys.all()[0].id, "few").wait()
     assert cards.at_once(cards.url()) is None
     assert cards.card().headers["X-Cache"] == "HIT"
     assert cards.at_once(cards.url())
@@ -290,7 +285,9 @@ def test_a_card_stored_by_an_earlier_process_is_read_once_and_then_answered_at_o
     drawn = cards.card()
     later = Cards.__new__(Cards)
     later.__dict__ |= cards.__dict__
-    later.routes = CardRoutes(cards.keys, cards.store, RENDERER, RateLimit(), work_soon=lambda work: work())
+    later.routes = CardRoutes(
+        cards.keys, cards.store, RENDERER, DrawingQueue(RateLimit()), work_soon=lambda work: work()
+    )
     later.router = Router(later.routes.routes())
     assert later.at_once(cards.url()) is None
     assert later.card().headers["X-Cache"] == "HIT"
@@ -320,7 +317,7 @@ def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
 ) -> None:
     drawn = cards.card()
     cards.store.write_uses()
-    monkeypatch.setattr("cardbeat.system.os.preadv", would_block)
+    monkeypatch.setattr("cardbeat.host.system.os.preadv", would_block)
     assert cards.at_once(cards.url()) is None
     again = cards.card()
     assert (again.headers["X-Cache"], again.body) == ("HIT", drawn.body)

@@ -1,13 +1,14 @@
 """The pages and their files, without a socket."""
 
+import posixpath
 import re
 from importlib import resources
 
 import pytest
 
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.web.message import Request, Response
-from cardbeat.web.router import Router, header_lines
+from cardbeat.web.message import Request, Response, header_lines
+from cardbeat.web.router import Router
 from tests.support import answer_of
 
 PAGES = ("/", "/dashboard")
@@ -28,7 +29,7 @@ def get(router):
 
 
 def linked(text: str) -> set[str]:
-    return set(re.findall(r"pages/[\w.-]+", text))
+    return set(re.findall(r"pages/[\w.-]+/[\w.-]+", text))
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -66,13 +67,16 @@ def test_scripts_import_only_files_that_are_there(get, path):
         answer = get(f"/{name}")
         assert answer.status == 200, name
         seen.add(name)
-        waiting |= {f"pages/{other}" for other in re.findall(r'from "\./([\w.-]+)"', answer.body.decode())} - seen
+        others = re.findall(r'from "(\.[\w./-]+)"', answer.body.decode())
+        waiting |= {posixpath.normpath(f"{posixpath.dirname(name)}/{other}") for other in others} - seen
+    assert seen
 
 
 def test_scripts_never_parse_text_as_html(router):
     folder = resources.files("cardbeat") / "pages"
-    scripts = [file.name for file in folder.iterdir() if file.name.endswith(".js")]
-    assert scripts
+    groups = [group for group in folder.iterdir() if group.is_dir()]
+    scripts = [f"{group.name}/{file.name}" for group in groups for file in group.iterdir() if file.name.endswith(".js")]
+    assert len(scripts) > 20
     for name in scripts:
         body = answer_of(router, Request("GET", f"/pages/{name}", f"/pages/{name}")).body.decode()
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function", body), (
@@ -80,7 +84,9 @@ def test_scripts_never_parse_text_as_html(router):
         )
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/pages/style.css", "/pages/icon.svg", "/pages/inter-latin-400.woff2"])
+@pytest.mark.parametrize(
+    "path", [*PAGES, "/pages/shared/style.css", "/pages/shared/icon.svg", "/pages/fonts/inter-latin-400.woff2"]
+)
 def test_every_file_forbids_what_it_does_not_need(get, path):
     answer = get(path)
     headers = answer.headers
@@ -93,7 +99,7 @@ def test_every_file_forbids_what_it_does_not_need(get, path):
     assert b"X-Content-Type-Options: nosniff\r\n" in header_lines(answer)
 
 
-@pytest.mark.parametrize("path", [*PAGES, "/pages/style.css"])
+@pytest.mark.parametrize("path", [*PAGES, "/pages/shared/style.css"])
 def test_a_known_file_is_not_sent_again(get, path):
     first = get(path)
     assert first.headers["Cache-Control"] == "no-cache"
@@ -106,7 +112,11 @@ def test_a_known_file_is_not_sent_again(get, path):
 
 @pytest.mark.parametrize(
     "path",
-    ["/dashboard/", "/index.html", "/pages/", "/pages/none.js", "/pages/index.html", "/pages/routes.py", "/pages/.."],
+    [
+        *("/dashboard/", "/index.html", "/pages/", "/pages/shared/", "/pages/style.css", "/pages/shared/none.js"),
+        *("/pages/builder/builder.html", "/pages/shared/style.css/", "/pages/fonts/index.json", "/pages/fonts/build"),
+        *("/pages/routes.py", "/pages/..", "/pages/../routes.py", "/pages/shared/..", "/pages/words/thai.gz"),
+    ],
 )
 def test_other_paths_are_not_there(get, path):
     assert get(path).status == 404

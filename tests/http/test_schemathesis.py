@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 EXAMPLES = os.environ.get("CARDBEAT_EXAMPLES")
 AMOUNT = ["-n", EXAMPLES] if EXAMPLES else ["-n", "8", "--generation-deterministic", "--seed", "1"]

@@ -12,20 +12,21 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import ThreadingHTTPServer
 from ipaddress import ip_network
 from math import inf
 from pathlib import Path
 
 import pytest
 
+from cardbeat.concurrency.later import Later
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError, Unavailable
-from cardbeat.later import Later
+from cardbeat.web.listener import Listener
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
-from cardbeat.web.server import Server
 from tests.http.malformed import MALFORMED, get, post
-from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, server_of, starting, wait_until_all_is_read
 from tests.support import wait_until
 
 BRIEF = HttpLimits(header_seconds=0.4, body_seconds=0.4, idle_seconds=0.4, write_seconds=0.6, linger_seconds=0.4)
@@ -291,18 +292,13 @@ def test_at_the_limit_a_new_client_waits_while_all_others_are_at_work(start: Sta
             assert late.answer()[0] == 200
 
 
-def test_a_stop_finishes_what_runs_and_drops_the_rest(start: Start, site: Site) -> None:
+def test_a_stop_finishes_what_runs_and_closes_what_is_idle(start: Start, site: Site) -> None:
     server = start()
-    with (
-        Client(server, get()) as idle,
-        Client(server, b"GET / HT") as half_sent,
-        Client(server, get(line=b"GET /held HTTP/1.1")) as held,
-    ):
+    with Client(server, get()) as idle, Client(server, get(line=b"GET /held HTTP/1.1")) as held:
         assert idle.answer()[0] == 200
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         server.stop()
         assert idle.rest() == b""
-        assert half_sent.rest() in (b"", b"GET / HT")
         with pytest.raises(ConnectionRefusedError):
             Client(server)
         site.let_go.set()
@@ -320,9 +316,8 @@ def test_the_last_answer_arrives_whole_though_more_was_sent_than_is_read(start: 
 
 
 def test_an_answer_is_noted_though_its_client_has_left(start: Start, site: Site) -> None:
-    server = start()
     noted: list[object] = []
-    server.exchange.observe = lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server = start(observe=lambda answers: noted.extend((r.method, r.pattern, a.status) for r, a, _ in answers))
     with Client(server, get(line=b"GET /held HTTP/1.1")) as client:
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
         client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -342,7 +337,7 @@ def test_nothing_follows_an_answer_after_which_the_client_wanted_to_close(start:
 
 @pytest.mark.parametrize("begun", ["GET /held", "GET /big", "POST /register"])
 def test_a_stop_does_not_wait_for_ever(site: Site, begun: str) -> None:
-    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=0.5))
+    server = server_of(site.router, limits=HttpLimits(stop_seconds=0.5))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     unfinished = get(*[b"Content-Length: 9"] * begun.startswith("POST"), line=f"{begun} HTTP/1.1".encode())
@@ -353,25 +348,33 @@ def test_a_stop_does_not_wait_for_ever(site: Site, begun: str) -> None:
         assert not thread.is_alive()
 
 
-def test_a_stop_leaves_time_for_a_body_and_an_answer_under_way(start: Start) -> None:
+def test_a_stop_leaves_time_for_a_request_and_an_answer_under_way(start: Start) -> None:
     server = start(HttpLimits(stop_seconds=PATIENCE_SECONDS, linger_seconds=0))
     with (
         Client(server, get(line=b"GET /big HTTP/1.1")) as reading,
         Client(server, post(b"Content-Length: 4", body=b"bo")) as sending,
-        Client(server, get()[:-1]) as dropped,
+        Client(server, get()[:-1]) as asking,
     ):
-        phases = server._phases
-        wait_until(lambda: phases.writing.deadlines and phases.body.deadlines and phases.header.deadlines)
+        reading.receive(1)
+        wait_until_all_is_read(server)
         server.stop()
-        assert dropped.rest() == b""
         sending.send(b"dy")
         assert sending.answer()[2] == b"body"
+        asking.send(get()[-1:])
+        assert asking.answer()[0] == 200
         assert reading.answer()[2] == BIG
-        assert (sending.rest(), reading.rest()) == (b"", b"")
+        assert (asking.rest(), sending.rest(), reading.rest()) == (b"", b"", b"")
+
+
+def test_one_request_alone_is_refused_since_the_loop_serves_all_clients(site: Site) -> None:
+    with server_of(site.router) as server:
+        assert isinstance(server, ThreadingHTTPServer)
+        with pytest.raises(RuntimeError, match="serve_forever"):
+            server.handle_request()
 
 
 def test_a_shutdown_returns_when_serving_has_ended(site: Site) -> None:
-    server = Server(site.router, "127.0.0.1", 0, HttpLimits(stop_seconds=PATIENCE_SECONDS))
+    server = server_of(site.router, limits=HttpLimits(stop_seconds=PATIENCE_SECONDS))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
@@ -392,7 +395,7 @@ def test_one_client_that_cannot_be_served_ends_no_other(start: Start, monkeypatc
     server = start()
     with Client(server, get()) as other:
         assert other.answer()[0] == 200
-        monkeypatch.setattr("cardbeat.web.server.Connection", None)
+        monkeypatch.setattr("cardbeat.web.server.ClientConnection", None)
         with Client(server, get()) as client:
             assert client.rest() == b""
         monkeypatch.undo()
@@ -401,7 +404,7 @@ def test_one_client_that_cannot_be_served_ends_no_other(start: Start, monkeypatc
 
 
 def test_a_stop_before_serving_is_not_lost(site: Site) -> None:
-    server = Server(site.router, "127.0.0.1", 0)
+    server = server_of(site.router)
     server.stop()
     server.serve_forever()
 
@@ -435,8 +438,7 @@ def test_every_request_is_logged_without_its_secrets(start: Start, caplog: pytes
 
 def test_answers_are_observed(start: Start) -> None:
     seen: list[tuple[str, str | None, int]] = []
-    server = start()
-    server.exchange.observe = lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers)
+    server = start(observe=lambda answers: seen.extend((r.method, r.pattern, a.status) for r, a, _ in answers))
     with Client(server, get(line=b"GET /checks/7 HTTP/1.1") + get(line=b"GET /no HTTP/1.1") + b"\n") as client:
         assert [client.answer()[0] for _ in range(3)] == [200, 404, 400]
     wait_until(lambda: len(seen) == 3)
@@ -446,15 +448,15 @@ def test_answers_are_observed(start: Start) -> None:
 def test_a_port_in_use_and_a_wrong_host_are_told_in_one_line(start: Start) -> None:
     port = start().server_address[1]
     with pytest.raises(StartupError, match=f"port {port} on 127.0.0.1 is in use"):
-        Server(Router(), "127.0.0.1", port)
+        Listener("127.0.0.1", port)
     with pytest.raises(StartupError, match=r"not an address of this machine"):
-        Server(Router(), "192.0.2.1", 0)
+        Listener("192.0.2.1", 0)
     with pytest.raises(StartupError, match="is not known"):
-        Server(Router(), "no such host", 0)
+        Listener("no such host", 0)
 
 
 def test_an_ipv6_host_is_served(site: Site) -> None:
-    server = Server(site.router, "::1", 0)
+    server = server_of(site.router, "::1")
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     try:
@@ -470,10 +472,10 @@ ACTIVATED = """
 import os, sys
 from cardbeat.web.message import Response
 from cardbeat.web.router import Route, Router
-from cardbeat.web.server import Server
+from tests.http.sockets import server_of
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-Server(Router([Route("GET", "/healthz", lambda _: Response(200, b"activated"))]), "192.0.2.1", 1).serve_forever()
+server_of(Router([Route("GET", "/healthz", lambda _: Response(200, b"activated"))]), "192.0.2.1", 1).serve_forever()
 """
 
 
@@ -511,23 +513,23 @@ def test_a_socket_that_does_not_listen_on_a_port_is_not_taken_from_systemd(kind:
     assert b"StartupError: the socket that systemd passes must listen on a port" in done.stderr
 
 
-def test_a_family_that_the_host_lacks_is_told_of(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_that_the_host_lacks_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     def lacking(*_: object) -> socket.socket:
         raise OSError(errno.EAFNOSUPPORT, "Address family not supported by protocol")
 
     monkeypatch.setattr(socket, "socket", lacking)
     with pytest.raises(StartupError, match="can't listen on ::1, port 0: Address family not supported"):
-        Server(site.router, "::1", 0)
+        Listener("::1", 0)
 
 
 FEW_DESCRIPTORS = """
 import resource, sys
 from cardbeat.web.message import Response
 from cardbeat.web.router import Route, Router
-from cardbeat.web.server import Server
+from tests.http.sockets import server_of
 resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 ok = lambda _: Response(200, b"ok")
-server = Server(Router([Route("GET", "/healthz", ok, in_loop=True)]), "127.0.0.1", 0, max_connections=int(sys.argv[1]))
+server = server_of(Router([Route("GET", "/healthz", ok, in_loop=True)]), max_connections=int(sys.argv[1]))
 print(server.server_address[1], flush=True)
 server.serve_forever()
 """

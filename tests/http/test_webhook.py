@@ -8,11 +8,10 @@ import threading
 
 import pytest
 
-from cardbeat.heartbeat import webhook
-from cardbeat.heartbeat.alert import Outcome
-from cardbeat.heartbeat.permit import Postponed
-from cardbeat.heartbeat.resolver import Resolver
-from cardbeat.heartbeat.webhook import ADDRESSES, Sender
+from cardbeat.heartbeat.outbox.alert import Outcome
+from cardbeat.heartbeat.webhooks.permit import Postponed
+from cardbeat.heartbeat.webhooks.post import ADDRESSES, Sender
+from cardbeat.heartbeat.webhooks.resolver import Resolver
 from tests.receiver import NO_CONTENT, PEM, Receiver, Unlimited, answer, hang, over_tls, repeat, reset, say
 
 HEADERS = {"Content-Type": "application/json", "webhook-id": "msg_1"}
@@ -88,7 +87,7 @@ def test_no_redirect_is_followed(status):
 def test_no_trickle_outlasts_the_deadline(behaviour, wrapped):
     with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
         url = receiver.url.replace("http:", "https:") if wrapped else receiver.url
-        outcome = post(url, seconds=SHORT_SECONDS, tls=trust())
+        outcome = post(url, seconds=0.2, tls=trust())
         assert not receiver.released.is_set()
     assert outcome.error == TOO_LATE
 
@@ -101,18 +100,16 @@ def test_a_trickled_handshake_does_not_either():
 
 
 def test_a_connection_for_which_no_time_is_left_to_secure_it_is_closed(monkeypatch):
-    opened = []
+    opened, connect = [], socket.socket.connect
 
-    def late(*arguments):
-        connection = connected(*arguments)
-        connection.deadline = 0
+    def late(connection, address):
+        connect(connection, address)
         opened.append(connection)
-        return connection
+        threading.Event().wait(SHORT_SECONDS)
 
-    connected = webhook._connected
-    monkeypatch.setattr(webhook, "_connected", late)
+    monkeypatch.setattr(socket.socket, "connect", late)
     with Receiver() as receiver:
-        outcome = post(receiver.url.replace("http:", "https:"))
+        outcome = post(receiver.url.replace("http:", "https:"), seconds=SHORT_SECONDS / 2)
         left_open = [connection.fileno() for connection in opened]
         # Else the receiver would wait for it.
         opened[0].close()

@@ -10,6 +10,7 @@ import zipfile
 import pytest
 
 from tests.artifact import ROOT, clean_environment
+from tests.browser.api import Api
 from tests.support import wait_until
 
 
@@ -30,12 +31,14 @@ def run(python, pyz, tmp_path):
     return run_command
 
 
+@pytest.mark.quick
 def test_two_builds_have_the_same_bytes(pyz, tmp_path):
     again = tmp_path / "again.pyz"
     subprocess.run([sys.executable, ROOT / "build_zipapp.py", "--output", again], cwd=tmp_path, check=True)
     assert again.read_bytes() == pyz.read_bytes()
 
 
+@pytest.mark.quick
 def test_the_artifact_is_small_and_holds_only_the_package(pyz):
     assert pyz.stat().st_size < 20_000_000
     names = zipfile.ZipFile(pyz).namelist()
@@ -55,11 +58,26 @@ def test_the_build_says_when_it_cannot_write(tmp_path):
     assert ran.stderr.count("\n") == 1
 
 
-def test_a_stop_signal_ends_it_with_0(start):
-    for number in (signal.SIGTERM, signal.SIGINT):
-        server = start()
-        server.process.send_signal(number)
-        assert server.process.wait(15) == 0
+@pytest.mark.quick
+def test_it_serves_pages_cards_and_checks_until_a_stop_signal_ends_it_with_0(start):
+    server = start()
+    api = Api(server.url)
+    with urllib.request.urlopen(f"{server.url}/") as page:
+        assert b"</html>" in page.read()
+    with urllib.request.urlopen(f"{server.url}/og?title=A%20card&key={api('POST', 'register')['key']}") as card:
+        assert card.read().startswith(b"\x89PNG")
+    key = api.checks_key()
+    check = api.check(key)
+    api("POST", f"ping/{check['id']}")
+    assert api("GET", f"checks/{check['id']}", key=key)["check"]["ping_count"] == 1
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(15) == 0
+
+
+def test_the_other_stop_signal_ends_it_with_0_too(start):
+    server = start()
+    server.process.send_signal(signal.SIGINT)
+    assert server.process.wait(15) == 0
 
 
 def test_what_is_stored_is_for_the_owner_alone(start, tmp_path):
@@ -176,6 +194,7 @@ def test_doctor_reports_and_fails_only_on_problems(run, tmp_path):
     assert "problem" in ill.stdout
 
 
+@pytest.mark.quick
 def test_version(run):
     from cardbeat import __version__
 
@@ -207,7 +226,7 @@ def test_healthz_turns_503_when_the_database_is_removed_under_the_server(start, 
         urllib.request.urlopen(f"{server.url}/healthz", timeout=30)
     assert refused.value.code == 503
     refused.value.close()
-    assert "data/cardbeat.db was removed" in server.log.read_text()
+    wait_until(lambda: "data/cardbeat.db was removed" in server.log.read_text())
 
 
 def test_two_servers_do_not_share_a_port_but_may_share_a_folder(start):

@@ -125,3 +125,15 @@ def test_what_stands_behind_a_url_is_completed_and_the_url_is_not(shell):
     assert shell.completes("cardbeat checks --url http://x:1/ app") == "cardbeat checks --url http://x:1/ apply"
     assert shell.completes("cardbeat checks --url=http://x:1/ app") == "cardbeat checks --url=http://x:1/ apply"
     assert shell.completes("cardbeat checks --url http://x:l") == "cardbeat checks --url http://x:l"
+
+
+def test_what_stands_before_the_command_does_not_count(shell):
+    assert shell.offers("true | A=1 cardbeat keys ") == {"list", "create", "revoke", "tier"}
+    assert shell.offers("true; cardbeat keys --data x ") == {"list", "create", "revoke", "tier"}
+
+
+def test_a_word_in_quotes_or_with_escaped_spaces_is_one(shell):
+    assert shell.completes(r"cardbeat --data my\ data --registration o") == (
+        "cardbeat --data my data --registration open"
+    )
+    assert shell.completes("cardbeat card --title 'a' --theme d") == "cardbeat card --title a --theme dark"

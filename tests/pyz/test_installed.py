@@ -40,7 +40,11 @@ def test_twine_finds_nothing_wrong(built):
 def test_the_wheel_holds_what_the_artifact_holds(wheel, pyz):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if name.startswith("cardbeat/")}
     assert names == {name for name in zipfile.ZipFile(pyz).namelist() if name.startswith("cardbeat/")}
-    assert {"cardbeat/pages/index.html", "cardbeat/schema/sqlite/001.sql", "cardbeat/fonts/index.json"} <= names
+    assert {
+        "cardbeat/pages/builder/builder.html",
+        "cardbeat/database/sqlite/007.sql",
+        "cardbeat/fonts/index.json",
+    } <= names
 
 
 def test_the_source_archive_leaves_the_making_of_fonts_out_too(built):

@@ -17,11 +17,11 @@ import pytest
 import yaml
 from PIL import Image
 
-from cardbeat import advice, cli
-from cardbeat.commands import serve
-from cardbeat.heartbeat.alert import signed_headers
+from cardbeat import cli
+from cardbeat.commands import advice, serve
+from cardbeat.commands.options import SERVE_OPTIONS, values_of
+from cardbeat.heartbeat.outbox.alert import signed_headers
 from cardbeat.keys.store import new_webhook_secret
-from cardbeat.options import SERVE_OPTIONS, values_of
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
 README = (ROOT / "README.md").read_text()
@@ -108,6 +108,7 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     assert "ok" in printed
 
 
+@pytest.mark.quick
 def test_the_contents_name_sections_that_are_there():
     headings = re.findall(r"^##+ (.+)$", README, re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
@@ -116,22 +117,25 @@ def test_the_contents_name_sections_that_are_there():
     assert {"start", "cards", "checks", "alerts", "running-it", "limits"} <= set(linked)
 
 
+@pytest.mark.quick
 def test_the_options_are_those_of_the_program(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
     assert blocks("text") == [capsys.readouterr().out]
 
 
+@pytest.mark.quick
 def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     from cardbeat.config import FREE
-    from cardbeat.keys.tiers import load_tiers
+    from cardbeat.keys.tiers import tiers_from
 
     (tmp_path / "tiers.toml").write_text(blocks("toml")[1])
-    tiers = load_tiers(tmp_path / "tiers.toml")
+    tiers = tiers_from(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000
 
 
+@pytest.mark.quick
 def test_a_signature_is_verified_as_it_says():
     secret = new_webhook_secret()
     headers = signed_headers("msg_1", 1772419567, b"{}", secret)
@@ -220,6 +224,7 @@ def options_from(monkeypatch, *pairs):
     return values_of(SERVE_OPTIONS, serve.parser().parse_args([]))
 
 
+@pytest.mark.quick
 def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
     (dockerfile,) = blocks("dockerfile")
     (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]

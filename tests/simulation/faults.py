@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from cardbeat.database.sqlite_file import BUSY_SECONDS
+from cardbeat.database.sqlite.file import BUSY_SECONDS
 from tests.simulation import disk
 from tests.simulation.machine import Server
 from tests.simulation.network import HANGS, SLOW

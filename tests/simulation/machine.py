@@ -75,15 +75,13 @@ class Nothing:
 
 
 class Front:
-    """What the service has for a server: its routes, and a `serve_forever` that waits for the stop."""
+    """What the service has for a listener, a loop and a server, whose `serve_forever` waits for the stop."""
 
     def __init__(self) -> None:
-        from cardbeat.web.router import Router
-
         self.url = "https://beats.example"
-        self.router = Router()
-        # The rest of a server has nothing to do here.
-        self.exchange = self.loop = self.workers = Nothing()
+        self.loop = self
+        self.precedence = Nothing()
+        self.router: Any = None
         self.is_serving = False
         self.serves: Callable[[], None] = lambda: None
         """Told whenever it begins or ceases to serve."""
@@ -100,6 +98,10 @@ class Front:
         while self.requests and time.monotonic() < ends_at:
             time.sleep(0.05)
 
+    @staticmethod
+    def call_soon(call: Callable[..., None], *values: Any) -> None:
+        call(*values)
+
     def stop(self) -> None:
         self.is_serving = False
         self.serves()
@@ -107,6 +109,8 @@ class Front:
 
     def server_close(self) -> None:
         self.is_serving = False
+
+    close = server_close
 
 
 class Server:
@@ -124,7 +128,7 @@ class Server:
         self._failed_starts = 0
         """Since it last served."""
         self.schema = 0
-        """How many migrations its version has beyond the present ones."""
+        """How many scripts of the schema its version has beyond the present ones."""
         self.process: Process | None = None
         self.front: Front | None = None
         self.stop_asked: Callable[..., None] = lambda *_: None
@@ -209,7 +213,8 @@ class Server:
         _Exchange(self._scheduler, process, told, late).begin(lambda: self._answer(method, path, body, key))
 
     def _answer(self, method: str, path: str, body: object, key: str) -> Answer:
-        from cardbeat.later import Later
+        from cardbeat.concurrency.later import Later
+        from cardbeat.web.exchange import answer_to_error
         from cardbeat.web.message import Request
 
         front = self.front
@@ -226,7 +231,7 @@ class Server:
             while isinstance(answer, Later):
                 answer = answer.wait()
         except Exception as error:
-            answer = front.router.refuse(request, error)
+            answer = answer_to_error(request, error)
         return answer.status, json.loads(answer.body) if answer.body else {}
 
 

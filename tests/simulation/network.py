@@ -4,8 +4,8 @@ import random
 from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
-from cardbeat.heartbeat.alert import Outcome
-from cardbeat.heartbeat.permit import Permit, Postponed
+from cardbeat.heartbeat.outbox.alert import Outcome
+from cardbeat.heartbeat.webhooks.permit import Permit, Postponed
 from tests.simulation import scheduler
 
 ANSWERS = {

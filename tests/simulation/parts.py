@@ -5,14 +5,17 @@ Unlike what `replaced.py` puts in place, this knows the product's modules.
 
 import logging
 import sys
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
-from cardbeat import alarms, service
+from cardbeat import service
+from cardbeat.database.schema import BASELINE
 from cardbeat.errors import Refusal
+from cardbeat.heartbeat.delivery.delivery import Delivery
+from cardbeat.heartbeat.removal import Removal
+from cardbeat.web.exchange import Exchange
 from tests.simulation import scheduler
-from tests.simulation.machine import Nothing
-from tests.simulation.replaced import PerProcess
+from tests.simulation.machine import Front, Nothing
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -20,15 +23,16 @@ if TYPE_CHECKING:
 
 def replace_parts(world: "World") -> None:
     """For a world that is about to run."""
-    alarms._alarms = PerProcess("alarms", alarms._Alarms)  # type: ignore[assignment]
     for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "Renderer"):
         setattr(service, name, Nothing)
     service.Sender = lambda *_: world.network  # type: ignore[assignment, misc]
+    service.HttpServer = _server  # type: ignore[assignment, misc]
     service.on_stop_signals = _on_stop_signals
+    service.Delivery = partial(Delivery, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]
+    service.Removal = partial(Removal, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]
     _set("POLL_SECONDS", world.poll_seconds)
     _set("LOCK_POLL_SECONDS", 0.25)
     _lengthen("LOOK_SECONDS", world.sweep_seconds / 3)
-    _lengthen("STALLED_SECONDS", 4 * world.poll_seconds)
     _set("descriptor_limit", lambda _wanted: 4 * world.options["couriers"])
     _set("read_text", _read_text)
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
@@ -52,6 +56,11 @@ class _Log(logging.Handler):
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and not isinstance(error, Refusal):
             self._world.scheduler.failure = self._world.scheduler.failure or error
+
+
+def _server(front: Front, exchange: Exchange, *_: Any) -> Front:
+    front.router = exchange.router
+    return front
 
 
 def _on_stop_signals(handler: Any) -> None:
@@ -82,14 +91,14 @@ def _lengthen(name: str, seconds: float) -> None:
 
 
 def _read_text(name: str) -> str:
-    """A resource; there are further migrations for a server that was upgraded."""
+    """A resource; a server that was upgraded finds further scripts of the schema."""
     text = _resource(name)
     if text is not None:
         return text
     current = scheduler.SCHEDULER.current
     number = int(name.rpartition("/")[2].removesuffix(".sql"))
-    present = next(count for count in range(number) if _resource(f"schema/sqlite/{count + 1:03}.sql") is None)
-    if current is None or number > present + current.process.own["server"].schema:
+    missing = next(it for it in range(BASELINE, number + 1) if _resource(f"database/sqlite/{it:03}.sql") is None)
+    if current is None or number >= missing + current.process.own["server"].schema:
         raise FileNotFoundError(name)
     return f"CREATE TABLE upgrade_{number} (x INTEGER) STRICT"
 

@@ -3,12 +3,16 @@
 Each is the smallest change that brings its bug about. The options of a world are those under which it shows soonest.
 """
 
-import dataclasses
+import contextlib
 import sqlite3
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from cardbeat.heartbeat import alert, alerts, attempts, credit, delivery, dispatcher, removal, schedule
+from cardbeat.errors import Refusal
+from cardbeat.heartbeat import credit, removal
+from cardbeat.heartbeat.delivery import delivery
+from cardbeat.heartbeat.outbox import alert, alerts, attempts
 from cardbeat.keys import store
 from tests.simulation import disk
 
@@ -57,27 +61,22 @@ def credit_of_slow_work() -> None:
 
 
 def alerts_out_of_order() -> None:
-    """An alert that is to be tried again goes behind the newer ones of its check."""
-    resume = schedule.Schedule.resume
-
-    def turned(self: Any, queue: Any, wait_seconds: float | None, host: str | None, now: float) -> None:
-        resume(self, queue, wait_seconds, host, now)
-        if wait_seconds is not None:
-            queue.alerts.append(queue.alerts.pop(0))
-
-    schedule.Schedule.resume = turned  # type: ignore[method-assign]
+    """Of the alerts that wait for a check the newest is sent first."""
+    disk.REWRITTEN.append(("min(older.seq", "max(older.seq"))
 
 
 def revocation_half_done() -> None:
     """What a crash leaves of a revoked key is not taken up again."""
 
-    def run(self: Any) -> None:
-        while not self._stopping.is_set():
-            self._woken.wait()
-            self._woken.clear()
+    def finish(self: Any) -> None:
+        with contextlib.suppress(Refusal):
             self.finish()
 
-    removal.Removal._run = run  # type: ignore[method-assign]
+    def wake(self: Any) -> None:
+        threading.Thread(target=finish, name="removal", args=(self,)).start()
+
+    removal.Removal.start = lambda self: None  # type: ignore[method-assign]
+    removal.Removal.wake = wake  # type: ignore[method-assign]
 
 
 def wake_up_lost() -> None:
@@ -92,7 +91,7 @@ def revocation_in_one_transaction() -> None:
         sql = "DELETE FROM keys WHERE id = ?"
         return self._database.write_later(lambda connection: connection.execute(sql, (key_id,)).rowcount > 0)
 
-    store.Keys.revoke_later = revoke  # type: ignore[method-assign]
+    store.Keys.revoke = revoke  # type: ignore[method-assign]
 
 
 def move_not_told() -> None:
@@ -108,10 +107,7 @@ def gone_from_the_url_before() -> None:
 
 def test_behind_a_failing_alert() -> None:
     """A test alert waits for the alerts before it."""
-    plan = dispatcher.Dispatcher._plan
-    dispatcher.Dispatcher._plan = lambda self, pending: plan(  # type: ignore[method-assign]
-        self, dataclasses.replace(pending, is_test=False)
-    )
+    disk.REWRITTEN.append(("older.outage IS NULL", "1"))
 
 
 PLANTS = {

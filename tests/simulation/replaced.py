@@ -10,7 +10,6 @@ import shutil
 import sqlite3
 import threading
 import time
-from typing import Any
 
 from tests.simulation import disk, locks, machine, scheduler, threads
 
@@ -38,7 +37,7 @@ def replace_all() -> None:
 
 def _keep_count_of_locks() -> None:
     """Lock files stay real ones: what a process holds is freed when it dies, so its descriptors are noted."""
-    from cardbeat import system
+    from cardbeat.host import system
 
     real_try_lock, real_close = system.try_lock, os.close
 
@@ -64,17 +63,3 @@ def _keep_count_of_locks() -> None:
             real_close(descriptor)
 
     machine.free_descriptors = free
-
-
-class PerProcess:
-    """Stands for an object that the product holds once for each process, and passes on to that of the present one."""
-
-    def __init__(self, name: str, make: Any) -> None:
-        self._name = name
-        self._make = make
-
-    def __getattr__(self, attribute: str) -> Any:
-        own = scheduler.SCHEDULER.own_thread().process.own
-        if self._name not in own:
-            own[self._name] = self._make()
-        return getattr(own[self._name], attribute)

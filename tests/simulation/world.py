@@ -204,7 +204,7 @@ class World:
             register_per_minute=10**6,
             tiers={"free": Tier(max_checks=None)},
         )
-        return service.Service(config, front, self.machine.wall)  # type: ignore[arg-type]
+        return service.Service(config, front, front, clock=self.machine.wall)  # type: ignore[arg-type]
 
     def _watched(self, look: Callable[..., None]) -> Callable[..., None]:
         """What finds a violation in one of the product's threads, which may take it for any failure and go on."""

@@ -46,7 +46,7 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 def builder_recipes(folder: Path, card: dict[str, str]) -> tuple[dict[str, Recipe], str]:
     """What the builder's own scripts give in place of the README's recipes for this card, and for its page in HTML."""
     for name in ("card.js", "recipes.js"):
-        shutil.copy(ROOT / "cardbeat" / "pages" / name, folder)
+        shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "print.js").write_text(_BUILDER)
     command = ["node", "print.js", json.dumps([ADDRESS, card, KEY])]

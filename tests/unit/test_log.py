@@ -1,44 +1,100 @@
+import io
 import logging
 import threading
 
 import pytest
 
-from cardbeat.log import QUEUED_RECORDS, QueuedHandler
+from cardbeat.log import RECORDS, BatchHandler, Kind
+from tests.support import wait_until
+
+FEW = Kind(3, "%d more")
 
 
-class Held(logging.Handler):
-    """Writes nothing before it is let go."""
+class Stderr(io.StringIO):
+    """Takes nothing before it is let go."""
 
     def __init__(self) -> None:
         super().__init__()
+        self.asked = threading.Event()
         self.let_go = threading.Event()
-        self.written: list[str] = []
+        self.writes: list[str] = []
 
-    def emit(self, record: logging.LogRecord) -> None:
+    def write(self, text: str) -> int:
+        self.asked.set()
         assert self.let_go.wait(10)
-        self.written.append(record.getMessage())
+        self.writes.append(text)
+        return len(text)
+
+    @property
+    def lines(self) -> list[str]:
+        return "".join(self.writes).splitlines()
 
 
-def test_who_logs_does_not_wait_and_what_waits_is_bounded() -> None:
-    held = Held()
-    handler = QueuedHandler(held)
-    for number in range(QUEUED_RECORDS + 50):
-        handler.handle(logging.makeLogRecord({"msg": str(number)}))
+@pytest.fixture
+def stderr() -> Stderr:
+    return Stderr()
+
+
+def log(handler: BatchHandler, text: str, **values: object) -> None:
+    handler.handle(logging.makeLogRecord({"msg": text, **values}))
+
+
+def test_who_logs_does_not_wait_and_what_waits_is_bounded(stderr: Stderr) -> None:
+    handler = BatchHandler(stderr)
+    log(handler, "first")
+    assert stderr.asked.wait(10)
+    for number in range(RECORDS.most + 50):
+        log(handler, str(number))
     assert not handler.finish(0)
-    held.let_go.set()
+    stderr.let_go.set()
     assert handler.finish(10)
-    assert not handler._stalled
-    assert QUEUED_RECORDS <= len(held.written) <= QUEUED_RECORDS + 1
-    assert held.written[:3] == ["0", "1", "2"]
+    assert stderr.lines == [
+        "first",
+        *map(str, range(RECORDS.most)),
+        "50 lines were dropped: stderr is too slow",
+    ]
     handler.close()
 
 
-def test_what_is_logged_is_written_when_the_call_returns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cardbeat.log.STALL_SECONDS", 10)
-    held = Held()
-    held.let_go.set()
-    handler = QueuedHandler(held)
-    for number in range(300):
-        handler.handle(logging.makeLogRecord({"msg": str(number)}))
-        assert len(held.written) == number + 1
+def test_a_record_is_written_at_once_and_lines_of_a_kind_with_it(stderr: Stderr) -> None:
+    stderr.let_go.set()
+    handler = BatchHandler(stderr, batch_seconds=3600)
+    for number in range(5):
+        log(handler, f"of a kind {number}", kind=FEW)
+    handler.put(FEW, ["a line", "another"])
+    log(handler, "a record")
+    expected = ["of a kind 0\nof a kind 1\nof a kind 2\na record\n4 more\n"]
+    wait_until(lambda: stderr.writes == expected)
+    handler.close()
+
+
+def test_lines_of_a_kind_are_gathered_and_each_batch_has_room_for_some(stderr: Stderr) -> None:
+    stderr.let_go.set()
+    handler = BatchHandler(stderr)
+    for _ in range(2):
+        stderr.writes.clear()
+        handler.put(FEW, ["1", "2"])
+        handler.put(FEW, ["3", "4"])
+        wait_until(lambda: stderr.lines == ["1", "2", "3", "1 more"])
+    handler.close()
+
+
+def test_a_stderr_that_is_gone_ends_nothing() -> None:
+    gone = io.StringIO()
+    gone.close()
+    handler = BatchHandler(gone)
+    log(handler, "lost")
+    assert handler.finish(10)
+    handler.close()
+
+
+def test_a_record_that_can_not_be_formatted_does_not_disturb_who_logs(
+    stderr: Stderr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+    stderr.let_go.set()
+    handler = BatchHandler(stderr)
+    log(handler, "%d", args=("no number",))
+    log(handler, "next")
+    wait_until(lambda: stderr.lines == ["next"])
     handler.close()

@@ -1,8 +1,10 @@
 import ast
 import json
 import re
+import string
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
@@ -11,24 +13,27 @@ from openapi_spec_validator import validate
 import cardbeat
 from cardbeat.cards.request import card_from
 from cardbeat.characters import SEEN
-from cardbeat.errors import Invalid
+from cardbeat.errors import REASONS, Invalid
 from cardbeat.heartbeat.check import validated
-from cardbeat.openapi.errors import KINDS
-from cardbeat.openapi.routes import document
+from cardbeat.openapi.errors import STATUSES
 from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS
 
-DOCUMENT = document("https://cards.example.com")
 PACKAGE = Path(cardbeat.__file__).parent
 METHODS = {"get", "post", "patch", "delete"}
-DOCUMENTED = {(status, code) for status, kind in KINDS.items() for code in kind.codes}
-RAISED = {"Refusal": None, "Invalid": 400, "Unavailable": 503, "_unauthorized": 401}
-"""Who takes a code as its first constant string, and the status that goes with it; None for the one given."""
+REFUSALS = {"Refusal", "Invalid", "Unavailable", "_unauthorized"}
+"""What takes a code as its first argument."""
 
 
-def operations():
+@pytest.fixture
+def document(app):
+    """What is served."""
+    return app.json("GET", "/openapi.json")
+
+
+def operations(document):
     return [
         (f"{method.upper()} {path}", operation)
-        for path, item in DOCUMENT["paths"].items()
+        for path, item in document["paths"].items()
         for method, operation in item.items()
         if method in METHODS
     ]
@@ -48,12 +53,12 @@ def with_examples(node):
 
 
 def refusals_in_source():
+    """The code of each refusal, and the call that makes it."""
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", None) in RAISED:
-                constants = [argument.value for argument in node.args if isinstance(argument, ast.Constant)]
-                status = RAISED[node.func.id] or constants.pop(0)
-                yield from ((status, code) for code in constants[:1] if re.fullmatch("[a-z_]+", code))
+            is_refusal = isinstance(node, ast.Call) and getattr(node.func, "id", None) in REFUSALS
+            if is_refusal and node.args and isinstance(node.args[0], ast.Constant):
+                yield node.args[0].value, node
 
 
 def takes(judge, *values):
@@ -64,82 +69,118 @@ def takes(judge, *values):
     return True
 
 
-def test_it_is_openapi_3_1():
-    assert DOCUMENT["openapi"].startswith("3.1")
-    validate(DOCUMENT)
+def test_it_is_openapi_3_1(document):
+    assert document["openapi"].startswith("3.1")
+    validate(document)
 
 
-def test_it_describes_the_routes_and_no_others(app):
-    assert {name for name, _ in operations()} == {
-        f"{route.method} {route.pattern}" for route in app.service.server.router.routes
+def test_it_describes_the_routes_and_no_others(app, document):
+    assert {name for name, _ in operations(document)} == {
+        f"{route.method} {route.pattern}" for route in app.service.router.routes
     }
 
 
 def test_it_is_served_with_the_public_address(app):
     answer = app("GET", "/openapi.json")
-    served = json.loads(answer.body)
     assert answer.headers["Content-Type"] == "application/json"
-    assert served["servers"] == [{"url": "https://cards.example"}]
-    assert served["paths"] == json.loads(json.dumps(DOCUMENT["paths"]))
+    assert json.loads(answer.body)["servers"] == [{"url": "https://cards.example"}]
 
 
-def test_examples_fit_their_schemas():
-    pairs = list(with_examples(DOCUMENT))
+def test_examples_fit_their_schemas(document):
+    pairs = list(with_examples(document))
     assert len(pairs) > 60
     for schema, value in pairs:
-        Draft202012Validator({**schema, "components": DOCUMENT["components"]}).validate(value)
+        Draft202012Validator({**schema, "components": document["components"]}).validate(value)
 
 
-def test_every_answer_and_body_in_json_has_an_example():
-    for name, operation in operations():
+def test_every_answer_and_body_in_json_has_an_example(document):
+    for name, operation in operations(document):
         for part in (operation.get("requestBody", {}), *operation["responses"].values()):
             for media_type, content in part.get("content", {}).items():
                 assert media_type != "application/json" or content["examples"], name
 
 
-def test_a_body_is_too_large_where_one_is_read(app):
-    assert {f"{route.method} {route.pattern}" for route in app.service.server.router.routes if route.ignores_body} == {
-        name for name, operation in operations() if "413" not in operation["responses"]
+def test_a_body_is_too_large_where_one_is_read(document):
+    assert {name for name, operation in operations(document) if "413" not in operation["responses"]} == {
+        "GET /ping/{id}",
+        "POST /ping/{id}",
     }
 
 
-def test_all_errors_have_one_schema():
+def test_operations_say_which_key_they_take_and_how_they_refuse_another(document):
+    said = {
+        name: (operation["security"], [status for status in ("401", "403") if status in operation["responses"]])
+        for name, operation in operations(document)
+        if operation["security"]
+    }
+    bearer, card = [{"bearer": []}], [{"cardsKey": []}]
+    assert said.pop("GET /og") == (card, ["401", "403"])
+    assert said.pop("GET /key") == (bearer, ["401"])
+    assert set(said) == {name for name, _ in operations(document) if " /checks" in name or " /key" in name} - {
+        "GET /key"
+    }
+    assert all(one == (bearer, ["401", "403"]) for one in said.values())
+
+
+def test_without_a_key_an_operation_that_takes_one_is_refused_with_401_and_no_other(app, document):
+    for name, operation in operations(document):
+        method, path = name.split()
+        asked = app(method, re.sub(r"\{\w+\}", "x", path), key="sk_unknown" + "a" * 30)
+        takes_bearer = operation["security"] == [{"bearer": []}]
+        assert (asked.status == 401) == (takes_bearer or name == "GET /og"), name
+
+
+def test_all_errors_have_one_schema(document):
     schemas = [
-        answer["content"]["application/json"]["schema"] for answer in DOCUMENT["components"]["responses"].values()
+        answer["content"]["application/json"]["schema"] for answer in document["components"]["responses"].values()
     ]
-    assert schemas == [{"$ref": "#/components/schemas/Error"}] * len(KINDS)
+    assert schemas == [{"$ref": "#/components/schemas/Error"}] * len(STATUSES)
 
 
-def test_a_key_that_is_sent_in_the_query_is_a_parameter_too():
+def test_a_key_that_is_sent_in_the_query_is_a_parameter_too(document):
     """Client generators keep parameters; of schemes for security some know only the header."""
-    for name, operation in operations():
+    for name, operation in operations(document):
         if {"cardsKey": []} in operation["security"]:
             assert "key" in {one["name"] for one in operation["parameters"] if one.get("required")}, name
 
 
-def test_operations_have_ids_and_tags_of_their_own():
-    ids = [operation["operationId"] for _, operation in operations()]
-    tags = {tag["name"] for tag in DOCUMENT["tags"]}
+def test_operations_have_ids_and_tags_of_their_own(document):
+    ids = [operation["operationId"] for _, operation in operations(document)]
+    tags = {tag["name"] for tag in document["tags"]}
     assert len(set(ids)) == len(ids)
-    assert all(set(operation["tags"]) <= tags for _, operation in operations())
+    assert all(set(operation["tags"]) <= tags for _, operation in operations(document))
 
 
-def test_every_refusal_in_the_code_is_described():
-    found = set(refusals_in_source())
+def test_every_refusal_is_described_with_its_status_and_no_other(document):
+    assert {code: reason.status for code, reason in REASONS.items()} == {
+        code: int(status)
+        for status, answer in document["components"]["responses"].items()
+        for code in answer["content"]["application/json"]["examples"]
+    }
+    found = {code for code, _ in refusals_in_source()}
     assert len(found) > 30
-    assert found <= DOCUMENTED
+    assert found <= set(REASONS)
 
 
 def test_every_refusal_described_is_in_the_code():
-    source = "".join(path.read_text() for path in PACKAGE.rglob("*.py") if path.parent.name != "openapi")
-    assert [code for _, code in DOCUMENTED if f'"{code}"' not in source] == []
+    source = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    assert [code for code in REASONS if source.count(f'"{code}"') < 2] == []
 
 
-def test_whose_work_makes_a_server_healthy_is_said_in_one_way_that_is_true_of_both_databases():
-    said = "neither this process nor another one with the same database"
+def test_a_refusal_without_a_sentence_of_its_own_has_what_stands_in_the_usual_one():
+    for code, call in refusals_in_source():
+        wanted = {name for _, name, _, _ in string.Formatter().parse(REASONS[code].sentence) if name}
+        if len(call.args) == 1 and wanted:
+            assert wanted <= {keyword.arg for keyword in call.keywords}, code
+
+
+def test_whose_sweep_makes_a_server_healthy_is_said_in_one_way_that_is_true_of_both_databases(document):
+    said = (
+        "no sweep has finished for three intervals, neither in this process nor in another one with the same database"
+    )
     readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
     assert said in " ".join(readme.split())
-    assert said in DOCUMENT["paths"]["/healthz"]["get"]["description"]
+    assert said in document["paths"]["/healthz"]["get"]["description"]
 
 
 def test_answers_have_the_members_described(app):

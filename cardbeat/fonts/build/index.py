@@ -11,7 +11,7 @@ from PIL import ImageFont
 
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import FOLDER, BuiltSubset, read
-from cardbeat.typeset.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
+from cardbeat.typeset.faces.catalogue import ADVANCE_UNITS, FontSubset, read_subsets
 
 
 def write_index(subsets: Iterable[BuiltSubset]) -> None:
@@ -44,7 +44,7 @@ def write_advances() -> None:
     """
     advances = array.array("H")
     for subset in read_subsets():
-        for weight in subset.weights if subset.varies else ():
+        for weight in () if subset.advance_em else subset.weights:
             advances.extend(_advances(subset, weight))
     if sys.byteorder == "big":
         advances.byteswap()

@@ -25,7 +25,7 @@ VERSIONS = {
     "@fontsource/noto-sans-yi": "4.5.12",
 }
 FAMILIES = {"@iconify-json/twemoji": "twemoji-colr-font"}
-"""Packages without the text of their licence, and others that bring it; else it is that of Noto Sans Arabic."""
+"""Packages without a licence text, each with the package whose text is used. All others use Noto Sans Arabic's."""
 NOTICES = {
     "@iconify-json/twemoji": "Copyright 2014-2021 Twitter, 2022 Jason Sofonia & Justine De Caires"
     " (https://github.com/jdecked/twemoji). Graphics licensed under CC BY 4.0; made into glyphs here."
@@ -45,7 +45,7 @@ class Packages:
         subprocess.run(["npm", "install", *flags, *wanted], check=True)  # noqa: S603, S607 - fixed arguments
 
     def font(self, package: str, path: str) -> Any:
-        """A font file, opened anew each time: callers change it."""
+        """A font file, opened again for each call, because callers change it."""
         font = TTFont(self._file(package, path), recalcTimestamp=False)
         self._copyright[package] = font["name"].getDebugName(0)
         return font

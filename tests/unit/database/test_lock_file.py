@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.lock_file import open_lock_file
-from cardbeat.database.sqlite_file import LOCKS
+from cardbeat.database.sqlite.file import LOCKS
+from cardbeat.database.sqlite.lock_file import open_lock_file
 from cardbeat.errors import StartupError, Unavailable
 
 
@@ -33,7 +33,7 @@ def test_a_lease_that_can_not_be_asked_for_is_unavailable_and_logged(leases, mon
     def refuse(_descriptor):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr("cardbeat.database.lock_file.try_lock", refuse)
+    monkeypatch.setattr("cardbeat.database.sqlite.lock_file.try_lock", refuse)
     with pytest.raises(Unavailable):
         leases[0].take()
     assert "delivery.lock (No locks available)" in caplog.text

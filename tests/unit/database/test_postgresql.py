@@ -15,16 +15,20 @@ from urllib.parse import quote
 import psycopg
 import pytest
 
-from cardbeat import cli, monitor
-from cardbeat.database import OLDEST_DRIVER, open_database, postgresql_connection, postgresql_schema, postgresql_server
-from cardbeat.database import postgresql as engine_module
-from cardbeat.database.postgresql_connection import STATEMENT_SECONDS, connect, in_its_own_sql
-from cardbeat.database.postgresql_errors import is_trouble, may_be_repeated
+from cardbeat import cli
+from cardbeat.database import OLDEST_DRIVER, monitor, open_database
+from cardbeat.database.postgresql import connection as postgresql_connection
+from cardbeat.database.postgresql import database as engine_module
+from cardbeat.database.postgresql import schema as postgresql_schema
+from cardbeat.database.postgresql import server as postgresql_server
+from cardbeat.database.postgresql.connection import STATEMENT_SECONDS, connect, in_its_own_sql
+from cardbeat.database.postgresql.errors import is_trouble, may_be_repeated
+from cardbeat.database.schema import newest
 from cardbeat.errors import NotFound, StartupError, Unavailable
 from tests.artifact import ROOT
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
-from tests.support import count_up, counted, wait_until, writer_held
+from tests.support import count_up, counted, further_scripts, wait_until, writer_held
 
 pytestmark = POSTGRESQL
 
@@ -214,7 +218,8 @@ def test_after_a_row_was_found_locked_none_is_waited_for_long_for_a_minute(datab
     with kept_locked(open_again(), "n"):
         assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
         assert [database.write(limit) for _ in range(2)] == ["20ms"] * 2
-        monkeypatch.setattr(database, "_impatient_until", time.monotonic())
+        monkeypatch.setattr(engine_module, "CAUTIOUS_SECONDS", 0)
+        assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
         assert database.write(limit) == "300ms"
     database.write(count_up)
     assert counted(database) == 2
@@ -236,13 +241,13 @@ def test_of_many_locked_rows_each_is_waited_for_half_as_long_as_the_one_before(d
 def test_where_many_rows_are_locked_all_that_wait_fail_at_once(database, open_again, quick, monkeypatch):
     def mark(transaction, names):
         calls.append(names)
-        # As if that had taken long.
-        monkeypatch.setattr(database, "_gives_up_at", 0)
         transaction.execute("UPDATE monitor SET value = 1")
         return names
 
     calls = []
     database.write(count_up)
+    # As if what came before had taken long.
+    monkeypatch.setattr(engine_module, "GIVE_UP_SECONDS", 0)
     with kept_locked(open_again(), "n"):
         assert all(isinstance(error, Unavailable) for error in errors_together(database, mark))
     assert len(calls) <= 2
@@ -340,10 +345,9 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_
 
 @pytest.mark.parametrize("isolation", ["read%5C%20committed", "repeatable%5C%20read"])
 def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, monkeypatch, isolation):
-    present = postgresql_schema._scripts()
     once = "INSERT INTO monitor (name, value) VALUES ('times_migrated', 1)"
     # It takes as long as ten need to begin.
-    monkeypatch.setattr(postgresql_schema, "_scripts", lambda: ["SELECT pg_sleep(0.3)", *present, once])
+    further_scripts(monkeypatch, "postgresql", "SELECT pg_sleep(0.3)", once)
     url = f"{postgresql.new_schema()}%20-cdefault_transaction_isolation%3D{isolation}"
     start = threading.Barrier(10)
 
@@ -353,7 +357,7 @@ def test_nodes_that_start_at_once_make_the_schema_once(postgresql, tmp_path, mon
 
     with ThreadPoolExecutor(10) as pool:
         databases = list(pool.map(open_, range(10)))
-    assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == len(present) + 2
+    assert read_one(databases[0], "SELECT max(version) FROM cardbeat_schema") == newest("postgresql")
     for database in databases:
         database.close()
 
@@ -372,10 +376,10 @@ def test_a_node_waits_for_as_long_as_another_one_makes_the_schema(postgresql, tm
 
 
 def test_a_script_that_fails_leaves_the_schema_as_it_was(postgresql, tmp_path, monkeypatch):
-    url, present = postgresql.new_schema(), postgresql_schema._scripts()
+    url = postgresql.new_schema()
     open_database(tmp_path, url).close()
     with monkeypatch.context() as patch:
-        patch.setattr(postgresql_schema, "_scripts", lambda: [*present, "DROP TABLE moves", "DROP TABLE nowhere"])
+        further_scripts(patch, "postgresql", "DROP TABLE moves", "DROP TABLE nowhere")
         with pytest.raises(StartupError, match="nowhere"):
             open_database(tmp_path, url)
     with contextlib.closing(open_database(tmp_path, url)) as database:
@@ -383,9 +387,9 @@ def test_a_script_that_fails_leaves_the_schema_as_it_was(postgresql, tmp_path, m
 
 
 def test_a_newer_schema_is_refused(postgresql, tmp_path, monkeypatch):
-    url, present = postgresql.new_schema(), postgresql_schema._scripts()
+    url = postgresql.new_schema()
     with monkeypatch.context() as patch:
-        patch.setattr(postgresql_schema, "_scripts", lambda: [*present, "SELECT 1"])
+        further_scripts(patch, "postgresql", "SELECT 1")
         open_database(tmp_path, url).close()
     with pytest.raises(StartupError, match="newer cardbeat"):
         open_database(tmp_path, url)
@@ -590,7 +594,7 @@ def test_a_driver_that_is_too_old_is_one_line_that_says_which_is_there_and_which
     options = ["--data", str(tmp_path), "--database", "postgresql://127.0.0.1/db"]
     with pytest.raises(StartupError, match=re.escape(told)):
         open_database(tmp_path, options[-1])
-    for command in (["keys", "list"], ["keys", "create"], ["backup", "file"], ["restore", "file"]):
+    for command in (["keys", "list"], ["keys", "create"], ["restore", "file"]):
         assert cli.main([*command, *options]) == 2
         assert capsys.readouterr().err == f"cardbeat: {told}\n"
     assert cli.main(["doctor", *options]) == 1
@@ -621,6 +625,6 @@ def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, ca
     assert "no tables yet" in found
     open_database(tmp_path, url).close()
     cli.main(command)
-    assert f"schema {len(postgresql_schema._scripts())}\n" in capsys.readouterr().out
+    assert f"schema {newest('postgresql')}\n" in capsys.readouterr().out
     cli.main([*command[:-1], "postgresql://127.0.0.1:1/db"])
     assert "refused" in capsys.readouterr().out

@@ -4,7 +4,7 @@ import contextlib
 
 import pytest
 
-from cardbeat.database.postgresql_connection import connect
+from cardbeat.database.postgresql.connection import connect
 
 
 def test_a_session_that_ended_with_the_server_is_not_taken_for_idle(postgresql):

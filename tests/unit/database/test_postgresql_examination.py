@@ -7,8 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import open_database, open_to_look, postgresql_schema
-from cardbeat.database.postgresql_examination import clock_doubts, weaknesses
+from cardbeat.database import open_database, open_to_look
+from cardbeat.database.postgresql import examination
+from cardbeat.database.postgresql import schema as postgresql_schema
+from cardbeat.database.postgresql.examination import clock_doubts, weaknesses
 from cardbeat.errors import StartupError
 from tests.postgresql import POSTGRESQL
 
@@ -108,7 +110,7 @@ def test_doctor_tells_what_it_found_with_the_status_of_the_worst(postgresql, tmp
     assert [level for level, _ in found] == ["ok", "problem", "warning", "ok"]
     assert all(advice for (level, _), advice in found.items() if level != "ok")
     assert status == 1
-    monkeypatch.setattr("cardbeat.commands.doctor.weaknesses", lambda _: iter([(False, "it is odd; look")]))
+    monkeypatch.setattr(examination, "weaknesses", lambda _: iter([(False, "it is odd; look")]))
     assert examined(capsys, tmp_path, url)[0] == 0
     monkeypatch.setattr(postgresql_schema, "OLDEST_SERVER", 99)
     status, found = examined(capsys, tmp_path, url)

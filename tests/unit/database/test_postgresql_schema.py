@@ -8,7 +8,9 @@ import psycopg
 import pytest
 
 from cardbeat import cli
-from cardbeat.database import open_database, postgresql_connection, postgresql_schema
+from cardbeat.database import open_database
+from cardbeat.database.postgresql import connection as postgresql_connection
+from cardbeat.database.postgresql import schema as postgresql_schema
 from cardbeat.errors import StartupError
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until
@@ -21,8 +23,8 @@ NOT_CONFIRMED = "the commit that makes the tables was not confirmed by a synchro
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch):
     monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.2)
-    monkeypatch.setattr(postgresql_schema, "LOOKS_SECONDS", (0.1,))
-    monkeypatch.setattr("cardbeat.progress.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(postgresql_schema, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr("cardbeat.host.progress.QUIET_SECONDS", 0.0)
 
 
 def wait_for(postgresql, names):

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from cardbeat.database.queue import READ_CONNECTIONS
-from cardbeat.database.sqlite_errors import as_sqlite
-from cardbeat.database.sqlite_file import FILE_NAME
+from cardbeat.database.sqlite.errors import as_sqlite
+from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
 from tests.postgresql import BOTH_ENGINES
 from tests.support import count_up, counted, wait_until, writer_held
@@ -50,7 +50,7 @@ def test_a_job_that_fails_undoes_only_itself_within_a_group(database):
 
     def fail(connection):
         count_up(connection)
-        raise Refusal(409, "conflict", "no")
+        raise Refusal("conflict", "no")
 
     def attempt(work):
         try:
@@ -187,7 +187,7 @@ class Together:
         for item in items:
             count_up(transaction)
             if item == self.fails_for:
-                raise Refusal(409, "conflict", "no")
+                raise Refusal("conflict", "no")
         return [10 * item for item in items]
 
 
@@ -281,19 +281,16 @@ def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_tha
 
 
 @pytest.mark.engines("sqlite")
-def test_the_log_tells_once_when_it_can_be_written_again(database, caplog, monkeypatch):
-    def fail():
-        raise as_sqlite("disk I/O error", sqlite3.SQLITE_IOERR)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "_misplaced", fail)
-        for _ in range(2):
-            with pytest.raises(Unavailable):
-                database.write(count_up)
+def test_the_log_tells_once_when_it_can_be_written_again(database, caplog):
+    away = database.path.rename(database.path.with_name("away"))
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+    away.rename(database.path)
     for _ in range(2):
         database.write(count_up)
     lines = [record.getMessage() for record in caplog.records]
-    assert lines == ["the database can't write: disk I/O error"] * 2 + [
+    assert lines == [f"the database can't write: {database.path} was removed or replaced while in use"] * 2 + [
         "the database can be written again; for 0 s it could not"
     ]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
+from cardbeat.database.postgresql.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.errors import LeaseLost, Unavailable
 from tests.support import FakeClock
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.database.sampled_clock import SampledClock
+from cardbeat.database.postgresql.sampled_clock import SampledClock
 from tests.support import FakeClock
 
 LATENCY_SECONDS = 0.3

@@ -7,20 +7,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cardbeat import monitor
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
-from cardbeat.database import queue
-from cardbeat.database.postgresql_connection import TIME, Connection
+from cardbeat.database import monitor, queue
+from cardbeat.database.postgresql.connection import TIME, Connection
 from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat import removal, sweep
-from cardbeat.heartbeat.alert import TEST
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
-from cardbeat.heartbeat.pending import PendingAlerts
+from cardbeat.heartbeat.outbox.alert import TEST
+from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import STEP_ALERTS
-from cardbeat.heartbeat.unread import Unread
 from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.nodes import Nodes
 from tests.postgresql import POSTGRESQL
@@ -33,7 +31,7 @@ pytestmark = POSTGRESQL
 def nodes(open_again, clock):
     """Two hearts that beat for the same key, and that both sweep."""
     first, second = (Heart(open_again(), clock, Tier(max_checks=10)) for _ in range(2))
-    second.keys.revoke(second.key.id)
+    second.keys.revoke(second.key.id).wait()
     second.key = first.key
     return first, second
 
@@ -115,8 +113,7 @@ def test_two_nodes_that_sweep_at_once_alert_once(nodes, pool):
 def test_an_alert_that_is_committed_late_is_read_all_the_same(nodes, pool):
     late, quick = nodes
     checks = [late.create(), late.create()]
-    unread = Unread(PendingAlerts(late.database))
-    assert unread.page() == []
+    pending = PendingAlerts(late.database)
 
     def record(node, check, transaction):
         return node.alerts.record(transaction, TEST, [check], 1)
@@ -124,9 +121,10 @@ def test_an_alert_that_is_committed_late_is_read_all_the_same(nodes, pool):
     with uncommitted(late, lambda transaction: record(late, checks[0], transaction)):
         recorded = pool.submit(quick.database.write, lambda transaction: record(quick, checks[1], transaction))
         wait_for_lock(late, recorded)
-        read = unread.page()
+        read = pending.after(0)
     recorded.result(20)
-    assert [alert.check_seq for alert in (*read, *unread.page())] == [check.seq for check in checks]
+    last = read[-1].seq if read else 0
+    assert [alert.check_seq for alert in (*read, *pending.after(last))] == [check.seq for check in checks]
 
 
 def test_a_move_that_is_committed_late_is_read_all_the_same(nodes, pool):
@@ -144,8 +142,8 @@ def test_a_move_that_is_committed_late_is_read_all_the_same(nodes, pool):
         wait_for_lock(late, moved)
         read = pending.moves_after(0)
     moved.result(20)
-    last = read[-1].seq if read else 0
-    assert [one.check_seq for one in (*read, *pending.moves_after(last))] == [check.seq for check in checks]
+    last = read[-1][0] if read else 0
+    assert [check_seq for _, check_seq in (*read, *pending.moves_after(last))] == [check.seq for check in checks]
 
 
 def test_no_more_checks_are_created_than_the_tier_allows(nodes, pool):
@@ -179,7 +177,7 @@ def test_no_more_tests_are_taken_in_an_hour_than_may_be(nodes, pool):
     checks = [one.create() for _ in range(7)]
     for number in range(TESTS_AN_HOUR - 1):
         one.checks.test_alert(one.key.id, checks[number % 7].id).wait()
-    with uncommitted(one, lambda transaction: one.checks._test(transaction, one.key.id, checks[5].id)):
+    with uncommitted(one, lambda transaction: one.alerts.record_test(transaction, checks[5], int(one.clock()))):
         taken = pool.submit(lambda: other.checks.test_alert(one.key.id, checks[6].id).wait())
         wait_for_lock(one, taken)
     with pytest.raises(TooMany):
@@ -277,24 +275,25 @@ def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
     with uncommitted(
         one, lambda transaction: one.database.lock(transaction, "SELECT seq FROM checks WHERE seq = 1", ())
     ):
-        assert other.sweep._sweep_or_look() == sweep.LOCKED_SECONDS
+        assert other.sweep.sweep_or_look() == sweep.LOCKED_SECONDS
         assert [other.read(check).status for check in (locked, free)] == ["on_time", "overdue"]
         assert sweeps(one) == 2
-    assert other.sweep._sweep_or_look() == SWEEP_SECONDS
+    assert other.sweep.sweep_or_look() == SWEEP_SECONDS
     assert other.read(locked).status == "overdue"
 
 
-def test_more_checks_than_one_transaction_marks_may_be_locked_and_hold_no_sweep_up(nodes, monkeypatch):
-    monkeypatch.setattr(sweep, "SWEEP_BATCH", 2)
+def test_more_checks_than_one_transaction_marks_may_be_locked_and_hold_no_sweep_up(nodes):
     one, other = nodes
+    other.batches = {"batch": 2}
+    other.sweep = other.new_sweep()
     checks = [one.create(60) for _ in range(6)]
     other.sweep.sweep_once()
     other.pass_time(100)
     locked = "SELECT seq FROM checks WHERE seq <= 3"
     with uncommitted(one, lambda transaction: one.database.lock(transaction, locked, ())):
-        assert other.sweep._sweep_or_look() == sweep.LOCKED_SECONDS
+        assert other.sweep.sweep_or_look() == sweep.LOCKED_SECONDS
         assert [other.read(check).status for check in checks] == ["on_time"] * 3 + ["overdue"] * 3
-    assert other.sweep._sweep_or_look() == SWEEP_SECONDS
+    assert other.sweep.sweep_or_look() == SWEEP_SECONDS
     assert {other.read(check).status for check in checks} == {"overdue"}
 
 
@@ -416,7 +415,7 @@ def test_who_removes_what_another_removes_too_leaves_a_check_that_has_alerts_lef
     """To delete the check would delete all of them in one write."""
     one, other = nodes
     check = one.create()
-    one.keys.revoke(one.key.id)
+    one.keys.revoke(one.key.id).wait()
     sql = "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)"
     one.database.write(
         lambda transaction: [transaction.execute(sql, (f"msg_{n}", check.id)) for n in range(3 * STEP_ALERTS)]

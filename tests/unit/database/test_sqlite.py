@@ -4,19 +4,15 @@ import contextlib
 import errno
 import fcntl
 import os
-import shutil
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_file import FILE_NAME, connect, open_read_only
+from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import StartupError, Unavailable
-from tests.artifact import ROOT
 from tests.support import count_up, counted
 
 
@@ -61,7 +57,7 @@ def test_two_processes_may_hold_it_and_both_write(tmp_path):
 
 
 def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_more(database, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite.BUSY_SECONDS", 0.3)
+    monkeypatch.setattr("cardbeat.database.sqlite.database.BUSY_SECONDS", 0.3)
     outcomes = []
 
     def attempt():
@@ -94,7 +90,7 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
         raise OSError(errno.ENOLCK, "No locks available")
 
     with monkeypatch.context() as patch:
-        patch.setattr("cardbeat.database.sqlite.try_lock", refuse)
+        patch.setattr("cardbeat.database.sqlite.lock_file.try_lock", refuse)
         with pytest.raises(Unavailable):
             database.write(count_up)
         with pytest.raises(StartupError, match=r"can't lock writer\.lock: No locks available"):
@@ -139,66 +135,40 @@ def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
     assert not database.path.exists()
 
 
+def beside(path, end):
+    return path.with_name(path.name + end)
+
+
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
-def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, monkeypatch, end):
-    monkeypatch.setattr("cardbeat.database.sqlite.LOOK_SECONDS", 0)
+def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, end):
     database.write(count_up)
     beside(database.path, end).unlink()
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(Unavailable) as caught:
             database.write(count_up)
         assert caught.value.code == "database_unavailable"
     assert f"{FILE_NAME}{end} was removed" in caplog.text
 
 
-def test_once_a_file_was_found_removed_every_write_is_refused(database, monkeypatch):
+def test_what_a_removed_wal_held_is_in_the_database_after_an_orderly_stop(tmp_path):
+    with contextlib.closing(open_database(tmp_path)) as database:
+        for _ in range(3):
+            database.write(count_up)
+        beside(database.path, "-wal").unlink()
+        with pytest.raises(Unavailable):
+            database.write(count_up)
+    with contextlib.closing(open_database(tmp_path)) as again:
+        assert counted(again) == 3
+
+
+def test_a_file_that_is_back_in_its_place_is_written_again(database):
     database.write(count_up)
-    beside(database.path, "-shm").unlink()
-    database._look_at = 0
-    for _ in range(5):
-        with pytest.raises(Unavailable):
-            database.write(count_up)
-
-
-def test_what_another_process_wrote_after_the_shm_was_removed_outlives_the_close(tmp_path):
-    ours = open_database(tmp_path)
-    ours.write(count_up)
-    beside(ours.path, "-shm").unlink()
-    begin = (
-        f"from pathlib import Path; from cardbeat.database import open_database as o; d = o(Path({str(tmp_path)!r}));"
-    )
-    write = "d.write(lambda c: c.execute(\"INSERT INTO monitor VALUES ('theirs', 1)\")); import os; os._exit(0)"
-    # A process of its own again: within one SQLite shares what it knows of a file.
-    read = "print(d.write(lambda c: c.execute(\"SELECT value FROM monitor WHERE name = 'theirs'\").fetchone()[0]))"
-    subprocess.run([sys.executable, "-c", begin + write], check=True, cwd=ROOT, timeout=60)
-    has_closed = ours.close()
-    assert has_closed or not hasattr(ours._writer, "setconfig")
-    found = subprocess.run(
-        [sys.executable, "-c", begin + read], check=True, cwd=ROOT, timeout=60, stdout=subprocess.PIPE
-    )
-    assert found.stdout == b"1\n"
-
-
-def beside(path, end):
-    return path.with_name(path.name + end)
-
-
-def test_what_a_removed_wal_held_is_in_the_database_before_anything_is_refused(database, tmp_path):
-    for _ in range(3):
+    away = database.path.rename(database.path.with_name("away"))
+    with pytest.raises(Unavailable):
         database.write(count_up)
-    assert counted(database) == 3
-    beside(database.path, "-wal").unlink()
-    # As a connection that is opened afterwards does, before it finds that it can't read.
-    beside(database.path, "-wal").touch()
-    # The first is stored too, as it may be with any error of the disk; no other is.
-    for _ in range(3):
-        with pytest.raises(Unavailable):
-            database.write(count_up)
-    assert counted(database) in (3, 4)
-    (tmp_path / "crashed").mkdir()
-    shutil.copy(database.path, tmp_path / "crashed")
-    with contextlib.closing(open_database(tmp_path / "crashed")) as after_a_crash:
-        assert counted(after_a_crash) in (3, 4)
+    away.rename(database.path)
+    database.write(count_up)
+    assert counted(database) == 2
 
 
 def test_a_wal_that_another_process_has_written_anew_is_not_written_over(database, caplog):
@@ -212,9 +182,10 @@ def test_a_wal_that_another_process_has_written_anew_is_not_written_over(databas
     assert database.path.read_bytes() == before
 
 
-def test_a_write_is_not_acknowledged_where_the_wal_was_removed_before_its_commit(database):
+@pytest.mark.parametrize("end", ["", "-wal", "-shm"])
+def test_a_write_is_not_acknowledged_where_a_file_was_removed_before_its_commit(database, end):
     with pytest.raises(Unavailable):
-        database.write(lambda connection: (count_up(connection), beside(database.path, "-wal").unlink()))
+        database.write(lambda connection: (count_up(connection), beside(database.path, end).unlink()))
 
 
 def test_sqlite_leaves_its_files_in_place_while_another_process_has_the_database(tmp_path):
@@ -239,8 +210,8 @@ def wal_bytes(database):
 @pytest.fixture
 def small_wal(tmp_path, monkeypatch):
     """A database whose -wal counts as large from 5 MB on."""
-    for module in ("sqlite", "sqlite_file", "sqlite_open_files"):
-        monkeypatch.setattr(f"cardbeat.database.{module}.WAL_BYTES", 5_000_000)
+    for module in ("database", "file"):
+        monkeypatch.setattr(f"cardbeat.database.sqlite.{module}.WAL_BYTES", 5_000_000)
     database = open_database(tmp_path)
     yield database
     database.close()
@@ -331,7 +302,7 @@ def test_a_write_keeps_other_processes_from_writing(database):
 
 
 def test_a_file_that_another_program_holds_too_long_is_a_503(tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.BUSY_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.BUSY_SECONDS", 0)
     database = open_database(tmp_path)
     with contextlib.closing(sqlite3.connect(database.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from cardbeat.database import open_database, sqlite_backup
-from cardbeat.database.sqlite_backup import back_up
-from cardbeat.database.sqlite_file import FILE_NAME, integrity_problems
+from cardbeat.database import open_database
+from cardbeat.database.sqlite import backup as sqlite_backup
+from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
 
@@ -152,7 +153,7 @@ def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live,
 
 @pytest.mark.parametrize("call", range(1, 8))
 def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside_it(live, tmp_path, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 3)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 3)
     (tmp_path / "copy.db").write_text("yesterday's")
     calls = iter(range(1, 100))
 
@@ -167,7 +168,7 @@ def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside
 
 
 def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(live, tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 1)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 1)
     steps = []
     database = open_database(live)
     before = counted(database)

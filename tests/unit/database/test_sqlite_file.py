@@ -7,13 +7,9 @@ import sqlite3
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite_backup import back_up
-from cardbeat.database.sqlite_file import (
-    FILE_NAME,
-    integrity_problems,
-    last_moment_stored,
-    schema_version,
-)
+from cardbeat.database.schema import newest
+from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems, last_moment_stored
 from cardbeat.errors import StartupError
 from tests.support import count_up
 
@@ -79,7 +75,7 @@ def test_a_damaged_file_can_be_moved_away_as_its_refusal_says(tmp_path):
 def test_a_newer_file_is_refused(tmp_path):
     open_database(tmp_path).close()
     with sqlite3.connect(tmp_path / FILE_NAME) as connection:
-        connection.execute(f"PRAGMA user_version = {schema_version() + 1}")
+        connection.execute(f"PRAGMA user_version = {newest('sqlite') + 1}")
     connection.close()
     with pytest.raises(StartupError, match="newer"):
         open_database(tmp_path)

@@ -10,10 +10,11 @@ import pytest
 
 from cardbeat import cli
 from cardbeat.config import FREE
-from cardbeat.database import open_database, sqlite_restore
-from cardbeat.database.sqlite_backup import back_up
-from cardbeat.database.sqlite_file import connect, integrity_problems
-from cardbeat.database.sqlite_restore import restore
+from cardbeat.database import open_database
+from cardbeat.database.sqlite import restore as sqlite_restore
+from cardbeat.database.sqlite.backup import back_up
+from cardbeat.database.sqlite.file import connect, integrity_problems
+from cardbeat.database.sqlite.restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
 
@@ -53,7 +54,7 @@ def unchanged(data):
 
 
 def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
-    kept = restore(data, backup, NOON)
+    kept = restore(data, backup, NOON).kept
     assert kept == data / KEPT
     assert emails(data / "cardbeat.db") == ["a@old"]
     assert emails(kept) == ["a@old", "b@new"]
@@ -64,15 +65,15 @@ def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
 
 
 def test_what_is_kept_can_be_restored_itself(data, backup):
-    kept = restore(data, backup, NOON)
-    again = restore(data, kept, NOON)
+    kept = restore(data, backup, NOON).kept
+    again = restore(data, kept, NOON).kept
     assert emails(data / "cardbeat.db") == ["a@old", "b@new"]
     assert again.name.endswith("-120001")
     assert emails(again) == ["a@old"]
 
 
 def test_it_makes_a_data_folder_on_a_new_host(tmp_path, backup):
-    assert restore(tmp_path / "new" / "data", backup, NOON) is None
+    assert restore(tmp_path / "new" / "data", backup, NOON).kept is None
     assert emails(tmp_path / "new" / "data" / "cardbeat.db") == ["a@old"]
     assert stat.S_IMODE((tmp_path / "new" / "data").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "new" / "data" / "cardbeat.db").stat().st_mode) == 0o600
@@ -82,7 +83,7 @@ def test_a_link_to_another_folder_stays_one(data, backup, tmp_path):
     (tmp_path / "disk").mkdir()
     (data / "cardbeat.db").rename(tmp_path / "disk" / "real.db")
     (data / "cardbeat.db").symlink_to(tmp_path / "disk" / "real.db")
-    kept = restore(data, backup, NOON)
+    kept = restore(data, backup, NOON).kept
     assert (data / "cardbeat.db").is_symlink()
     assert emails(tmp_path / "disk" / "real.db") == ["a@old"]
     assert kept.parent == tmp_path / "disk"
@@ -102,7 +103,7 @@ def left_with_a_wal(data):
 
 def test_what_stood_in_the_wal_is_kept_too(data, backup):
     left_with_a_wal(data)
-    kept = restore(data, backup, NOON)
+    kept = restore(data, backup, NOON).kept
     assert not (data / "cardbeat.db-wal").exists()
     assert emails(data / "cardbeat.db") == ["a@old"]
     assert emails(kept) == ["a@old", "c@wal"]
@@ -112,7 +113,7 @@ def test_of_a_damaged_database_every_byte_is_kept(data, backup):
     left_with_a_wal(data)
     (data / "cardbeat.db").write_bytes(b"no database " * 500)
     wal = (data / "cardbeat.db-wal").read_bytes()
-    kept = restore(data, backup, NOON)
+    kept = restore(data, backup, NOON).kept
     assert kept.read_bytes() == b"no database " * 500
     assert Path(f"{kept}-wal").read_bytes() == wal
     assert emails(data / "cardbeat.db") == ["a@old"]
@@ -121,7 +122,7 @@ def test_of_a_damaged_database_every_byte_is_kept(data, backup):
 
 def test_an_empty_file_is_kept_too(data, backup):
     (data / "cardbeat.db").write_bytes(b"")
-    assert restore(data, backup, NOON).read_bytes() == b""
+    assert restore(data, backup, NOON).kept.read_bytes() == b""
     assert emails(data / "cardbeat.db") == ["a@old"]
 
 
@@ -130,7 +131,7 @@ def test_a_file_system_without_hard_links_costs_a_copy(data, backup, monkeypatch
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    kept = restore(data, backup, NOON)
+    kept = restore(data, backup, NOON).kept
     assert emails(kept) == ["a@old", "b@new"]
     assert emails(data / "cardbeat.db") == ["a@old"]
 
@@ -176,7 +177,7 @@ def test_a_file_that_is_no_sound_backup_is_refused_and_changes_nothing(data, bac
 
 
 def test_damage_that_only_the_full_check_finds_is_refused(data, backup, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.QUICK_CHECK_BYTES", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.QUICK_CHECK_BYTES", 0)
     damaged(backup)
     with pytest.raises(StartupError, match="damaged"):
         restore(data, backup, NOON)
@@ -204,14 +205,14 @@ def test_a_file_system_without_locks_is_refused(data, backup, monkeypatch):
     def refuse(_descriptor):
         raise OSError(37, "No locks available")
 
-    monkeypatch.setattr("cardbeat.database.lock_file.try_lock", refuse)
+    monkeypatch.setattr("cardbeat.database.sqlite.lock_file.try_lock", refuse)
     with pytest.raises(StartupError, match=r"can't use .*delivery\.lock: No locks available"):
         restore(data, backup, NOON)
     assert unchanged(data)
 
 
 def test_a_reader_in_the_middle_is_refused(data, backup, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.BUSY_SECONDS", 0)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.BUSY_SECONDS", 0)
     reader = connect(data / "cardbeat.db", query_only=True)
     reader.execute("BEGIN")
     reader.execute("SELECT * FROM keys").fetchall()
@@ -257,12 +258,12 @@ def test_the_command_says_what_it_did_and_what_to_do_next(data, backup, capsys):
     first, kept, *_, last = capsys.readouterr().out.splitlines()
     assert first == f"restored {data / 'cardbeat.db'} from {backup}: keys 1, checks 0, never served"
     assert kept.startswith(f"the database before is kept as {data / 'cardbeat.db.before-restore-'}")
-    assert last == "now start the server and, when all is as it should be, remove the kept file"
+    assert last == "now start the server and, if everything works, remove the kept file"
 
 
 @pytest.mark.parametrize("call", range(1, 6))
 def test_a_restore_that_is_stopped_changes_nothing(data, backup, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database.sqlite_file.COPY_PAGES", 20)
+    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 20)
     monkeypatch.setattr(sqlite_restore, "STEPS_BETWEEN_LOOKS", 10)
     before = {path.name for path in data.iterdir()}
     calls = iter(range(1, 1000))

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 from PIL import Image
 
-from cardbeat.typeset.bolder import drawn
-from cardbeat.typeset.faces import Face
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.files import Face
+from cardbeat.typeset.faces.fonts import Fonts
 
 RARE = "囍"
 """A character that is there in the regular weight only."""
@@ -20,7 +19,7 @@ def face_of(character: str, weight: int) -> Face:
 
 def coverage(face: Face, character: str) -> Image.Image:
     """In a picture of 120 x 120, the origin 10 right of its left side and 100 below its top."""
-    bitmap, left, top = drawn(face, character, False, 10)
+    bitmap, left, top = face.drawn(character, False, 10)
     image = Image.new("L", (120, 120))
     image.paste(bitmap, (left, 100 + top, left + bitmap.size[0], 100 + top + bitmap.size[1]))
     return image

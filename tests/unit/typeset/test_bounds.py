@@ -5,23 +5,26 @@ import random
 import unicodedata
 import weakref
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from PIL import ImageFont, features
 
-from cardbeat.cards.layout import Layout
-from cardbeat.cards.render import Renderer
+from cardbeat.cards.drawing.layout import Layout
+from cardbeat.cards.drawing.render import Renderer
+from cardbeat.cards.drawing.styles import CARD_WORK, TEXT_WORK
+from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
-from cardbeat.cards.styles import CARD_WORK, TEXT_WORK
-from cardbeat.cards.templates import lay_out
-from cardbeat.typeset.clusters import clusters
-from cardbeat.typeset.fonts import Fonts
-from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import fit
+from cardbeat.typeset.unicode.clusters import clusters
 from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts
 
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
-BOX = {"width_px": 1056, "max_lines": 5, "size_px": 96, "min_size_px": 40}
+STYLE = Style(400, 96, 40, max_lines=5)
+BOLD = replace(STYLE, weight=700, leading=1.18)
+WIDTH_PX = 1056
 MIXED = "".join(mixed_scripts(random.Random(4))["title"] for _ in range(4))
 DIGITS = "".join(chr(c) for c in range(0x660, 0x1FBFA) if unicodedata.category(chr(c)) == "Nd")[::3]
 CHINESE = (
@@ -114,12 +117,12 @@ def test_the_texts_of_a_card_take_no_more_together_than_they_may(template: str, 
     "text", ["क1" * 200, "\u0967א1" * 140, "ሀa" * 200, "🎉a" * 200, MIXED], ids=lambda text: ascii(text[:2])
 )
 def test_a_text_takes_no_more_than_it_may(text: str) -> None:
-    assert fit(Fonts(), text, **BOX, max_work=TEXT_WORK).work <= TEXT_WORK + IN_RUNS
+    assert fit(Fonts(), text, STYLE, WIDTH_PX, max_work=TEXT_WORK).work <= TEXT_WORK + IN_RUNS
 
 
 def test_a_script_that_alternates_with_another_is_shaped_a_bounded_number_of_times(counted: Counted) -> None:
     alternating = "".join(chr(0x905 + n % 50) + "abc"[n % 3] for n in range(200))
-    fit(Fonts(), alternating, **BOX, max_work=TEXT_WORK)
+    fit(Fonts(), alternating, STYLE, WIDTH_PX, max_work=TEXT_WORK)
     assert counted.drawings < 150
 
 
@@ -144,24 +147,24 @@ def test_the_title_is_paid_for_before_the_description() -> None:
 
 
 def test_what_is_left_out_for_its_many_fonts_counts_as_missing_and_the_rest_is_drawn() -> None:
-    few, many = (fit(Fonts(), MIXED[:80], **BOX, max_work=most) for most in (400_000, 10_000_000))
+    few, many = (fit(Fonts(), MIXED[:80], STYLE, WIDTH_PX, max_work=most) for most in (400_000, 10_000_000))
     assert few.missing > many.missing
     assert few.lines
 
 
 def test_what_a_text_lacks_does_not_depend_on_what_was_open_before() -> None:
     fonts = Fonts()
-    first, again = (fit(fonts, MIXED, **BOX, max_work=500_000) for _ in range(2))
+    first, again = (fit(fonts, MIXED, STYLE, WIDTH_PX, max_work=500_000) for _ in range(2))
     assert (first.missing, first.work, first.size_px) == (again.missing, again.work, again.size_px)
 
 
 def test_a_full_title_of_different_han_is_not_cut_for_its_fonts() -> None:
     poem = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水玉出昆冈"
-    assert fit(Fonts(), poem, **BOX, weight=700).missing == 0
+    assert fit(Fonts(), poem, replace(STYLE, weight=700), WIDTH_PX).missing == 0
 
 
 def test_a_text_in_one_script_is_drawn_however_long_its_font_is() -> None:
-    assert fit(Fonts(), "བོད་སྐད", **BOX, max_work=1).missing == 0
+    assert fit(Fonts(), "བོད་སྐད", STYLE, WIDTH_PX, max_work=1).missing == 0
 
 
 def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> None:
@@ -174,15 +177,13 @@ def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> N
 
 
 def test_a_text_far_longer_than_its_box_is_not_measured_to_its_end() -> None:
-    room = Room(graphemes=1_000, width_em=20)
-    paragraph = Paragraph(Fonts(), "w" * 900, room=room, weight=400, language=None, max_work=10**6)
+    paragraph = Paragraph(Fonts(), "w" * 900, Style(400, 40, 40), 800)
     assert paragraph.truncated
     assert len(paragraph) < 60
 
 
 def test_a_run_that_stands_in_several_lines_is_drawn_once(counted: Counted) -> None:
-    room = Room(graphemes=100, width_em=100)
-    paragraph = Paragraph(Fonts(), "abcא", room=room, weight=400, language=None, max_work=10**6)
+    paragraph = Paragraph(Fonts(), "abcא", STYLE, WIDTH_PX)
     assert paragraph.line(0, 4, 40) is paragraph.line(0, 4, 40)
     assert paragraph.line(0, 3, 40).text == "abc"
     assert counted.drawings == 2
@@ -191,7 +192,7 @@ def test_a_run_that_stands_in_several_lines_is_drawn_once(counted: Counted) -> N
 @pytest.mark.skipif(not features.check("raqm"), reason="only Raqm stacks them")
 def test_a_text_of_stacks_that_are_too_tall_is_drawn_a_bounded_number_of_times(counted: Counted) -> None:
     stacks = [chr(0xF40 + n % 8) + "".join(chr(0xF90 + (n * k) % 40) for k in (1, 3, 5, 7)) for n in range(80)]
-    block = fit(Fonts(), "".join(stacks), **BOX | {"height_px": 310}, leading=1.18, weight=700)
+    block = fit(Fonts(), "".join(stacks), BOLD, WIDTH_PX, 310)
     assert block.missing > 0
     assert counted.drawings <= 20
 
@@ -201,21 +202,19 @@ def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: py
     line = Paragraph.line
     monkeypatch.setattr(Paragraph, "line", lambda *place: sizes.add(place[3]) or line(*place))
     alternating = "".join(chr(0x671 + n % 90) + "abc1($.["[n % 8] for n in range(66))
-    block = fit(Fonts(), alternating, **BOX | {"height_px": 330}, leading=1.18, weight=700)
+    block = fit(Fonts(), alternating, BOLD, WIDTH_PX, 330)
     assert not block.cut
     assert len(sizes) <= 3
 
 
 def test_equal_letters_of_a_headline_are_drawn_once(counted: Counted) -> None:
-    room = Room(graphemes=100, width_em=100)
-    paragraph = Paragraph(Fonts(), "banana", room=room, weight=700, language=None, max_work=10**6, tracking_em=-0.02)
+    paragraph = Paragraph(Fonts(), "banana", replace(BOLD, tracking_em=-0.02), WIDTH_PX)
     paragraph.line(0, 6, 40)
     assert counted.drawings == 3
 
 
 def test_a_paragraph_goes_at_once_with_all_it_holds() -> None:
-    room = Room(graphemes=100, width_em=100)
-    paragraph = Paragraph(Fonts(), "abc", room=room, weight=400, language=None, max_work=10**6)
+    paragraph = Paragraph(Fonts(), "abc", STYLE, WIDTH_PX)
     paragraph.line(0, 3, 40)
     gc.disable()
     try:

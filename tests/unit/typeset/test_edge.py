@@ -2,9 +2,9 @@
 
 import pytest
 
-from cardbeat.typeset.edge import hanging_px
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import fit
 
 FONTS = Fonts()
@@ -13,7 +13,7 @@ SIZE = 160
 
 
 def line_of(text: str, fonts: Fonts = FONTS) -> TextLine:
-    [line] = fit(fonts, text, width_px=1000, size_px=SIZE, min_size_px=SIZE, weight=700).lines
+    [line] = fit(fonts, text, Style(700, SIZE, SIZE), 1000).lines
     return line
 
 
@@ -29,16 +29,16 @@ def stem_of(line: TextLine) -> int:
 @pytest.mark.parametrize("text", ["jobs", "îles", "Їжак", "ïx", "Îles"])
 def test_tails_and_marks_hang_out_so_that_the_stem_stands_at_the_edge(text: str) -> None:
     line = line_of(text)
-    assert 0 < hanging_px(line, SIZE) <= 0.12 * SIZE
-    assert stem_of(line) - hanging_px(line, SIZE) <= 0.02 * SIZE
+    assert 0 < line.hanging_px(SIZE) <= 0.12 * SIZE
+    assert stem_of(line) - line.hanging_px(SIZE) <= 0.02 * SIZE
 
 
 def test_with_serifs_those_at_the_foot_of_the_stem_stand_at_the_edge() -> None:
-    assert 0 < hanging_px(line_of("îles", SERIF), SIZE) < stem_of(line_of("îles", SERIF))
+    assert 0 < line_of("îles", SERIF).hanging_px(SIZE) < stem_of(line_of("îles", SERIF))
 
 
 @pytest.mark.parametrize(
     "text", ["Table", "Year", "Valley", "Γάμα", "Работа", "home", "quick", "“Quoted”", "7 days", "🚀 up", "東京"]
 )
 def test_letters_that_are_widest_elsewhere_stay(text: str) -> None:
-    assert hanging_px(line_of(text), SIZE) <= 0.02 * SIZE
+    assert line_of(text).hanging_px(SIZE) <= 0.02 * SIZE

@@ -3,7 +3,8 @@
 import pytest
 
 from cardbeat.typeset.ends import fit_end
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import Block
 
 FONTS = Fonts()
@@ -14,7 +15,7 @@ def shown(block: Block) -> str:
 
 
 def end_of(width_px: int, text: str) -> Block:
-    return fit_end(FONTS, text, width_px=width_px, size_px=32)
+    return fit_end(FONTS, text, Style(400, 32, 32), width_px)
 
 
 @pytest.mark.parametrize("width", [120, 200, 333, 480])

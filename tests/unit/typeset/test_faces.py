@@ -5,8 +5,8 @@ from importlib import resources
 import pytest
 
 from cardbeat.resources import read_bytes
-from cardbeat.typeset.faces import Faces
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.files import Faces
+from cardbeat.typeset.faces.fonts import Fonts
 
 BYTES = 100_000
 
@@ -36,7 +36,7 @@ def test_a_file_that_is_open_is_not_read_again_for_another_size_or_engine(
     monkeypatch: pytest.MonkeyPatch, faces: Faces
 ) -> None:
     read: list[str] = []
-    monkeypatch.setattr("cardbeat.typeset.faces.read_bytes", lambda file: read.append(file) or read_bytes(file))
+    monkeypatch.setattr("cardbeat.typeset.faces.files.read_bytes", lambda file: read.append(file) or read_bytes(file))
     held = [faces.font(file, size, raqm=size == 60) for size in (20, 40, 60) for file in files()]
     assert [font.size for font in held] == [20] * 5 + [40] * 5 + [60] * 5
     assert len(read) == len(files())

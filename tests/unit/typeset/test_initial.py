@@ -2,8 +2,9 @@
 
 import pytest
 
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.initial import initial_block, initial_of
+from cardbeat.typeset.paragraph import Style
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_an_initial_is_the_first_letter_of_a_name(name: str, initial: str) -> No
 @pytest.mark.parametrize("shaping", [False, True])
 @pytest.mark.parametrize("name", ["ശ്രീജിത്ത്", "ஸ்ரீநிவாசன்", "ශ්\u200dරී", "အောင်", "เอกชัย", "Wang", "﷽", "𒐫"])
 def test_an_initial_is_never_cut(name: str, shaping: bool) -> None:
-    block = initial_block(Fonts(shaping=shaping), name, width_px=72, size_px=44, weight=700, language=None)
+    block = initial_block(Fonts(shaping=shaping), name, Style(700, 44, 22), 72, language=None)
     assert not block.cut
     assert block.width_px <= 72
     assert "…" not in "".join(line.text for line in block.lines)

@@ -3,7 +3,8 @@
 import pytest
 from PIL import features
 
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import Block, fit
 
 LINES = {
@@ -53,7 +54,7 @@ def fonts(request: pytest.FixtureRequest) -> Fonts:
 
 
 def drawn(fonts: Fonts, text: str) -> Block:
-    return fit(fonts, text, width_px=1056, size_px=64, min_size_px=40, weight=700)
+    return fit(fonts, text, Style(700, 64, 40), 1056)
 
 
 @pytest.mark.parametrize("name", LINES)

@@ -3,10 +3,10 @@
 import pytest
 from PIL import features
 
-from cardbeat.typeset.breaks import Break
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
-from cardbeat.typeset.paragraph import Paragraph, Room
+from cardbeat.typeset.paragraph import Paragraph, Style
+from cardbeat.typeset.unicode.breaks import Break
 
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
 SIZE_PX = 100
@@ -21,8 +21,8 @@ def fonts(request: pytest.FixtureRequest) -> Fonts:
 
 
 def paragraph(fonts: Fonts, text: str, tracking_em: float) -> Paragraph:
-    room = Room(graphemes=100, width_em=100)
-    return Paragraph(fonts, text, room=room, weight=700, language="ja", max_work=10**7, tracking_em=tracking_em)
+    style = Style(700, SIZE_PX, SIZE_PX, tracking_em=tracking_em)
+    return Paragraph(fonts, text, style, 100 * SIZE_PX, language="ja")
 
 
 def line(fonts: Fonts, text: str, tracking_em: float) -> TextLine:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from cardbeat.typeset.clusters import clusters
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.unicode.clusters import clusters
 from tests import unicode_files
 
 pytestmark = pytest.mark.skipif(not unicode_files.FOLDER.exists(), reason="needs Debian's package unicode-data")

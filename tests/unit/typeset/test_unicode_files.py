@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from cardbeat.typeset.breaks import Break, breaks
-from cardbeat.typeset.clusters import clean_for_lines, clusters
-from cardbeat.typeset.line_break import line_break
+from cardbeat.typeset.unicode.breaks import Break, breaks
+from cardbeat.typeset.unicode.clusters import clean_for_lines, clusters
+from cardbeat.typeset.unicode.line_break import line_break
 from tests import unicode_files
 
 pytestmark = pytest.mark.skipif(not unicode_files.FOLDER.exists(), reason="needs Debian's package unicode-data")
@@ -37,7 +37,7 @@ LINES: dict[str, Callable[[str, str], bool]] = {
 }
 
 
-@pytest.mark.parametrize("cases", [unicode_files.character_cases(61), unicode_files.class_cases(211)])
+@pytest.mark.parametrize("cases", [unicode_files.character_cases(61), unicode_files.class_cases(77)])
 def test_text_is_ordered_as_the_bidirectional_algorithm_says(cases) -> None:
     assert [case for case in cases if not case.passes()] == []
 

@@ -1,7 +1,7 @@
 """What a text takes, and what of it is left out where that is too much."""
 
-from cardbeat.typeset.clusters import clusters
-from cardbeat.typeset.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.unicode.clusters import clusters
 from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
 
 FONTS = Fonts()

@@ -1,0 +1,9 @@
+"""From a `Card` to a PNG.
+
+Begin with `render`. `templates` and `page` lay out the texts of a card, `headline` sets the title, and `layout` holds
+the result. `background` makes the background picture of a theme, `canvas` paints onto it, and `png` writes the file.
+`themes` and `styles` hold colours, sizes and limits; `figures` and `emoji_contrast` draw shapes and emoji.
+
+May import `cards.request`, `typeset` and what these import. A change of any file here, in `typeset` or of the fonts
+changes `render.RENDERER_VERSION`; stored cards are then drawn again.
+"""

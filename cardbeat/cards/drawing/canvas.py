@@ -1,0 +1,203 @@
+"""A card while it is painted, in palette indices: one byte a pixel, as in the PNG.
+
+The palette holds the background's ramp, then for each ink its shades over each part of that ramp. So nothing is
+quantised but emoji, which share the indices that are left.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from functools import lru_cache
+
+from PIL import Image, ImageChops
+
+from cardbeat.cards.drawing.background import STRIDE, Background, Rgb, mix, of_rows, rgb
+from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
+from cardbeat.cards.drawing.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
+from cardbeat.cards.drawing.themes import Colour
+
+SHADES = 12  # anti-aliasing steps of an ink, the last of which is the ink itself
+TONES = 3  # parts of the background's ramp that an ink is mixed with
+COLOURS = 256
+MAX_BYTES = 99_000
+"""Limit of the PNG. With the seal it stays under 100 KB, as the README's section "Cards" promises."""
+REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
+"""Shades of an ink and colours of the emoji, from most to least. With the least any picture is short enough."""
+
+_SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
+_PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
+_SEEN = [255 * (alpha > 8) for alpha in range(256)]
+_DENSER = 1.14
+"""A picture at most so many times too long is short enough at `DENSEST`, which takes twice as long as `LEVEL`."""
+_LITTLE, _DENSER_LEVEL = 1.05, 5  # likewise at this level, which takes 1.5 times as long
+
+
+class Canvas:
+    """One card, in one thread. It starts as the empty background; `png` finishes it."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self._empty = _rows(background)
+        self._rows = self._empty.copy()
+        self._changed: set[int] = set()
+        self._colours = list(background.colours)
+        self._inks: dict[tuple[Colour, Colour | None], range] = {}
+        self._emoji: list[tuple[Image.Image, int, int]] = []
+        self._first_emoji_index = COLOURS
+        steps = background.steps
+        self._tone_offsets = [min(index * TONES // steps, TONES - 1) * SHADES for index in range(256)]
+
+    def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
+        """Paint a colour where there is coverage, over the background or over a shape of the colour `over`."""
+        before = self._ink(colour, over).start - 1
+        indices = coverage.point([before + shade if shade else 0 for shade in _SHADE_OF])
+        left, top = x + 1, y
+        if over is None:
+            box = (left, top, left + coverage.width, top + coverage.height)
+            indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
+        self._paste(indices, left, top, coverage.point(_PAINTED))
+
+    def paint_over_inks(self, coverage: Image.Image, x: int, y: int, colour: Colour) -> None:
+        """Paint a colour over all inks that were painted before, and over a background of one colour."""
+        here = self._rows.crop((x + 1, y, x + 1 + coverage.width, y + coverage.height))
+        painted = {self._hex(0): set(range(self._background.steps))}
+        for (ink, _), indices in self._inks.items():
+            painted.setdefault(ink, set()).update(indices)
+        for under, where in painted.items():
+            inside = here.point([255 * (index in where) for index in range(256)])
+            self.paint(ImageChops.darker(coverage, inside), x, y, colour, under)
+
+    def colour_at(self, x: int, y: int) -> Colour:
+        """The background's colour there."""
+        (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
+        return self._hex(index)
+
+    def as_background(self) -> Background:
+        """All that is painted so far, without emoji, as the background of other cards."""
+        return of_rows(self._background.steps, self._colours, self._rows)
+
+    def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
+        """Add an "RGBA" layer, which `png` paints when it knows how many colours are left."""
+        box = layer.getbbox()
+        if box:
+            self._emoji.append((layer.crop(box), x + box[0], y + box[1]))
+
+    def png(self) -> bytes:
+        """The finished picture, at most `MAX_BYTES` long."""
+        if self._emoji:
+            self._paint_emoji()
+        rows = self._rows.tobytes()
+        picture = self._file(rows, self._colours)
+        return picture if len(picture) <= MAX_BYTES else self._denser(rows, len(picture))
+
+    def _denser(self, rows: bytes, length: int) -> bytes:
+        """A picture that was too long, compressed more and, if that is not enough, in fewer colours."""
+        if length <= MAX_BYTES * _LITTLE:
+            picture = self._file(rows, self._colours, _DENSER_LEVEL)
+            if len(picture) <= MAX_BYTES:
+                return picture
+        first = 0 if length <= MAX_BYTES * _DENSER else self._first_short(rows)
+        for shades, emoji_colours in REDUCED[first:]:
+            table, colours = self._merged(SHADES // shades, emoji_colours)
+            picture = self._file(rows.translate(table), colours, DENSEST)
+            if len(picture) <= MAX_BYTES:
+                break
+        return picture
+
+    def _first_short(self, rows: bytes) -> int:
+        """The place in `REDUCED` of the most colours with which `DENSEST` will be enough."""
+
+        def is_short(place: int) -> bool:
+            table, _ = self._merged(SHADES // REDUCED[place][0], REDUCED[place][1])
+            return len(self._packed(rows.translate(table))) <= MAX_BYTES * _DENSER
+
+        return bisect_left(range(len(REDUCED) - 1), True, lo=1, key=is_short)
+
+    def _file(self, rows: bytes, colours: Sequence[Rgb], level: int = LEVEL) -> bytes:
+        return png_file(WIDTH, HEIGHT, _flat(colours), self._packed(rows, level))
+
+    def _packed(self, rows: bytes, level: int = LEVEL) -> bytes:
+        return zlib_stream(rows, STRIDE * BAND_ROWS, self._background.bands, self._changed, level)
+
+    def _merged(self, count: int, emoji_colours: int) -> tuple[bytes, list[Rgb]]:
+        """A table from palette indices to those that replace them, and the palette's colours.
+
+        In an ink, the strongest of `count` neighbouring shades replaces them; emoji keep `emoji_colours` colours.
+        """
+        table = list(range(COLOURS))
+        for ink in self._inks.values():
+            for index in ink:
+                table[index] = index - (index - ink.start) % count + count - 1
+        first = self._first_emoji_index
+        emoji = self._colours[first:]
+        if len(emoji) <= emoji_colours:
+            return bytes(table), self._colours
+        # Each colour counts once, however many pixels have it, so that rare ones stay different.
+        row = Image.frombytes("RGB", (len(emoji), 1), _flat(emoji))
+        reduced = row.quantize(emoji_colours, Image.Quantize.MEDIANCUT)
+        table[first : len(self._colours)] = [first + colour for colour in reduced.tobytes()]
+        return bytes(table), self._colours[:first] + _palette(reduced, emoji_colours)
+
+    def _hex(self, index: int) -> Colour:
+        return "#" + bytes(self._background.colours[index]).hex()
+
+    def _ink(self, colour: Colour, over: Colour | None) -> range:
+        """The palette indices of an ink: over one colour, or over the middle colour of each part of the ramp."""
+        if (colour, over) not in self._inks:
+            ramp, first = self._background.colours[: self._background.steps], len(self._colours)
+            tones = tuple(ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES))
+            self._colours += _shades((rgb(over),) if over else tones, colour)
+            self._inks[colour, over] = range(first, len(self._colours))
+        return self._inks[colour, over]
+
+    def _paste(self, indices: Image.Image, left: int, top: int, where: Image.Image) -> None:
+        self._rows.paste(indices, (left, top), where)
+        self._changed.update(range(top // BAND_ROWS, (top + indices.height - 1) // BAND_ROWS + 1))
+
+    def _paint_emoji(self) -> None:
+        """Paint all emoji, reduced together to the colours that are left, over the picture under each."""
+        first = len(self._colours)
+        left = COLOURS - first
+        width = max(layer.width for layer, _, _ in self._emoji)
+        tops = [0]
+        for layer, _, _ in self._emoji:
+            tops.append(tops[-1] + layer.height)
+        sheet = Image.new("RGB", (width, tops[-1]))
+        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
+            sheet.paste(self._seen(x, y, layer.size), (0, top))
+            sheet.paste(layer, (0, top), layer)
+        reduced = sheet.quantize(left, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        self._first_emoji_index = first
+        self._colours += _palette(reduced, left)
+        indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
+        for (layer, x, y), top in zip(self._emoji, tops, strict=False):
+            part = indices.crop((0, top, layer.width, top + layer.height))
+            self._paste(part, x + 1, y, layer.getchannel("A").point(_SEEN))
+
+    def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
+        """A part of the picture so far, as "RGB"."""
+        part = self._rows.crop((x + 1, y, x + 1 + size[0], y + size[1]))
+        seen = Image.frombytes("P", size, part.tobytes())
+        seen.putpalette(_flat(self._colours))
+        return seen.convert("RGB")
+
+
+# All threads share what these keep. `lru_cache` has a lock of its own; two threads may each make the same.
+@lru_cache(128)
+def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
+    """An ink's colours over each of `under`, from nearly transparent to opaque."""
+    return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
+
+
+@lru_cache(1)
+def _rows(background: Background) -> Image.Image:
+    """The rows of a background. Don't change them. Most sites draw in one theme, so these are inflated once."""
+    return background.rows()
+
+
+def _palette(image: Image.Image, count: int) -> list[Rgb]:
+    parts = (image.getpalette() or [])[: 3 * count]
+    return list(zip(parts[::3], parts[1::3], parts[2::3], strict=True))
+
+
+def _flat(colours: Sequence[Rgb]) -> bytes:
+    return bytes(part for colour in colours for part in colour)

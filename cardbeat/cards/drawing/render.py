@@ -1,0 +1,144 @@
+"""Draws a card: lays it out, paints it, and writes it as a PNG. Begin here to read how a card is drawn."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
+from importlib.resources.abc import Traversable
+
+from PIL import Image, features
+
+from cardbeat.cards.drawing.background import Background, background
+from cardbeat.cards.drawing.canvas import Canvas
+from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
+from cardbeat.cards.drawing.figures import panel, part_of_disc, person, rounded
+from cardbeat.cards.drawing.layout import WIDTH, Shape, Text
+from cardbeat.cards.drawing.templates import lay_out
+from cardbeat.cards.drawing.themes import Theme
+from cardbeat.cards.request import Card
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.line import TextLine
+
+DRAWING_FOLDERS = ("cards/drawing", "fonts", "typeset", "words")
+"""Folders of the package whose code and tables a drawing depends on, sub-folders included."""
+OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
+"""Other files that a drawing depends on: they turn a URL into the texts of a card."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A PNG of 1200 x 630, and how many characters no font had."""
+
+    png: bytes
+    missing_glyphs: int
+
+
+class Renderer:
+    """Draws cards and keeps the empty backgrounds. Any number of threads may use one."""
+
+    def __init__(self, fonts: Fonts) -> None:
+        self._fonts = fonts
+        self._serif = fonts.with_serif()
+        self._contrast = EmojiContrast(fonts.emoji)
+        self._backgrounds: dict[tuple[Theme, bool], Background] = {}
+        """By theme and whether mirrored. Written under `_lock`, so that each is made once."""
+        self._lock = threading.Lock()
+
+    def render(self, card: Card) -> Drawing:
+        layout = lay_out(self._fonts, self._serif, card)
+        canvas = Canvas(self._background(layout.theme, layout.mirrored))
+        painter = _Painter(canvas, self._contrast)
+        for shape in layout.shapes:
+            painter.shape(shape)
+        for text in layout.texts:
+            painter.text(text)
+        return Drawing(canvas.png(), layout.missing_glyphs)
+
+    def _background(self, theme: Theme, mirrored: bool) -> Background:
+        with self._lock:
+            if (theme, mirrored) not in self._backgrounds:
+                self._backgrounds[theme, mirrored] = empty_card(theme, mirrored)
+            return self._backgrounds[theme, mirrored]
+
+
+def empty_card(theme: Theme, mirrored: bool) -> Background:
+    """The background of a theme's cards. Takes some 60 ms: callers keep it."""
+    canvas = Canvas(background(theme, mirrored))
+    for disc in theme.discs:
+        coverage, left, top = part_of_disc(WIDTH - disc.x if mirrored else disc.x, disc.y, disc.radius)
+        canvas.paint_over_inks(coverage, left, top, disc.colour)
+    if theme.panel:
+        canvas.paint_over_inks(panel(mirrored), 0, 0, theme.panel)
+    return canvas.as_background()
+
+
+def renderer_version(package: Traversable) -> str:
+    """A name that changes with everything that can change a drawing: code, fonts, and whether Raqm shapes text.
+
+    `package` is the folder of this package: on disk, or inside the zipapp.
+    """
+    files = {name: package / name for name in OTHER_DRAWING_FILES}
+    for folder in DRAWING_FOLDERS:
+        files.update(_files_below(package / folder, f"{folder}/"))
+    digest = hashlib.sha256()
+    for _, file in sorted(files.items()):
+        digest.update(file.read_bytes())
+    shaping = "raqm" if features.check("raqm") else "basic"
+    return f"{digest.hexdigest()[:12]}-{shaping}"
+
+
+def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+    """Code and tables below a folder, by path. `build` folders are left out: they draw nothing."""
+    for file in folder.iterdir():
+        if file.is_dir() and file.name != "build":
+            yield from _files_below(file, f"{path}{file.name}/")
+        elif file.name.endswith((".py", ".json", ".bin", ".txt")):
+            yield path + file.name, file
+
+
+class _Painter:
+    """Paints shapes and texts onto one canvas."""
+
+    def __init__(self, canvas: Canvas, contrast: EmojiContrast) -> None:
+        self._canvas, self._contrast = canvas, contrast
+
+    def shape(self, shape: Shape) -> None:
+        coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
+        over = shape.over or self._canvas.colour_at(shape.x, shape.y)
+        self._canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
+
+    def text(self, text: Text) -> None:
+        block = text.block
+        for n, line in enumerate(block.lines):
+            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
+            if line.ink:
+                self._canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
+            if line.emoji:
+                self._emoji(text, line, x, baseline - line.ascent_px)
+
+    def _emoji(self, text: Text, line: TextLine, x: int, y: int) -> None:
+        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
+        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
+        line.draw_emoji(layer, 0, line.ascent_px)
+        for cell in cells(line, layer.height):
+            picture = layer.crop(cell.box)
+            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
+            if rescue is Rescue.INK:
+                self._canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
+                layer.paste((0, 0, 0, 0), cell.box)
+            elif rescue is Rescue.OUTLINE:
+                grown, edge = outlined(picture, text.block.size_px)
+                self._canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
+        self._canvas.add_emoji(layer, x, y)
+
+
+def _indent(text: Text, line: TextLine) -> int:
+    """The distance of a line from its box's left side: less than 0 if its first letter hangs out."""
+    spare = text.width - line.width_px
+    if text.align == "left":
+        return -line.hanging_px(text.block.size_px)
+    return spare // 2 if text.align == "center" else spare
+
+
+RENDERER_VERSION = renderer_version(resources.files("cardbeat"))

@@ -1,0 +1,36 @@
+"""The sizes, weights and leadings of a card's texts, and how much work they may take, in the unit of `typeset.work`."""
+
+from cardbeat.typeset.paragraph import Style
+
+TEXT_WORK = 2_900_000
+"""Limit of a title or a description. 150 different Han characters take up to 2.9 million, Hindi with ten English words
+2.7 million, other prose 1.4 million."""
+LABEL_WORK = 1_300_000  # limit of one label: a line of 38 different Han characters
+LABELS_WORK = 1_600_000  # limit of all labels of a card together
+LEAST_LABELS_WORK = 720_000
+"""Limit of all labels beside a title that leaves less: author, tag and domain in one script take up to 0.7 million."""
+CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
+"""Limit of a card. The title is set first, then the labels, then the description."""
+
+LABEL_PX, LABEL_LEADING = 32, 1.3
+BOLD = 600  # of labels
+INITIAL = Style(700, 44, 22)
+
+HEADLINE = 700  # of titles
+TRACKING_EM = -0.02  # of titles: fonts are spaced for smaller sizes
+LEADING = 1.18  # of titles
+EUROPEAN_LEADING = 1.06  # of titles whose letters are all Latin, Greek or Cyrillic
+SHORT_TITLES = {
+    12: Style(HEADLINE, 170, 112, LEADING, tracking_em=TRACKING_EM),
+    32: Style(HEADLINE, 128, 104, LEADING, max_lines=2, tracking_em=TRACKING_EM),
+}
+"""By the largest number of characters: styles tried in this order before `TITLE`."""
+SERIF_SCALE = 1.12
+"""Of the largest size of a short title: small letters of Source Serif are lower than those of Inter."""
+TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5, tracking_em=TRACKING_EM)
+LARGE_TITLE_PX, ALMOST_LARGE_PX = 64, 60
+"""While the title is smaller than the first, the description loses lines. The second is enough if a larger title would
+break words or phrases."""
+DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
+SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
+"""Tried before `DESCRIPTION` under a short title, beside which that would look too small."""

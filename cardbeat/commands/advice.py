@@ -1,0 +1,52 @@
+"""Sentences about likely mistakes in the setup, for the start of `serve` and for `doctor`.
+
+Each says what was found and, behind "; ", what to do about it.
+"""
+
+import difflib
+import ipaddress
+from collections.abc import Collection, Iterator, Mapping
+
+from cardbeat.commands.options import KEY_VARIABLE, SERVE_OPTIONS, URL
+
+PREFIX = "CARDBEAT_"
+VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
+OF_CLIENTS = (URL.variable, KEY_VARIABLE)
+"""A server ignores these. They may be set on its host for the command `checks`."""
+
+
+def unknown_variables(environment: Collection[str]) -> Iterator[str]:
+    """One sentence for each name that begins with `PREFIX` and is not one of our variables."""
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in (*VARIABLES, *OF_CLIENTS):
+            yield f"the variable {name} is unknown and has no effect; {_nearest_variable(name)}"
+
+
+def _nearest_variable(name: str) -> str:
+    # Without the prefix, which would make any two names similar.
+    ends = [variable.removeprefix(PREFIX) for variable in VARIABLES]
+    nearest = difflib.get_close_matches(name.removeprefix(PREFIX), ends, n=1)
+    return f"did you mean {PREFIX}{nearest[0]}?" if nearest else f"there are {', '.join(VARIABLES)}"
+
+
+def unreachable_base_url(host: str, base_url: str | None) -> Iterator[str]:
+    """A sentence if the server listens on all addresses and has no base URL for its clients."""
+    try:
+        every_address = ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        return
+    if every_address and base_url is None:
+        yield f"ping URLs will hold the address {host}, which no client can reach; set --base-url to the public URL"
+
+
+def undefined_tiers(keys_by_tier: Mapping[str, int], defined: Collection[str]) -> Iterator[str]:
+    """A sentence if keys are in tiers that are not defined. `keys_by_tier` has the number of keys in each tier."""
+    missing = {tier: count for tier, count in sorted(keys_by_tier.items()) if tier not in defined}
+    if missing:
+        total = sum(missing.values())
+        keys = "1 key is" if total == 1 else f"{total} keys are"
+        tiers = ", ".join(f"{tier}: {count}" for tier, count in missing.items())
+        yield (
+            f"{keys} in tiers that are not defined ({tiers}) and have free's limits; "
+            "define them with --tiers FILE, or move the keys with: keys tier ID NAME"
+        )

@@ -1,0 +1,67 @@
+"""Copies the database of a data folder to one file, as of one moment, also while it is being served."""
+
+import contextlib
+import os
+import sqlite3
+import stat
+from pathlib import Path
+
+from cardbeat.database.sqlite.file import FILE_NAME, LOCKS, check, connect, copy_into, require_database, start_up_errors
+from cardbeat.errors import StartupError
+from cardbeat.host.ownership import status_of
+from cardbeat.host.staging import staging_folder
+from cardbeat.host.stopping import RequireGoing, always_going
+from cardbeat.host.system import replace, sync_file, sync_folder
+
+
+def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
+    """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
+
+    Raises `StartupError` if the database can't be read or the file not written, and for a target that is no regular
+    file or belongs to the database. What `require_going` raises ends the backup. In all these cases the target stays as
+    it was, and nothing is left beside it.
+    """
+    require_database(folder)
+    source_path = folder / FILE_NAME
+    check(source_path)
+    try:
+        place = _place_for_backup(source_path, target)
+        with staging_folder(place.parent) as beside:
+            partial = beside / "copy"
+            partial.touch(0o600)
+            _copy(source_path, partial, target, require_going)
+            sync_file(partial)
+            require_going()
+            replace(partial, place)
+        sync_folder(place.parent)
+    except OSError as error:
+        raise StartupError(f"can't write {target}: {error.strerror}") from None
+
+
+def _place_for_backup(source_path: Path, target: Path) -> Path:
+    """The target, or the file that it is a link to. Raises `StartupError` for what a backup must not replace."""
+    place = Path(os.path.realpath(target))
+    found = status_of(target)
+    for path in _files_of_the_database(source_path):
+        status = status_of(path)
+        if place == path or (found and status and os.path.samestat(found, status)):
+            raise StartupError(f"{target} belongs to the database that is copied; choose another file")
+    if found and not stat.S_ISREG(found.st_mode):
+        raise StartupError(f"{target} is not a regular file, so no backup replaces it; choose another file")
+    return place
+
+
+def _files_of_the_database(path: Path) -> list[Path]:
+    """The real paths of the database and of all files that it or its server may put beside it."""
+    # SQLite puts its own files beside the file that a link refers to. The others are in the data folder itself.
+    own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
+    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", *LOCKS))
+    return [Path(name) for name in (*own, *beside)]
+
+
+def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:
+    with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
+        try:
+            copy_into(source, partial, require_going)
+        except sqlite3.Error as error:
+            raise StartupError(f"can't copy {source_path} to {target}: {error}") from None

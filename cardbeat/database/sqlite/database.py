@@ -1,0 +1,186 @@
+"""The SQLite file: one connection that writes, others that read.
+
+SQLite before 3.51.3 can corrupt a WAL database when two connections write or checkpoint at the same moment. So one
+connection writes, all others are `query_only`, and a lock file keeps the writers of other processes out.
+"""
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from cardbeat.clock import wall_clock
+from cardbeat.concurrency.later import Later
+from cardbeat.database.queue import Readers, Write, WriteQueue
+from cardbeat.database.sqlite.errors import as_sqlite, translated, unavailable
+from cardbeat.database.sqlite.file import (
+    BUSY_SECONDS,
+    DELIVERY_LOCK,
+    FILE_NAME,
+    FILES,
+    WAL_BYTES,
+    WRITER_LOCK,
+    check,
+    connect,
+    create_if_missing,
+    empty_wal,
+    migrate,
+    start_up_errors,
+)
+from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
+from cardbeat.errors import Unavailable
+from cardbeat.host.disk import Reserve
+from cardbeat.host.ownership import check_writable, keep_others_out, status_of
+from cardbeat.host.staging import remove_left_behind
+from cardbeat.host.system import try_lock, unlock
+
+if TYPE_CHECKING:
+    from cardbeat.database.protocols import Transaction
+
+T = TypeVar("T")
+
+READERS_LEAVE_SECONDS = 0.1
+"""How long the writer waits for readers that began before it empties the -wal."""
+WAL_GROWTH_BYTES = 4 * 1024 * 1024
+"""By how much the -wal grows until the writer tries again, after readers stayed for longer than that."""
+
+
+class SqliteDatabase(WriteQueue[sqlite3.Connection]):
+    """The open database of one data folder, as `open_database` has it."""
+
+    fence = None
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE_NAME
+        self.reserve = Reserve(folder)
+        check_writable(folder, FILES)
+        keep_others_out(folder)
+        remove_left_behind(folder)
+        self._lock_file = open_lock_file(folder / WRITER_LOCK)
+        with contextlib.ExitStack() as undo, start_up_errors(self.path):
+            undo.callback(os.close, self._lock_file)
+            with self._only_writer(time.monotonic()):
+                create_if_missing(self.path)
+            check(self.path)
+            self._writer = connect(self.path)
+            undo.callback(self._writer.close)
+            with self._only_writer(time.monotonic()):
+                migrate(self._writer)
+            # SQLite puts its own files beside the file that a link refers to.
+            self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
+            self._opened = {str(self.path): self.path.stat()}
+            """The status of the files that SQLite keeps open, from the moment when it opened them."""
+            # If the file system is not made for WAL mode, these two do not exist.
+            for path in (self._wal_path, shm_path):
+                if (found := status_of(path)) is not None:
+                    self._opened[str(path)] = found
+            undo.pop_all()
+        self._wal_may_reach_bytes = WAL_BYTES
+        self._readers = Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read"))
+        self._is_closed = False
+        super().__init__()
+
+    def read(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
+        return self._readers.read()
+
+    def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
+        self.reserve.require()
+        return self.write_later(work)
+
+    def clock(self) -> float:
+        return wall_clock()
+
+    def server(self) -> str:
+        return ""
+
+    def lease(self) -> FileLease:
+        return FileLease(self.path.with_name(DELIVERY_LOCK))
+
+    def hold(self, transaction: object, name: str, /) -> None:
+        """Do nothing: there is one writer, and it holds its lock during the whole transaction."""
+
+    def lock(self, transaction: object, sql: str, values: Sequence[object], /) -> None:
+        """Do nothing, as `hold`."""
+
+    def lock_free(self, transaction: "Transaction", sql: str, values: Sequence[Any], /) -> list[Any]:
+        return [row[0] for row in transaction.execute(sql, values)]
+
+    def close(self, seconds: float | None = None) -> bool:
+        if self._is_closed:
+            return True
+        if not self._finish(seconds):
+            return False
+        self._is_closed = True
+        self._readers.close()
+        self._writer.close()
+        os.close(self._lock_file)
+        return True
+
+    def _commit(self, group: list[Write[Any]]) -> None:
+        with unavailable("write"), self._only_writer(group[0].came_at):
+            self._require_in_place()
+            try:
+                self._writer.execute("BEGIN IMMEDIATE")
+                self._make(self._writer, group)
+                self._writer.execute("COMMIT")
+            finally:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+            # The callers have not been told yet: a file may have been removed during the transaction.
+            self._require_in_place()
+
+    def _require_in_place(self) -> None:
+        """Raise SQLite's error if the database file, its -wal or its -shm was removed or replaced while in use.
+
+        No later process would find what is written to such a file.
+        """
+        for path, opened in self._opened.items():
+            try:
+                is_in_place = os.path.samestat(os.stat(path), opened)
+            except OSError:
+                is_in_place = False
+            if not is_in_place:
+                raise as_sqlite(f"{path} was removed or replaced while in use", sqlite3.SQLITE_READONLY)
+
+    def _translated(self, error: Exception) -> Exception:
+        # A full disk makes SQLite undo the whole transaction, so every write of the group has failed.
+        if not self._writer.in_transaction:
+            raise error
+        return translated(error)
+
+    def _after_commit(self) -> None:
+        """Empty a large -wal. SQLite by itself does not wait for readers, and these may always overlap.
+
+        Readers that begin while the writer waits do not need the -wal, so it waits only for those that began before.
+        """
+        found = status_of(self._wal_path)
+        if found is None or found.st_size <= WAL_BYTES:
+            self._wal_may_reach_bytes = WAL_BYTES
+        elif found.st_size > self._wal_may_reach_bytes:
+            self._wal_may_reach_bytes = found.st_size + WAL_GROWTH_BYTES
+            # If another process writes now, or readers stay, this is tried again after some more writes.
+            with contextlib.suppress(OSError, Unavailable), unavailable("checkpoint"):
+                if try_lock(self._lock_file):
+                    try:
+                        empty_wal(self._writer, READERS_LEAVE_SECONDS)
+                    finally:
+                        unlock(self._lock_file)
+
+    @contextlib.contextmanager
+    def _only_writer(self, came_at: float) -> Iterator[None]:
+        """Keep other processes from writing. Raises SQLite's error `BUSY_SECONDS` after `came_at`, a monotonic time."""
+        try:
+            is_taken = take_lock(self._lock_file, came_at + BUSY_SECONDS)
+        except OSError as error:
+            raise as_sqlite(f"can't lock {WRITER_LOCK}: {error.strerror}", sqlite3.SQLITE_IOERR) from None
+        if not is_taken:
+            # That process may be suspended for any time.
+            raise as_sqlite(f"another process holds {WRITER_LOCK}", sqlite3.SQLITE_BUSY)
+        try:
+            yield
+        finally:
+            unlock(self._lock_file)

@@ -1,0 +1,186 @@
+"""The SQLite file: makes it, checks it, brings its tables up to date and connects to it."""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from cardbeat.database.schema import last_moment, missing_scripts, require_known
+from cardbeat.errors import StartupError
+from cardbeat.host import ownership
+from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.stopping import RequireGoing, always_going
+from cardbeat.host.system import replace, sync_file, sync_folder
+
+FILE_NAME = "cardbeat.db"
+WRITER_LOCK = "writer.lock"
+DELIVERY_LOCK = "delivery.lock"
+LOCKS = (WRITER_LOCK, DELIVERY_LOCK)
+FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
+"""The files of a data folder that a server must be able to use."""
+APPLICATION_ID = 0x43424541
+BUSY_SECONDS = 5
+"""Longest wait for another program that has the file locked, such as a backup tool."""
+WAL_BYTES = 64 * 1024 * 1024
+"""From this size on the writer empties the -wal, and it keeps this size, because a file that must grow makes commits
+slow. A large sweep writes much less before SQLite begins again at the start of the file."""
+COPY_PAGES = 1000
+"""Pages of 4 KiB that are copied between two looks for a stop signal."""
+QUICK_CHECK_BYTES = 64 * 1024 * 1024
+"""A larger file is not checked whole at the start, because clients would wait. `doctor` does it."""
+
+
+def integrity_problems(folder: Path) -> list[str]:
+    """The problems that SQLite's full check finds, none if the file is sound. Reads the whole file."""
+    path = folder / FILE_NAME
+    check(path)
+    with start_up_errors(path), open_read_only(path) as connection:
+        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
+        return [] if found == ["ok"] else found
+
+
+def last_moment_stored(folder: Path) -> int:
+    """As `schema.last_moment`, of a data folder; 0 without a database. Raises `StartupError`."""
+    path = folder / FILE_NAME
+    if not os.path.exists(path):
+        return 0
+    with start_up_errors(path), open_read_only(path) as connection:
+        return last_moment(connection)
+
+
+def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
+    """A connection with all settings that serving needs. Makes a missing file unless it is to be `query_only`."""
+    # A reader must not leave an empty file, which counts as damaged.
+    connection = _open(path, "rw" if query_only else "rwc")
+    try:
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = FULL")
+        # Only macOS has it: there a plain sync leaves data in the memory of the drive.
+        connection.execute("PRAGMA fullfsync = ON")
+        connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
+        if query_only:
+            connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _open(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection that makes no files but those beside the database."""
+    address = f"{path.absolute().as_uri()}?mode={mode}"
+    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+    # Else a savepoint that changes more than about 16 pages needs a temporary file, and fails if the folder for these
+    # is full or read-only. In memory it takes at most the pages that one write changes.
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def copy_into(source: sqlite3.Connection, path: Path, require_going: RequireGoing = always_going) -> None:
+    """Copy all of a database, as of one moment, into an empty file that needs nothing beside it.
+
+    Raises SQLite's errors, and what `require_going` raises.
+    """
+    with contextlib.closing(_open(path, "rw")) as copy:
+        # Without one transaction over all steps, a change between two of them makes the copy begin again.
+        source.execute("BEGIN")
+        source.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        try:
+            source.backup(copy, pages=COPY_PAGES, progress=lambda *_: require_going())
+        finally:
+            source.execute("ROLLBACK")
+        # Without a -wal beside it. Serving changes that again.
+        copy.execute("PRAGMA journal_mode = DELETE")
+
+
+def empty_wal(connection: sqlite3.Connection, seconds: float) -> None:
+    """Bring the -wal into the database file and empty it, unless others read for longer than these seconds."""
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * seconds)}")
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_SECONDS)}")
+
+
+def create_if_missing(path: Path) -> None:
+    """Make a new database beside its place and move it there, so that an empty file always means damage."""
+    # A link counts even if its file is missing: that may be on a disk that is not mounted now.
+    if os.path.lexists(path):
+        return
+    wal = path.with_name(path.name + "-wal")
+    if wal.exists() and wal.stat().st_size > 0:
+        raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
+    partial = path.with_name(path.name + ".new")
+    partial.unlink(missing_ok=True)
+    # SQLite gives the files beside it the same mode and owner.
+    os.close(ownership.create_private(partial))
+    with contextlib.closing(connect(partial)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        migrate(connection)
+    sync_file(partial)
+    replace(partial, path)
+    sync_folder(path.parent)
+
+
+def require_database(folder: Path) -> None:
+    """Raise `StartupError` if there is no database yet."""
+    path = folder / FILE_NAME
+    if not os.path.lexists(path):
+        raise StartupError(f"there is no database at {path}")
+
+
+def check(path: Path) -> None:
+    """Raise `StartupError` for a file that can't be used. Leaves it and the -wal beside it unchanged."""
+    with start_up_errors(path):
+        if path.is_symlink() and not path.exists():
+            raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
+        if path.stat().st_size == 0:
+            raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
+        with open_read_only(path) as connection:
+            _check_content(connection, path)
+
+
+def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
+    """A read-only connection to a file that may be damaged. Closing one that can write would copy the -wal into it."""
+    return contextlib.closing(_open(path, "ro"))
+
+
+def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+    (application_id,) = connection.execute("PRAGMA application_id").fetchone()
+    if application_id != APPLICATION_ID:
+        raise StartupError(f"{path} is not a cardbeat database; move it away or choose another data folder")
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    require_known("sqlite", version, str(path))
+    if path.stat().st_size <= QUICK_CHECK_BYTES:
+        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != "ok":
+            raise StartupError(f"{path} is damaged; restore a backup or move it away")
+
+
+def migrate(connection: sqlite3.Connection) -> None:
+    """Make the tables or bring them up to date, with one transaction for each script."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    # A script may replace a table. With foreign keys on, to drop the old one would delete all rows that refer to it.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    with tell_if_slow("bringing the database up to date"):
+        for number, script in missing_scripts("sqlite", version):
+            connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA journal_mode = WAL")
+
+
+@contextlib.contextmanager
+def start_up_errors(path: Path) -> Iterator[None]:
+    """Raise SQLite's and the system's errors as `StartupError`. `path` names the file in the sentence."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+            raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
+        raise StartupError(f"can't use {path}: {error}") from None
+    except OSError as error:
+        raise StartupError(f"can't use {path}: {error.strerror}") from None

@@ -1,0 +1,87 @@
+"""One attempt to deliver an alert: read it, post it, judge the outcome."""
+
+import logging
+import math
+import random
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cardbeat.clock import Clock
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
+from cardbeat.heartbeat.delivery.retries import verdict
+from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
+from cardbeat.heartbeat.outbox.alerts import Alerts, Message
+from cardbeat.heartbeat.outbox.attempts import Attempt
+from cardbeat.heartbeat.webhooks.permit import Permit, Postponed
+from cardbeat.heartbeat.webhooks.receivers import request_for
+from cardbeat.heartbeat.webhooks.target import host_of
+from cardbeat.log import cut
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[str, Mapping[str, str], bytes, Permit], Outcome]
+"""Sends a body with headers to a URL and returns the outcome. Raises `Postponed`."""
+
+_BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of an attempt, to be stored as `attempt` if one was made.
+
+    The same alert is tried again after `wait_seconds`. If that is None, the database tells the check's next alert.
+    """
+
+    queue: CheckQueue
+    attempt: Attempt | None = None
+    wait_seconds: float | None = None
+
+
+class Courier:
+    """Makes attempts. It has no state, so any number of threads may use it."""
+
+    def __init__(self, alerts: Alerts, post: Post, clock: Clock) -> None:
+        self._alerts = alerts
+        self._post = post
+        self._clock = clock
+
+    def attempt(self, queue: CheckQueue, permit: Permit) -> Result:
+        """Post the queue's alert. Raises `Unavailable` when it can't be read, and `Postponed`.
+
+        Any other error of the post is a failed attempt.
+        """
+        message = self._alerts.message(queue.alert)
+        if message is None or message.webhook_url is None or host_of(message.webhook_url) != queue.host:
+            # Finished, deleted, or moved to another host, whose limits must count it.
+            return Result(queue)
+        url = message.webhook_url
+        return self._judged(queue, message, url, self._outcome(message, url, permit))
+
+    def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:
+        try:
+            address, body = request_for(url, message.body)
+            now = int(self._clock())
+            headers = signed_headers(message.id, now, body, *message.secrets_at(now))
+            return self._post(address, headers, body, permit)
+        except Postponed:
+            raise
+        except Exception:
+            log.error("alert %s could not be sent\n%s", message.id, _trace(url))
+            return _BROKEN
+
+    def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
+        now = self._clock()
+        judged = verdict(outcome, message.attempts + 1, now, random.random())  # noqa: S311 - jitter
+        wait_seconds = judged.wait_seconds
+        next_attempt_at = None if wait_seconds is None else math.ceil(now + wait_seconds)
+        told = judged.state, outcome.status, outcome.error, next_attempt_at
+        attempt = Attempt(queue.alert, message.id, *told, url, message.attempts)
+        return Result(queue, attempt, wait_seconds)
+
+
+def _trace(url: str) -> str:
+    """The trace of the present exception, with the URL cut after its host: the rest may be a secret."""
+    secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
+    return traceback.format_exc().replace(secret, cut(secret))

@@ -1,0 +1,204 @@
+"""The threads that post alerts. Each posts one due alert after another, and ends when none is due."""
+
+import contextlib
+import functools
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from cardbeat.errors import Refusal
+from cardbeat.heartbeat.delivery.courier import Courier, Result
+from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Postponed
+
+log = logging.getLogger(__name__)
+
+TROUBLE_SECONDS = 5.0
+"""Pause after the database could not be used, or no thread could be started."""
+STARTING_SECONDS = 0.02
+"""Longest time of one `send_out`: to start hundreds of threads may take a second, and new alerts must be read."""
+STACK_BYTES = 512 * 1024
+"""Stack of a courier. Hundreds may wait at once, and with huge pages a default stack can cost megabytes."""
+
+
+class Couriers:
+    """At most `limit` threads, and the results of their posts. `changed` is notified of each result.
+
+    A post begins only while `may_post` returns True.
+    """
+
+    def __init__(
+        self,
+        courier: Courier,
+        changed: threading.Condition,
+        limit: int,
+        may_post: Callable[[], bool],
+        starting_seconds: float = STARTING_SECONDS,
+    ) -> None:
+        self._courier = courier
+        self._may_post = may_post
+        self._starting_seconds = starting_seconds
+        # The dispatcher and the couriers read and write all of these, under the (reentrant) lock of this condition.
+        self.changed = changed
+        self._lanes = Lanes(limit)
+        self._results: deque[Result] = deque()
+        self._may_send = False
+        self._stopping = False
+        # Used by the dispatcher alone.
+        self._lacks_threads = False
+
+    def add(self, queues: Iterable[CheckQueue]) -> None:
+        """Take queues that are due. The next `send_out`, or the next courier that is free, posts for them."""
+        with self.changed:
+            for queue in queues:
+                self._lanes.add(queue)
+
+    def send_out(self) -> None:
+        """Start threads for the posts that may begin now. `has_news` if `starting_seconds` was too short for all."""
+        until = time.monotonic() + self._starting_seconds
+        with self.changed:
+            self._may_send = False
+        while (queue := self._take()) is not None:
+            if not self._start(functools.partial(self._post_while_due, queue)):
+                self._bring_back(Result(queue, wait_seconds=TROUBLE_SECONDS), 0)
+                return
+            if time.monotonic() >= until:
+                with self.changed:
+                    self._may_send = True
+                return
+
+    def stop(self) -> None:
+        """Begin no more posts."""
+        with self.changed:
+            self._stopping = True
+
+    def results(self, most: int) -> list[Result]:
+        """The oldest results, at most `most`. They stay here until `forget`."""
+        with self.changed:
+            return list(islice(self._results, most))
+
+    def forget(self, count: int) -> None:
+        """Drop the oldest `count` results, which are recorded."""
+        with self.changed:
+            for _ in range(count):
+                self._results.popleft()
+
+    def has_news(self) -> bool:
+        """Whether there are results, or posts that may begin."""
+        with self.changed:
+            return bool(self._results) or self._may_send
+
+    def posting(self) -> bool:
+        """Whether any post runs."""
+        with self.changed:
+            return self._lanes.running > 0
+
+    def finished(self) -> bool:
+        """Whether, after `stop`, every post has ended and its result is recorded."""
+        with self.changed:
+            return self._stopping and not self._lanes.running and not self._results
+
+    def _take(self) -> CheckQueue | None:
+        """The next queue to post for, None if there is none now."""
+        with self.changed:
+            return None if self._stopping or not self._may_post() else self._lanes.take()
+
+    def _start(self, work: Callable[[], None]) -> bool:
+        """Start a thread; False if that is not possible. Logs when threads begin to lack, and when they are back."""
+        try:
+            _start_small(work)
+        except (RuntimeError, MemoryError):
+            if not self._lacks_threads:
+                log.warning("no more threads for alerts; going on with those that run")
+            self._lacks_threads = True
+            return False
+        if self._lacks_threads:
+            log.warning("there are threads for alerts again")
+        self._lacks_threads = False
+        return True
+
+    def _post_while_due(self, first: CheckQueue) -> None:
+        queue: CheckQueue | None = first
+        while queue is not None:
+            began = time.monotonic()
+            result = self._attempt(queue)
+            seconds = time.monotonic() - began
+            with self.changed:
+                if result is None:
+                    self._postpone(queue, seconds)
+                else:
+                    self._bring_back(result, seconds)
+                queue = self._take()
+
+    def _attempt(self, queue: CheckQueue) -> Result | None:
+        """The result of a post, None if it is postponed."""
+        try:
+            return self._courier.attempt(queue, _Permit(queue, self.enter))
+        except Postponed:
+            return None
+        except Exception as error:
+            log_trouble(error)
+            return Result(queue, wait_seconds=TROUBLE_SECONDS)
+
+    def enter(self, queue: CheckQueue, address: str) -> bool:
+        """Whether the post that runs for this queue may connect to this address."""
+        with self.changed:
+            return self._lanes.enter(queue, address)
+
+    def _bring_back(self, result: Result, seconds: float) -> None:
+        answered = None if result.attempt is None else result.attempt.status is not None
+        with self.changed:
+            self._lanes.done(result.queue, seconds, answered)
+            self._results.append(result)
+            self.changed.notify()
+
+    def _postpone(self, queue: CheckQueue, seconds: float) -> None:
+        with self.changed:
+            self._lanes.postpone(queue, seconds)
+            self._may_send = True
+            self.changed.notify()
+
+
+class _Permit:
+    """The permit of the post for a queue. Only the courier of this post changes what is read here."""
+
+    def __init__(self, queue: CheckQueue, enter: Callable[[CheckQueue, str], bool]) -> None:
+        self._queue = queue
+        self._enter = enter
+        self.key = queue.key
+
+    @property
+    def seconds(self) -> float:
+        return BRIEF_SECONDS if self.is_brief else LONG_SECONDS
+
+    @property
+    def is_brief(self) -> bool:
+        return not self._queue.is_long
+
+    @property
+    def address(self) -> str | None:
+        _host, *address = self._queue.places
+        return address[0].name if address else None
+
+    def enter(self, address: str) -> bool:
+        return address == self.address or self._enter(self._queue, address)
+
+
+def log_trouble(error: Exception) -> None:
+    """Log an unexpected error with its trace. Never raises, because no error may end a thread."""
+    # The database logs its own errors.
+    if not isinstance(error, Refusal):
+        with contextlib.suppress(Exception):
+            log.exception("alerts go on in %g s", TROUBLE_SECONDS)
+
+
+def _start_small(work: Callable[[], None]) -> None:
+    """Start a thread with a small stack. Raises `RuntimeError` where the system grants no more."""
+    usual = threading.stack_size(STACK_BYTES)
+    try:
+        threading.Thread(target=work, name="alerts-courier", daemon=True).start()
+    finally:
+        threading.stack_size(usual)

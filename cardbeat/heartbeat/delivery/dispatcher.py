@@ -1,0 +1,181 @@
+"""One round of delivery: record results, read what is new, send out what is due.
+
+The database is the queue of alerts. Memory holds one `CheckQueue` for each check whose first waiting alert is being
+posted or is due within `KEPT_SECONDS`, and nothing of other alerts. After a post the database tells the next alert.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+
+from cardbeat.clock import Clock
+from cardbeat.heartbeat.delivery.couriers import Couriers
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
+from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
+from cardbeat.heartbeat.delivery.schedule import Schedule
+from cardbeat.heartbeat.outbox.alerts import Alerts
+from cardbeat.heartbeat.outbox.pending import PAGE, Pending, PendingAlerts
+from cardbeat.heartbeat.webhooks.target import host_of
+
+POLL_SECONDS = 1.0
+"""Interval at which alerts and changes that other processes store are read."""
+READ_AGAIN_SECONDS = 600.0
+"""Interval at which all pending alerts are read again, page by page, to find those that will be due soon."""
+KEPT_SECONDS = 2 * READ_AGAIN_SECONDS
+"""An alert whose next attempt is further away is left in the database until it is read again."""
+GROUP_COMMIT_RESULTS = 500
+"""Most results in one commit."""
+
+
+class Dispatcher:
+    """The state of delivery since this process got the lease; it starts empty.
+
+    One thread uses it, except for `wake`. `elapsed` is a clock that only goes forward. `totals` counts attempts by
+    their result: delivered, retried, failed.
+    """
+
+    def __init__(
+        self,
+        alerts: Alerts,
+        couriers: Couriers,
+        totals: Counter[str],
+        clock: Clock,
+        elapsed: Clock,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        self._alerts = alerts
+        self.couriers = couriers
+        self._totals = totals
+        self._clock = clock
+        self._elapsed = elapsed
+        self._poll_seconds = poll_seconds
+        # Used by the one thread alone.
+        self._schedule = Schedule()
+        self._pending = PendingAlerts(alerts.database)
+        self._checks: list[int] = []
+        """Checks whose next alert is to be read."""
+        self._newest: tuple[int, int] | None = None
+        """The `seq` of the last alert and of the last move that were read; None before the first round."""
+        self._read_again: int | None = None
+        """The `seq` of the oldest alert that was read again, newest first; None once all are."""
+        self._read_again_at = self._poll_at = -math.inf
+        self._server: str | None = None
+        # Read and written by this thread, the couriers and callers, under this condition's lock only.
+        self._changed = couriers.changed
+        self._woken = False
+
+    def wake(self) -> None:
+        """Note that new alerts, or another webhook URL of a check that has some, are committed."""
+        with self._changed:
+            self._woken = True
+            self._changed.notify()
+
+    def due_at(self) -> float:
+        """The time of the next round, unless there is news before."""
+        return min(self._schedule.next_due_at(), self._poll_at)
+
+    def has_news(self) -> bool:
+        """Whether there is something to do now."""
+        return self._woken or self.couriers.has_news()
+
+    def is_of_this_server(self) -> bool:
+        """Whether its state was read from the server that has the database now. Raises `Unavailable`.
+
+        Another server may lack the last writes, and give their numbers to other rows.
+        """
+        server = self._alerts.database.server()
+        self._server = server if self._server is None else self._server
+        return server == self._server
+
+    def go_round(self) -> None:
+        """Record results, read what is new, and send out what is due. Raises `Unavailable`."""
+        try:
+            self.record()
+        finally:
+            # On a full disk no result can be recorded, but stored alerts must still go out.
+            self._read_changes()
+            self.couriers.add(self._schedule.take_due(self._elapsed()))
+            self.couriers.send_out()
+
+    def record(self) -> None:
+        """Store results, then plan the next alert of each check. Raises `Unavailable`."""
+        results = self.couriers.results(GROUP_COMMIT_RESULTS)
+        attempts = [result.attempt for result in results if result.attempt is not None]
+        moved = self._alerts.store(attempts) if attempts else set()
+        # Only now: until a result is stored, it must not be lost, and its check's next alert must not be sent.
+        self.couriers.forget(len(results))
+        for result in results:
+            self._schedule.forget(result.queue)
+            is_moved = result.attempt is not None and result.attempt.seq in moved
+            if result.wait_seconds is None or is_moved:
+                self._checks.append(result.queue.check_seq)
+            else:
+                self._wait(result.queue, result.wait_seconds)
+        self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
+        self._plan_checks()
+
+    def _read_changes(self) -> None:
+        """Read at most one page of each kind of change, so that posts never wait for a long list."""
+        with self._changed:
+            woken, self._woken = self._woken, False
+        if not woken and self._elapsed() < self._poll_at:
+            return
+        if self._newest is None:
+            self._newest = self._pending.newest_seqs()
+        alert, move = self._newest
+        # Moves first: alerts that are read after them have the new URL.
+        move = self._read_moves(move)
+        new = self._pending.after(alert)
+        self._plan(new)
+        self._newest = new[-1].seq if new else alert, move
+        self._plan_again(self._newest[0])
+        self._poll_at = self._elapsed() + (self._poll_seconds if not new and self._read_again is None else 0)
+
+    def _read_moves(self, last: int) -> int:
+        """Read the URL changes after number `last`, plan their checks' alerts again, and return the last number."""
+        moves = self._pending.moves_after(last)
+        # Under the lock, because a courier may take one of these queues now.
+        with self._changed:
+            for _, check_seq in moves:
+                self._schedule.replace(check_seq)
+                self._checks.append(check_seq)
+        self._plan_checks()
+        return moves[-1][0] if moves else last
+
+    def _plan_again(self, newest: int) -> None:
+        """Read the next page of all alerts again, or begin again with the newest when it is time."""
+        if self._elapsed() >= self._read_again_at:
+            self._read_again, self._read_again_at = newest + 1, self._elapsed() + READ_AGAIN_SECONDS
+        if self._read_again is not None:
+            page = self._pending.before(self._read_again)
+            self._plan(page)
+            self._read_again = page[0].seq if page else None
+
+    def _plan_checks(self) -> None:
+        while self._checks:
+            self._plan(self._pending.of_checks(self._checks[:PAGE]))
+            del self._checks[:PAGE]
+
+    def _plan(self, pending: Iterable[Pending]) -> None:
+        """Schedule each alert that is the first of its check, unless the check is known already."""
+        for one in pending:
+            is_known = self._schedule.knows(one.check_seq, one.is_test)
+            if one.is_first and not is_known and one.webhook_url is not None:
+                queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
+                self._wait(queue, _wait_seconds(one, self._clock()))
+
+    def _wait(self, queue: CheckQueue, seconds: float) -> None:
+        queue.is_taken = False
+        if seconds <= KEPT_SECONDS:
+            self._schedule.add(queue, self._elapsed() + seconds)
+
+
+_OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
+
+
+def _wait_seconds(pending: Pending, now: float) -> float:
+    """Seconds until a stored alert is due; 0 if that is over a day, because then the wall clock was set back."""
+    wait_seconds = pending.next_attempt_at - now if pending.attempts and pending.next_attempt_at else 0
+    # The stored time is rounded up to the next second.
+    return wait_seconds if 0 < wait_seconds < LONGEST_RETRY_AFTER_SECONDS + 1 else 0

@@ -1,0 +1,226 @@
+"""Which due alert is posted next, so that slow or dead receivers do not delay others. Pure: no clock, thread or row.
+
+A courier is a thread that posts. Keys share the couriers fairly, and each host and each address has a limit. The time
+that a receiver's last post took decides how many couriers it may have now, and for how long.
+"""
+
+import sys
+from collections import deque
+from dataclasses import dataclass, field
+
+from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.heartbeat.delivery.places import Place, Places, remember
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
+
+COURIERS = 512
+"""Most posts at once."""
+KEPT_SHARE = 4
+"""One courier in 4 is kept for receivers that were quick, and one in 4 for all others."""
+LONG_SHARE = 4
+"""One courier in 4 may make a long post."""
+
+QUICK, NEW, SLOW = range(3)
+"""The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
+
+
+@dataclass(slots=True, eq=False)
+class CheckQueue:
+    """A check with waiting alerts. `alert` is the `seq` of the first; the others are in the database alone.
+
+    The check's tests have a queue of their own, so no test waits behind an outage that could not be delivered.
+    """
+
+    check_seq: int
+    key: str
+    host: str
+    alert: int
+    is_test: bool = False
+    pace: int = NEW
+    """The pace of its receiver when the queue was put into a lane."""
+    is_long: bool = False
+    """Whether its post may take `LONG_SECONDS`."""
+    places: "list[Place[CheckQueue]]" = field(default_factory=list)
+    """Its host and then, once known, the address that is posted to; empty while no post runs."""
+    woken_by: "tuple[Place[CheckQueue], bool] | None" = None
+    """The place where it waited and is tried now, and whether it waited for a long post there."""
+    crowded: str | None = None
+    """The first address where its post found no room."""
+    is_taken: bool = False
+    """Whether a post runs for it, or has ended and is not recorded yet."""
+    is_replaced: bool = False
+    """Whether another queue replaced it because the webhook URL changed. It is never posted for."""
+
+
+class Lanes:
+    """The queues that are due, in three lanes by the pace of their receivers.
+
+    Couriers go to the lanes round robin, and in each lane to the keys, weighed by the time of their posts. At most
+    `couriers` posts run at once; the shares above say for which receivers. A post that may not be long ends after
+    `BRIEF_SECONDS`, so a courier is free soon even if no receiver answers. The owner of this object holds a lock.
+    """
+
+    def __init__(self, couriers: int = COURIERS) -> None:
+        self._couriers = couriers
+        self._most_in_lane = couriers - couriers // KEPT_SHARE
+        self._most_long = max(1, couriers // LONG_SHARE)
+        self.running = 0
+        self._running_quick = 0
+        self._running_long = 0
+        self._lanes = tuple(FairQueue[CheckQueue](sys.maxsize) for _ in (QUICK, NEW, SLOW))
+        self._next_lanes = deque((QUICK, NEW, SLOW))
+        self._hosts = Places[CheckQueue]()
+        self._addresses = Places[CheckQueue]()
+        self._paces: dict[tuple[str, str], int] = {}
+        """By key and host."""
+        self._address_of: dict[str, str] = {}
+        """The address that each host had at its last post."""
+
+    def add(self, queue: CheckQueue) -> None:
+        """Take a queue that is due."""
+        is_slow = self._pace_of(queue) == SLOW
+        host = self._hosts.used(queue.host)
+        if host is None or host.has_room(is_slow):
+            self._put_in_lane(queue)
+        else:
+            host.wait(queue.key, queue, is_slow)
+
+    def take(self) -> CheckQueue | None:
+        """The next queue to post for, None if there is none now. `done` or `postpone` must follow."""
+        while (queue := self._next()) is not None:
+            lane = self._lanes[queue.pace]
+            if queue.pace != self._pace_of(queue) and not queue.is_replaced:
+                lane.done(queue.key, 0)
+                self._put_in_lane(queue)
+                continue
+            begins = not queue.is_replaced and self._begin(queue)
+            if not begins:
+                lane.done(queue.key, 0)
+            self._settle(queue)
+            if begins:
+                return queue
+        return None
+
+    def enter(self, queue: CheckQueue, address: str) -> bool:
+        """Whether the post for a taken queue may go to this address. It leaves the address that it entered before.
+
+        If no address has room, `postpone` must follow: the queue then waits for the first one.
+        """
+        host, *before = queue.places
+        if before and before[0].name == address:
+            return True
+        queue.places = [host]
+        self._leave(before, queue.is_long)
+        place = self._addresses.at(address)
+        if not place.has_room(queue.pace == SLOW):
+            queue.crowded = queue.crowded or address
+            return False
+        if queue.is_long and not place.has_room(True):
+            self._shorten(queue)
+        place.enter(queue.is_long)
+        queue.places.append(place)
+        remember(self._address_of, queue.host, address)
+        return True
+
+    def done(self, queue: CheckQueue, seconds: float, answered: bool | None) -> None:
+        """End the post for a taken queue: it took `seconds`, with or without an answer; None if nothing was sent."""
+        if answered is not None:
+            self._remember_pace(queue, SLOW if seconds >= BRIEF_SECONDS else QUICK if answered else NEW)
+        if answered:
+            for place in queue.places:
+                place.answered()
+        self._end(queue, seconds)
+
+    def postpone(self, queue: CheckQueue, seconds: float) -> None:
+        """End the post for a taken queue without a result: it found no room at an address, or had too little time.
+
+        The queue is due again, for that address or for a long post.
+        """
+        if queue.crowded is not None:
+            remember(self._address_of, queue.host, queue.crowded)
+        else:
+            self._remember_pace(queue, SLOW)
+        self._end(queue, seconds)
+        queue.is_taken = False
+        self.add(queue)
+
+    def _put_in_lane(self, queue: CheckQueue) -> None:
+        queue.pace = self._pace_of(queue)
+        self._lanes[queue.pace].put(queue.key, queue)
+
+    def _next(self) -> CheckQueue | None:
+        """The next queue of the next lane that may have a courier."""
+        for pace in self._next_lanes:
+            if self._has_courier(pace) and (taken := self._lanes[pace].take()) is not None:
+                self._next_lanes.remove(pace)
+                self._next_lanes.append(pace)
+                return taken[1]
+        return None
+
+    def _has_courier(self, pace: int) -> bool:
+        in_lane = self._running_quick if pace == QUICK else self.running - self._running_quick
+        is_free = self.running < self._couriers and in_lane < self._most_in_lane
+        return is_free and (pace != SLOW or self._running_long < self._most_long)
+
+    def _begin(self, queue: CheckQueue) -> bool:
+        """Begin a post if there is room at the queue's host and address; if not, the queue waits there, and False."""
+        places = [self._hosts.at(queue.host)]
+        if (address := self._address_of.get(queue.host)) is not None:
+            places.append(self._addresses.at(address))
+        is_slow = queue.pace == SLOW
+        for place in places:
+            if not place.has_room(is_slow):
+                place.wait(queue.key, queue, is_slow)
+                for other in places:
+                    other.forget_if_idle()
+                return False
+        queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
+        for place in places:
+            place.enter(queue.is_long)
+        queue.places, queue.crowded, queue.is_taken = places, None, True
+        self.running += 1
+        self._running_quick += queue.pace == QUICK
+        self._running_long += queue.is_long
+        return True
+
+    def _shorten(self, queue: CheckQueue) -> None:
+        for place in queue.places:
+            place.leave(True)
+            place.enter(False)
+        queue.is_long = False
+        self._running_long -= 1
+
+    def _end(self, queue: CheckQueue, seconds: float) -> None:
+        """Free the courier, and the room at the host and the address."""
+        self._lanes[queue.pace].done(queue.key, seconds)
+        self.running -= 1
+        self._running_quick -= queue.pace == QUICK
+        self._running_long -= queue.is_long
+        places, queue.places = queue.places, []
+        self._leave(places, queue.is_long)
+
+    def _leave(self, places: list[Place[CheckQueue]], is_long: bool) -> None:
+        for place in places:
+            place.leave(is_long)
+            self._wake(place)
+            place.forget_if_idle()
+
+    def _wake(self, place: Place[CheckQueue]) -> None:
+        for queue, is_slow in place.woken():
+            queue.woken_by = (place, is_slow)
+            self._put_in_lane(queue)
+
+    def _settle(self, queue: CheckQueue) -> None:
+        """End the try of a queue that a place has woken. If the place still has room, wake others."""
+        if queue.woken_by is not None:
+            (place, is_slow), queue.woken_by = queue.woken_by, None
+            place.tried(queue.key, is_slow)
+            self._wake(place)
+
+    def _pace_of(self, queue: CheckQueue) -> int:
+        return self._paces.get((queue.key, queue.host), NEW)
+
+    def _remember_pace(self, queue: CheckQueue, pace: int) -> None:
+        if pace == NEW:
+            self._paces.pop((queue.key, queue.host), None)
+        else:
+            remember(self._paces, (queue.key, queue.host), pace)

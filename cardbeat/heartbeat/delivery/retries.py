@@ -1,0 +1,47 @@
+"""When an alert is tried again after an attempt: the schedule of the README's "Alerts"."""
+
+import email.utils
+from dataclasses import dataclass
+
+from cardbeat.heartbeat.outbox.alert import Outcome
+
+SCHEDULE_SECONDS = (5, 30, 2 * 60, 10 * 60, 30 * 60, 2 * 3600, 5 * 3600, 10 * 3600, 14 * 3600)
+"""Waits after the first, second ... failed attempt. The attempt after the last wait is the last one."""
+JITTER = 0.2
+"""Up to this part of a wait is added to it, at random: alerts that failed together are not tried together again."""
+LONGEST_RETRY_AFTER_SECONDS = 24 * 3600
+"""The longest `Retry-After` that is honoured."""
+GONE = 410
+"""The status that says that the URL will never work again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The alert's new state and, while that is `pending`, the seconds until its next attempt."""
+
+    state: str
+    wait_seconds: float | None = None
+
+
+def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict:
+    """The verdict on attempt number `attempts`, counted from 1; `luck` from 0 to 1 sets the jitter.
+
+    `now` is Unix time. `Retry-After` can only lengthen a wait: a receiver must not use up the attempts sooner.
+    """
+    if outcome.error is None:
+        return Verdict("delivered")
+    if outcome.status == GONE or attempts > len(SCHEDULE_SECONDS):
+        return Verdict("failed")
+    wait_seconds = SCHEDULE_SECONDS[attempts - 1] * (1 + JITTER * luck)
+    return Verdict("pending", max(wait_seconds, _asked_seconds(outcome.retry_after, now)))
+
+
+def _asked_seconds(retry_after: str | None, now: float) -> float:
+    """How many seconds a `Retry-After` asks for, by number or date (RFC 9110, 10.2.3); 0 for one that is not valid."""
+    value = (retry_after or "").strip()
+    try:
+        # The first ten digits are more than a day already, and `float` fails on some thousands.
+        seconds = float(value[:10]) if value.isdigit() else email.utils.parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, TypeError, OverflowError):
+        return 0
+    return min(seconds, LONGEST_RETRY_AFTER_SECONDS)

@@ -1,0 +1,110 @@
+"""The body, the signature and the outcome of an alert, as values: no rows, no network.
+
+Body, headers and signature follow the Standard Webhooks specification (https://www.standardwebhooks.com).
+"""
+
+import base64
+import hashlib
+import hmac
+import json
+import time
+import unicodedata
+from dataclasses import dataclass
+
+from cardbeat import __version__
+from cardbeat.clock import utc_text
+from cardbeat.heartbeat.check import Check
+
+OVERDUE = "check.overdue"
+RECOVERED = "check.recovered"
+TEST = "check.test"
+
+# One encoder for all: `json.dumps` makes one for each call. No escapes: an escaped emoji takes three times the bytes.
+_COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The outcome of one attempt: delivered if `error` is None, else a sentence for the alert's history.
+
+    `status` is None if there was no answer. `retry_after` is the header as the receiver sent it.
+    """
+
+    status: int | None = None
+    error: str | None = None
+    retry_after: str | None = None
+
+
+def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
+    """The JSON body as it is stored; some receivers get another form (`receivers`). Most show `text`."""
+    sentence = _SENTENCES[alert_type](shown_name(check.name), check)
+    body = {
+        "type": alert_type,
+        # ISO 8601, as Standard Webhooks asks.
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)),
+        "data": {"check": check.as_json(base_url)},
+        "text": sentence,
+        "content": sentence,
+    }
+    return to_json(body)
+
+
+def signed_headers(alert_id: str, timestamp: int, body: bytes, *secrets: str) -> dict[str, str]:
+    """The headers of an attempt at the Unix second `timestamp`. Each secret is `whsec_` and base64.
+
+    One signature for each secret, separated by spaces: receivers accept either while a secret is being replaced.
+    """
+    signed = f"{alert_id}.{timestamp}.".encode() + body
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": f"cardbeat/{__version__}",
+        "webhook-id": alert_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(_signature(signed, secret) for secret in secrets),
+    }
+
+
+def _signature(signed: bytes, secret: str) -> str:
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    return f"v1,{base64.b64encode(hmac.digest(key, signed, hashlib.sha256)).decode('ascii')}"
+
+
+def to_json(value: object) -> str:
+    return _COMPACT.encode(value)
+
+
+def shown_name(name: str) -> str:
+    """A check's name, safe inside a sentence: no mentions, no Markdown links, no effect on the text's direction."""
+    return _isolated(_disarmed(name))
+
+
+def _overdue(name: str, check: Check) -> str:
+    last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
+    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _recovered(name: str, check: Check) -> str:
+    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
+
+
+def _test(name: str, check: Check) -> str:
+    return f'This is a test alert for "{name}"; its alerts arrive here.'
+
+
+_SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
+
+
+def _disarmed(name: str) -> str:
+    """The name with mentions such as <!channel> and @everyone, and Markdown links, made harmless."""
+    return name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
+
+
+def _isolated(name: str) -> str:
+    """The name inside an isolate (U+2068, U+2069) if it has right-to-left letters, which would reorder the sentence."""
+    if not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
+        return name
+    return f"\u2068{name}\u2069"
+
+
+_LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")
+_RIGHT_TO_LEFT = {"R", "AL", "AN"}

@@ -1,0 +1,208 @@
+"""The rows of `alerts`, a transactional outbox: stored with the change that they report, sent after its commit."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cardbeat.clock import utc_text
+from cardbeat.database import Database, Row, Transaction
+from cardbeat.heartbeat.check import Check
+from cardbeat.heartbeat.outbox import attempts
+from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_oldest
+from cardbeat.heartbeat.quota import take_test
+from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
+
+WAITING_OUTAGES = 10
+"""Outages of a check whose alerts may wait, in addition to the oldest: a dead receiver must not fill the disk."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """The data that one attempt needs. `webhook_url` is the check's present one."""
+
+    id: str
+    body: bytes
+    attempts: int
+    webhook_url: str | None
+    webhook_secret: str
+    old_secret: str | None
+    old_secret_until: int | None
+
+    def secrets_at(self, now: int) -> tuple[str, ...]:
+        """The secrets that sign an attempt at this Unix second: the key's and, for a while, the one before it."""
+        if self.old_secret is None or self.old_secret_until is None or now >= self.old_secret_until:
+            return (self.webhook_secret,)
+        return self.webhook_secret, self.old_secret
+
+
+class Alerts:
+    """The alerts of all checks; `base_url` is the start of the URLs in their bodies.
+
+    Methods with a transaction work inside the caller's. There is no state, so any thread may use it.
+    """
+
+    def __init__(self, database: Database, base_url: str) -> None:
+        self._database = database
+        self._base_url = base_url
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
+        """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
+
+        Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
+        For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits. If
+        more than `WAITING_OUTAGES` outages of a check wait then, the oldest are given up; their checks are returned,
+        each as the log names it.
+        """
+        told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
+        alerts = [self._row(alert_type, check, now) for check in told]
+        if alerts:
+            # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
+            self._database.hold(transaction, "alerts")
+            _insert(transaction, alerts)
+        if alert_type != OVERDUE:
+            return []
+        return _give_up_oldest(transaction, [check.seq for check in checks if check.outage > WAITING_OUTAGES])
+
+    def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
+        """Store a test alert. Raises `TooMany` if too many wait for the check, or were taken for its key."""
+        take_test(transaction, check, now)
+        self.record(transaction, TEST, [check], now)
+
+    def move(self, transaction: Transaction, check_id: str, due_at: int | None) -> None:
+        """Make a check's unfinished alerts due at this time, at its new webhook URL. Earlier attempts still count.
+
+        `due_at` is None if the check has no URL now: its alerts wait for one. Call `Delivery.wake` after the commit.
+        """
+        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
+        if transaction.execute(sql, (due_at, check_id)).rowcount:
+            self._database.hold(transaction, "alerts")
+            # A new row instead of an update: its `seq` must be the highest.
+            transaction.execute(
+                "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
+            )
+            transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
+
+    def message(self, seq: int) -> Message | None:
+        """What the next attempt needs; None if the alert is finished or deleted, or its key revoked."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret,"
+                " keys.old_webhook_secret, keys.old_webhook_secret_until"
+                " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
+                " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
+                (seq,),
+            ).fetchone()
+        return row and Message(row[0], row[1].encode(), *row[2:])
+
+    def store(self, made: Sequence[Attempt]) -> set[int]:
+        """Store results of attempts in one transaction, as `attempts.store` does.
+
+        Returns the `seq` of each alert that failed at a URL which its check no longer has: it stays due at the new one.
+        """
+
+        def store(transaction: Transaction) -> tuple[set[int], list[str]]:
+            # No other transaction may change a check's URL between the questions and the changes of this one.
+            among = ", ".join("?" * len(made))
+            checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
+            self._database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in made])
+            moved, failed = attempts.store(transaction, made)
+            return moved, _subjects(transaction, failed)
+
+        moved, given_up = self._database.write(store)
+        note(GIVEN_UP, given_up)
+        return moved
+
+    def newest(self, check_id: str) -> list[dict[str, Any]]:
+        """The newest alerts of a check in the form of `GET /checks/{id}/alerts`, newest first, at most `KEPT`."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT id, type, state, attempts, last_status, last_error, created_at, next_attempt_at"
+                " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",
+                (check_id, KEPT),
+            ).fetchall()
+        return [_shown(row) for row in rows]
+
+    def _row(self, alert_type: str, check: Check, now: int) -> tuple[object, ...]:
+        # NULL, because tests are not unique.
+        outage = None if alert_type == TEST else check.outage
+        body = body_of(alert_type, check, self._base_url, now)
+        return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
+
+
+def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
+    """Whether the alert is a recovery, and the overdue alert of that outage still waits."""
+    if alert_type != RECOVERED:
+        return False
+    sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
+    return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
+
+
+def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> None:
+    """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
+
+    One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
+    PostgreSQL from walking the index of all due alerts.
+    """
+    rows = ", ".join(["(?, ?, ?, CAST(? AS INTEGER), ?, ?)"] * len(alerts))
+    transaction.execute(
+        f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
+        " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
+        " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
+        "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
+        " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
+        "), now) END FROM new"
+        " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
+        " ON CONFLICT (check_id, outage, type) DO NOTHING",
+        [value for alert in alerts for value in alert],
+    )
+
+
+def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list[str]:
+    """Fail the waiting alerts of all outages but a check's newest `WAITING_OUTAGES` and the oldest that waits.
+
+    The oldest may be on its way now. Both alerts of an outage are given up together, and the newest outages are kept,
+    so the last alert that arrives tells the check's present state. Returns the check of each, as the log names it.
+    """
+    if not check_seqs:
+        return []
+    given_up = transaction.execute(
+        "UPDATE alerts SET state = 'failed', body = '', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
+        " SELECT old.seq FROM checks JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
+        f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
+        " AND old.outage <= checks.outage - ? AND old.outage >"
+        " (SELECT min(outage) FROM alerts INDEXED BY alerts_waiting WHERE check_id = checks.id AND state = 'pending')"
+        ") RETURNING check_id",
+        (_TOO_MANY, *check_seqs, WAITING_OUTAGES),
+    ).fetchall()
+    check_ids = [row["check_id"] for row in given_up]
+    drop_oldest(transaction, set(check_ids))
+    return _subjects(transaction, check_ids)
+
+
+def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
+    """The names of these checks in the log, without those of revoked keys."""
+    if not check_ids:
+        return []
+    rows = transaction.execute(
+        "SELECT checks.id, prefix FROM checks JOIN keys ON keys.id = checks.api_key_id"
+        f" WHERE checks.id IN ({', '.join('?' * len(check_ids))}) AND revoked_at IS NULL",
+        check_ids,
+    ).fetchall()
+    prefixes = {row[0]: row[1] for row in rows}
+    return [subject_of(check_id, prefixes[check_id]) for check_id in check_ids if check_id in prefixes]
+
+
+_TOO_MANY = f"It was given up: alerts of {WAITING_OUTAGES} newer outages were waiting for the receiver."
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    shown = dict(row)
+    for name in ("created_at", "next_attempt_at"):
+        shown[name] = None if shown[name] is None else utc_text(shown[name])
+    return shown

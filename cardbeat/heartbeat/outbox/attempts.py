@@ -1,0 +1,147 @@
+"""Stores the results of attempts to deliver alerts, and what follows from them.
+
+Each statement stores up to 100 results: a statement costs a round trip to PostgreSQL, and the sweep waits for all.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from cardbeat.database import Transaction
+
+AT_ONCE = 100
+"""Most attempts in one statement."""
+KEPT = 100
+"""Alerts that a check keeps; older finished ones are deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
+
+    `webhook_url` is where it was sent, `before` the number of attempts made earlier. `id` is the alert's: after a
+    failover to a standby that lagged behind, another alert may have the same `seq`.
+    """
+
+    seq: int
+    id: str
+    state: str
+    status: int | None
+    error: str | None
+    next_attempt_at: int | None
+    webhook_url: str
+    before: int
+
+
+def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[int], list[str]]:
+    """Store results, at most one for an alert, and with each its check's `delivery`.
+
+    A result is ignored unless it is of the alert's next attempt: then another process has made that attempt too.
+    Returns the `seq` of each alert that failed at a URL which its check no longer has, and the check's id of each alert
+    that ended undelivered.
+    """
+    moved: set[int] = set()
+    failed: list[str] = []
+    for start in range(0, len(attempts), AT_ONCE):
+        some = attempts[start : start + AT_ONCE]
+        moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
+        stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
+        _note_delivery(transaction, stored)
+        _put_off(transaction, [(attempt, check_id) for attempt, check_id in stored if attempt.state == "pending"])
+        drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
+        moved |= moved_now
+        failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
+    return moved, failed
+
+
+def drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the finished alerts of these checks beyond the newest `KEPT` of all."""
+    if check_ids:
+        transaction.execute(
+            "WITH kept (check_id, beyond) AS MATERIALIZED (SELECT id, (SELECT seq FROM alerts"
+            " WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET ?)"
+            f" FROM checks WHERE id IN ({', '.join('?' * len(check_ids))}))"
+            " DELETE FROM alerts WHERE seq IN (SELECT old.seq FROM kept JOIN alerts AS old"
+            " ON old.check_id = kept.check_id AND old.seq <= kept.beyond WHERE old.state <> 'pending')",
+            (KEPT, *check_ids),
+        )
+
+
+_RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
+_IS_PENDING = "alerts.state || '' = 'pending'"
+"""Concatenation keeps PostgreSQL from using the index of pending alerts: its statistics may say that there are few,
+and it would read all of a burst to find these."""
+_IS_NEXT = f"alerts.seq = result.seq AND alerts.id = result.id AND {_IS_PENDING} AND attempts = result.made_before"
+
+
+def _with_results(attempts: Iterable[Attempt]) -> tuple[str, list[object]]:
+    """The beginning of a statement that has the attempts as the table `result`, and its values."""
+    values = [
+        (made.seq, made.id, made.before, made.state, made.status, made.error, made.next_attempt_at, made.webhook_url)
+        for made in attempts
+    ]
+    names = "seq, id, made_before, state, status, error, next_attempt_at, webhook_url"
+    rows = ", ".join([_RESULT] * len(values))
+    return f"WITH result ({names}) AS (VALUES {rows})", [value for row in values for value in row]
+
+
+def _count_moved(transaction: Transaction, attempts: Sequence[Attempt]) -> set[int]:
+    """Count the attempts that failed at a URL which the check no longer has; returns the `seq` of their alerts."""
+    if not attempts:
+        return set()
+    results, values = _with_results(attempts)
+    rows = transaction.execute(
+        f"{results} UPDATE alerts SET attempts = attempts + 1,"
+        " last_status = coalesce(result.status, last_status), last_error = result.error"
+        f" FROM result WHERE {_IS_NEXT} AND EXISTS (SELECT 1 FROM checks"
+        " WHERE checks.id = alerts.check_id AND (webhook_url IS NULL OR webhook_url <> result.webhook_url))"
+        " RETURNING alerts.seq",
+        values,
+    ).fetchall()
+    return {row[0] for row in rows}
+
+
+def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[Attempt, str]]:
+    """Store results; returns those that were not ignored, in their order, each with the id of its check."""
+    if not attempts:
+        return []
+    results, values = _with_results(attempts)
+    rows = transaction.execute(
+        f"{results} UPDATE alerts SET state = result.state, attempts = attempts + 1,"
+        " last_status = coalesce(result.status, last_status), last_error = result.error,"
+        " next_attempt_at = result.next_attempt_at,"
+        " body = CASE WHEN result.state = 'pending' THEN body ELSE '' END"
+        f" FROM result WHERE {_IS_NEXT} RETURNING alerts.seq, check_id",
+        values,
+    ).fetchall()
+    checks = dict(rows)
+    return [(attempt, checks[attempt.seq]) for attempt in attempts if attempt.seq in checks]
+
+
+def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str]]) -> None:
+    """Store the result of each check's last attempt as its `delivery`, unless it has another webhook URL by now."""
+    last = {
+        (check_id, attempt.webhook_url): "ok" if attempt.state == "delivered" else "failing"
+        for attempt, check_id in stored
+    }
+    if last:
+        transaction.execute(
+            f"WITH result (check_id, webhook_url, delivery) AS (VALUES {', '.join(['(?, ?, ?)'] * len(last))})"
+            " UPDATE checks SET delivery = result.delivery FROM result"
+            " WHERE checks.id = result.check_id AND checks.webhook_url = result.webhook_url"
+            " AND (checks.delivery IS NULL OR checks.delivery <> result.delivery)",
+            [value for where, delivery in last.items() for value in (*where, delivery)],
+        )
+
+
+def _put_off(transaction: Transaction, stored: Sequence[tuple[Attempt, str]]) -> None:
+    """Make the alerts that wait behind a failed one due no earlier than its next attempt."""
+    if stored:
+        rows = ", ".join(["(CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"] * len(stored))
+        transaction.execute(
+            f"WITH result (seq, check_id, next_attempt_at) AS (VALUES {rows})"
+            " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
+            f" WHERE alerts.check_id = result.check_id AND alerts.seq > result.seq AND {_IS_PENDING}"
+            " AND alerts.next_attempt_at < result.next_attempt_at"
+            " AND (alerts.outage IS NULL) = (SELECT own.outage IS NULL FROM alerts AS own WHERE own.seq = result.seq)",
+            [value for attempt, check_id in stored for value in (attempt.seq, check_id, attempt.next_attempt_at)],
+        )

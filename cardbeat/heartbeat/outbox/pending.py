@@ -1,0 +1,101 @@
+"""The rows of `alerts` that are still to be sent, as delivery reads them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cardbeat.database import Database
+
+PAGE = 1000
+"""Rows read at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """An undelivered alert. `webhook_url` is None while its check has none, and once its key is revoked.
+
+    `is_first` tells whether no older alert of its check waits; tests and outages do not wait for each other.
+    """
+
+    seq: int
+    check_seq: int
+    key_id: str
+    webhook_url: str | None
+    attempts: int
+    next_attempt_at: int | None
+    is_test: bool
+    is_first: bool
+
+
+class PendingAlerts:
+    """Reads. Any thread may use it; every method raises `Unavailable` when the database can't be read."""
+
+    def __init__(self, database: Database, page: int = PAGE) -> None:
+        self._database = database
+        self._page_rows = page
+
+    def newest_seqs(self) -> tuple[int, int]:
+        """The `seq` of the newest alert and of the newest move, each 0 if there is none."""
+        with self._database.read() as connection:
+            sql = "SELECT coalesce(max(seq), 0) FROM "
+            (alert_seq,), (move_seq,) = (connection.execute(sql + table).fetchone() for table in ("alerts", "moves"))
+        return alert_seq, move_seq
+
+    def after(self, seq: int) -> list[Pending]:
+        """The oldest undelivered alerts after the one with this `seq`, oldest first, at most `PAGE`."""
+        return self._page("seq > ? ORDER BY seq", seq)
+
+    def before(self, seq: int) -> list[Pending]:
+        """The newest undelivered alerts before the one with this `seq`, oldest first, at most `PAGE`."""
+        return self._page("seq < ? ORDER BY seq DESC", seq)
+
+    def _page(self, condition: str, seq: int) -> list[Pending]:
+        with self._database.read() as connection:
+            # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM ("
+                "SELECT seq, check_id, attempts, next_attempt_at, outage FROM alerts"
+                f" WHERE state = 'pending' AND {condition} LIMIT ?"
+                f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
+                (seq, self._page_rows),
+            )
+            return [Pending(*row) for row in rows]
+
+    def of_checks(self, check_seqs: Sequence[int]) -> list[Pending]:
+        """The first undelivered alerts of some checks, at most `PAGE` checks."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM checks {_KEYS} JOIN alerts ON {_IS_FIRST}"
+                f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))})",
+                check_seqs,
+            )
+            return [Pending(*row) for row in rows]
+
+    def moves_after(self, seq: int) -> list[tuple[int, int]]:
+        """The oldest moves after the one with this `seq`, at most `PAGE`: of each its `seq` and its check's.
+
+        A move is a new webhook URL of a check that had undelivered alerts.
+        """
+        with self._database.read() as connection:
+            sql = "SELECT seq, check_seq FROM moves WHERE seq > ? ORDER BY seq LIMIT ?"
+            return [(row[0], row[1]) for row in connection.execute(sql, (seq, self._page_rows))]
+
+    def first_due_at(self) -> int | None:
+        """When the first of all undelivered alerts is or was due, in Unix seconds; None if there is none."""
+        with self._database.read() as connection:
+            sql = "SELECT min(next_attempt_at) FROM alerts INDEXED BY alerts_due WHERE state = 'pending'"
+            (due_at,) = connection.execute(sql).fetchone()
+        return None if due_at is None else int(due_at)
+
+
+_FIRST = (
+    "SELECT min(older.seq + 0) FROM alerts AS older INDEXED BY alerts_waiting"
+    " WHERE older.check_id = checks.id AND older.state = 'pending' AND older.outage"
+)
+"""`seq + 0` keeps PostgreSQL from looking for the smallest by walking the index of all pending alerts."""
+_IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
+_COLUMNS = (
+    "alerts.seq, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
+    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, {_IS_FIRST}"
+)
+"""The columns of `Pending`."""
+_KEYS = "JOIN keys ON keys.id = checks.api_key_id"

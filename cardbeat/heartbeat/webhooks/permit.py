@@ -1,0 +1,35 @@
+"""The limits of one attempt to deliver an alert. They are lower while other alerts wait."""
+
+from typing import Protocol
+
+LONG_SECONDS = 10.0
+"""Longest time of a post."""
+BRIEF_SECONDS = 2.0
+"""Longest time of a brief post. A receiver that takes longer counts as slow, and gets a long post next."""
+
+
+class Permit(Protocol):
+    """The permit of one attempt. Its seconds and its address may change with each `enter`."""
+
+    @property
+    def key(self) -> str:
+        """The key whose alert it is: lookups of names are shared fairly among keys."""
+
+    @property
+    def seconds(self) -> float:
+        """Time for the whole attempt: lookup, connection, TLS, sending and the whole answer."""
+
+    @property
+    def is_brief(self) -> bool:
+        """Whether `seconds` is less than `LONG_SECONDS`, so that a silent receiver gets another, longer attempt."""
+
+    @property
+    def address(self) -> str | None:
+        """The address entered last, by its name."""
+
+    def enter(self, address: str) -> bool:
+        """Whether it may connect to this address, given as `address_name`. Leaves the address entered before."""
+
+
+class Postponed(Exception):
+    """The attempt was cut off by its permit. It does not count, and is to be repeated."""

@@ -1,0 +1,271 @@
+"""Posts a webhook: one request, to vetted addresses only, with one deadline for all of it.
+
+Follows no redirect and uses no proxy from the environment, because both could lead to an address that was not vetted.
+"""
+
+import functools
+import http.client
+import ipaddress
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, cast
+
+from cardbeat.heartbeat.outbox.alert import Outcome
+from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Permit, Postponed
+from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
+from cardbeat.heartbeat.webhooks.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
+
+ANSWER_BYTES = 64 * 1024
+ADDRESSES = 8
+"""Addresses of one name that are tried."""
+
+# The same sentence for unknown names and internal names: so an attacker can't find out internal names.
+_NOT_PUBLIC = "The host's name leads to no public address."
+_NEVER = "The host's name leads to a reserved address, which is never requested."
+_NO_ADDRESS = "The host's name has no address."
+_TOO_LATE = f"There was no complete answer within {LONG_SECONDS:g} seconds."
+
+
+class Sender:
+    """Posts webhooks. Safe for any number of threads.
+
+    Without `tls`, a context with the system's trusted certificates is used.
+    """
+
+    def __init__(
+        self,
+        allow_private: bool = False,
+        resolver: Resolver | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._allow_private = allow_private
+        self._resolver = resolver or Resolver()
+        self._trust = tls
+        # A bare opener: the default one follows redirects, reads files and uses proxies from the environment.
+        self._opener = urllib.request.OpenerDirector()
+        self._opener.add_handler(_Handler(self))
+
+    @functools.cached_property
+    def tls(self) -> ssl.SSLContext:
+        """The TLS context, made at the first https URL because reading the certificates takes tens of milliseconds.
+
+        Two threads may make one each at the same moment; that does no harm.
+        """
+        context = self._trust or ssl.create_default_context()
+        context.sslsocket_class = _TlsSocket
+        return context
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
+        """Make one attempt of at most `permit.seconds`. Failures are returned as an outcome.
+
+        Raises `Postponed` if all addresses of the host are at their limit, and if a brief attempt took too long.
+        """
+        outcome = self._outcome(url, headers, body, permit)
+        if outcome.error == _TOO_LATE and permit.is_brief:
+            raise Postponed
+        return outcome
+
+    def _outcome(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
+        try:
+            target = parse(url)
+            refusal = refusal_of(target, self._allow_private)
+            if refusal is not None:
+                raise BadTarget(refusal)
+            request = _Request(target.url, headers, body, permit)
+            with self._opener.open(request, timeout=permit.seconds) as response:
+                return _outcome(response)
+        except urllib.error.URLError as error:
+            return Outcome(error=_sentence(error.reason))
+        except (OSError, http.client.HTTPException, BadTarget) as error:
+            return Outcome(error=_sentence(error))
+
+    def connect(self, host: str, port: int, permit: Permit) -> "_Socket":
+        """A connection to the first vetted address that the permit allows and that accepts it."""
+        began = time.monotonic()
+        addresses = self._vetted(host, began + permit.seconds, permit.key)
+        # The address that the attempt waited for comes first.
+        addresses.sort(key=lambda address: address_name(address) != permit.address)
+        failure, is_crowded = None, False
+        for tried, address in enumerate(addresses):
+            if not permit.enter(address_name(address)):
+                is_crowded = True
+                continue
+            # `enter` may shorten the permit. A silent address must leave time for the addresses after it.
+            deadline = began + permit.seconds
+            seconds = _left(deadline) / (len(addresses) - tried)
+            try:
+                return _connected(address, port, deadline, seconds)
+            except OSError as error:
+                failure = error
+        if failure is None or is_crowded:
+            raise Postponed
+        raise failure
+
+    def _vetted(self, host: str, deadline: float, key: str) -> list[IpAddress]:
+        """The addresses of a host to try. Raises `BadTarget` if any of its addresses is not allowed."""
+        try:
+            addresses, refused = [ipaddress.ip_address(host)], PRIVATE
+        except ValueError:
+            addresses, refused = self._looked_up(host, deadline, key), _NEVER if self._allow_private else _NOT_PUBLIC
+        if not all(allowed(address, self._allow_private) for address in addresses):
+            raise BadTarget(refused)
+        if not self._allow_private and any(map(is_own, addresses[:ADDRESSES])):
+            raise BadTarget(refused)
+        return addresses[:ADDRESSES]
+
+    def _looked_up(self, host: str, deadline: float, key: str) -> list[IpAddress]:
+        try:
+            return self._resolver.addresses(host, _left(deadline), key)
+        except socket.gaierror:
+            raise BadTarget(_NO_ADDRESS if self._allow_private else _NOT_PUBLIC) from None
+
+
+class _Handler(urllib.request.AbstractHTTPHandler):
+    def __init__(self, sender: Sender) -> None:
+        super().__init__()
+        self._sender = sender
+
+    def http_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_Connection, request)
+
+    def https_open(self, request: "_Request") -> http.client.HTTPResponse:
+        return self._opened(_TlsConnection, request)
+
+    def _opened(self, kind: "type[_Connection]", request: "_Request") -> http.client.HTTPResponse:
+        return self.do_open(kind, request, sender=self._sender, permit=request.permit)  # type: ignore[arg-type]
+
+    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
+
+
+class _Request(urllib.request.Request):
+    def __init__(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> None:
+        super().__init__(url, body, dict(headers), method="POST")
+        self.permit = permit
+
+
+class _Response(http.client.HTTPResponse):
+    """The final answer. Skips informational answers such as 102 and 103; http.client itself skips only 100."""
+
+    def begin(self) -> None:
+        super().begin()
+        while self.status < 200 and self.status != http.HTTPStatus.SWITCHING_PROTOCOLS:
+            # http.client reads the next answer only if there are no headers yet.
+            self.headers = None  # type: ignore[assignment]
+            super().begin()
+
+
+class _Connection(http.client.HTTPConnection):
+    """The permit's seconds are one deadline for everything from `connect` on."""
+
+    response_class = _Response
+
+    def __init__(self, host: str, *, timeout: float, sender: Sender, permit: Permit) -> None:
+        super().__init__(host, timeout=timeout)
+        self._sender = sender
+        self._permit = permit
+
+    def connect(self) -> None:
+        self.sock = self._connected()
+
+    def _connected(self) -> "_Socket":
+        return self._sender.connect(self.host, self.port, self._permit)
+
+
+class _TlsConnection(_Connection):
+    default_port = http.client.HTTPS_PORT
+
+    def _connected(self) -> "_Socket":
+        return _secured(super()._connected(), self.host, self._sender.tls)
+
+
+class _Socket(socket.socket):
+    """A socket with one deadline for all reads and writes, and at most 64 KiB of reads."""
+
+    deadline: float
+    room = ANSWER_BYTES
+
+    def sendall(self, *arguments: Any) -> None:
+        self.settimeout(_left(self.deadline))
+        super().sendall(*arguments)
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        self.settimeout(_left(self.deadline))
+        if self.room == 0:
+            raise http.client.HTTPException("the answer is too long")
+        count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
+        self.room -= count
+        return count
+
+
+class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
+    """The same over TLS."""
+
+
+def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> _Socket:
+    connection = _Socket(family_of(address), socket.SOCK_STREAM)
+    try:
+        connection.deadline = deadline
+        connection.settimeout(seconds)
+        connection.connect((str(address), port))
+        # Head and body are two writes: without TCP_NODELAY the second waits for the acknowledgement of the first.
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
+    try:
+        connection.settimeout(_left(connection.deadline))
+        secured = cast(_TlsSocket, tls.wrap_socket(connection, server_hostname=host))
+    except BaseException:
+        connection.close()
+        raise
+    secured.deadline = connection.deadline
+    return secured
+
+
+def _left(deadline: float) -> float:
+    """Seconds until `deadline`. Raises `TimeoutError` if none are left, because a timeout of 0 means non-blocking."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _outcome(response: http.client.HTTPResponse) -> Outcome:
+    status, retry_after = response.status, response.headers.get("Retry-After")
+    try:
+        response.read(ANSWER_BYTES)
+    except TimeoutError as error:
+        return Outcome(status, _sentence(error), retry_after)
+    except (OSError, http.client.HTTPException, ValueError):
+        # The status has arrived, and the body is not used.
+        pass
+    if 200 <= status < 300:
+        return Outcome(status)
+    hint = "; redirects are not followed." if 300 <= status < 400 else "."
+    return Outcome(status, f"The receiver answered {status}{hint}", retry_after)
+
+
+_ERROR_SENTENCES: tuple[tuple[type[Exception], str], ...] = (
+    (TimeoutError, _TOO_LATE),
+    (ConnectionRefusedError, "The connection was refused."),
+    (http.client.RemoteDisconnected, "The connection was closed without an answer."),
+    (ConnectionError, "The connection was reset."),
+    (http.client.HTTPException, "The answer was not valid HTTP."),
+    (ssl.SSLCertVerificationError, "The receiver's certificate is not valid or not trusted."),
+    (ssl.SSLError, "The receiver does not speak TLS as expected."),
+)
+
+
+def _sentence(reason: object) -> str:
+    """A sentence for the alert's history. It names no address, so it tells nothing about the internal network."""
+    if isinstance(reason, BadTarget):
+        return str(reason)
+    return next((sentence for kind, sentence in _ERROR_SENTENCES if isinstance(reason, kind)), "The connection failed.")

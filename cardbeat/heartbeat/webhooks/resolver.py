@@ -1,0 +1,163 @@
+"""Resolves host names with a deadline. `getaddrinfo` has none, so each lookup runs in a thread of its own."""
+
+import ipaddress
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+
+from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.heartbeat.webhooks.target import IpAddress
+
+LOOKUPS = 256
+"""Lookups that run at once. A name whose server is silent occupies one until the system gives up."""
+KEPT_SHARE = 4
+"""One lookup in this many is reserved for names that were resolved before."""
+REMEMBERED = 10_000
+"""Resolved names that are remembered."""
+
+_Found = Future[list[IpAddress]]
+
+
+def system_addresses(host: str) -> list[IpAddress]:
+    """The addresses from the system's resolver, in its order of preference. Raises `OSError` if there is none."""
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    # A dict keeps the order and drops duplicates.
+    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
+
+
+def family_of(address: IpAddress) -> socket.AddressFamily:
+    return socket.AF_INET if address.version == 4 else socket.AF_INET6
+
+
+def is_own(address: IpAddress) -> bool:
+    """Whether an address belongs to this host: the system would use it as its own source address. Sends nothing."""
+    try:
+        with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
+            probe.connect((str(address), 9))
+            return ipaddress.ip_address(probe.getsockname()[0]) == address
+    except OSError:
+        # There is no route to it.
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Lookup:
+    """A running lookup; `known` if the name was resolved before."""
+
+    known: bool
+    key: str
+    host: str
+    future: _Found
+
+
+class Resolver:
+    """Looks up names for any number of threads, one lookup of a name at a time (single flight).
+
+    Lookups wait in a fair queue by key. A key can start a lookup only while fewer of its lookups run than slots are
+    free, so keys with silent name servers leave slots for the next key. `lookup` may block without limit.
+    """
+
+    def __init__(
+        self,
+        lookup: Callable[[str], list[IpAddress]] = system_addresses,
+        lookups: int = LOOKUPS,
+        remembered: int = REMEMBERED,
+    ) -> None:
+        self._lookup = lookup
+        self._lookups = lookups
+        self._remembered = remembered
+        # Guards all attributes below.
+        self._lock = threading.Lock()
+        self._waiting = tuple(FairQueue[tuple[str, _Found]](sys.maxsize) for _ in (False, True))
+        """Index 1: names resolved before; index 0: others. At most one entry for each waiting thread."""
+        self._running: dict[str, _Lookup] = {}
+        """By host."""
+        self._found_before: dict[str, None] = {}
+
+    def addresses(self, host: str, seconds: float, key: str = "") -> list[IpAddress]:
+        """The addresses of a name, in order of preference; the lookup waits in the queue of `key`.
+
+        Raises `OSError` if the name has no address, and `TimeoutError` after `seconds`, unless the system grants no
+        thread: then the lookup runs in this one, without a deadline.
+        """
+        future: _Found = Future()
+        with self._lock:
+            self._waiting[host in self._found_before].put(key, (host, future))
+        self._start_all()
+        try:
+            return future.result(timeout=seconds)
+        finally:
+            # If the lookup has not begun, it is not needed any more.
+            future.cancel()
+
+    def _start_all(self) -> None:
+        """Start a thread for each lookup that may begin now. If the system grants none, look up in this thread."""
+        while (lookup := self._next()) is not None:
+            try:
+                threading.Thread(target=self._run, args=(lookup,), name="webhook-resolver", daemon=True).start()
+            except (RuntimeError, MemoryError):
+                # A late result is better than a failed attempt that was never made.
+                self._look_up(lookup)
+
+    def _next(self) -> _Lookup | None:
+        """The next lookup that may begin, None if there is none now. Waiting requests for a running one join it."""
+        with self._lock:
+            for known in (True, False):
+                waiting = self._waiting[known]
+                while (free := self._free(known)) > 0 and (taken := waiting.take(free)) is not None:
+                    key, (host, future) = taken
+                    if future.set_running_or_notify_cancel():
+                        running = self._running.get(host)
+                        if running is None:
+                            self._running[host] = _Lookup(known, key, host, future)
+                            return self._running[host]
+                        running.future.add_done_callback(partial(_copy, future))
+                    waiting.done(key, 0)
+        return None
+
+    def _free(self, known: bool) -> int:
+        """The number of free slots for names that were resolved before (`known`), or for others."""
+        free = self._lookups - len(self._running)
+        others = sum(not lookup.known for lookup in self._running.values())
+        return free if known else min(free, self._lookups - self._lookups // KEPT_SHARE - others)
+
+    def _run(self, lookup: _Lookup) -> None:
+        self._look_up(lookup)
+        self._start_all()
+
+    def _look_up(self, lookup: _Lookup) -> None:
+        """Look up one name, and give the outcome to the threads that wait for it."""
+        began = time.monotonic()
+        found, failure = list[IpAddress](), None
+        try:
+            found = self._lookup(lookup.host)
+        except Exception as error:
+            failure = error
+        with self._lock:
+            del self._running[lookup.host]
+            self._waiting[lookup.known].done(lookup.key, time.monotonic() - began)
+            self._remember(lookup.host, bool(found))
+        if found:
+            lookup.future.set_result(found)
+        else:
+            lookup.future.set_exception(failure or socket.gaierror(socket.EAI_NONAME, "no address"))
+
+    def _remember(self, host: str, found: bool) -> None:
+        self._found_before.pop(host, None)
+        if found:
+            self._found_before[host] = None
+        if len(self._found_before) > self._remembered:
+            del self._found_before[next(iter(self._found_before))]
+
+
+def _copy(future: _Found, done: _Found) -> None:
+    """Copy the outcome of a finished lookup to another one of the same name."""
+    if (error := done.exception()) is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(done.result())

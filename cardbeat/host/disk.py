@@ -1,0 +1,66 @@
+"""The disk reserve: below it nothing new is stored, so that pings, status changes and deletions still have room."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+
+from cardbeat.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+RESERVE_BYTES = 64 * 1024 * 1024
+SMALL_DISK_SHARE = 20
+"""On a disk below 1.28 GB the reserve is one twentieth of the disk."""
+LOOK_SECONDS = 1.0
+"""Free space is asked of the system at most once in this time."""
+RETRY_AFTER_SECONDS = 60
+
+DiskUsage = Callable[[Path], tuple[int, int, int]]
+"""Gives the size of the disk that holds a folder, in bytes: total, used, and free for this user."""
+
+
+class Reserve:
+    """Tells whether the disk that holds `folder` has less free space than the reserve.
+
+    Below the reserve, new keys, checks, test alerts and stored cards are refused. Pings, status changes with their
+    alerts, updates and deletions use the reserve: SQLite needs free space even to delete.
+    """
+
+    def __init__(
+        self, folder: Path, disk_usage: DiskUsage = shutil.disk_usage, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._folder = folder
+        self._disk_usage = disk_usage
+        self._monotonic = monotonic
+        # Read and written by any thread, without a lock: at worst two threads ask, or log, at the same moment.
+        self._looked_at = -inf
+        self._is_low = False
+
+    def is_low(self) -> bool:
+        """Whether free space is below the reserve. False if the system does not report free space."""
+        now = self._monotonic()
+        if now - self._looked_at >= LOOK_SECONDS:
+            self._looked_at = now
+            self._look()
+        return self._is_low
+
+    def require(self) -> None:
+        """Raise `Unavailable` 503 if the disk is low. Call before anything new is stored."""
+        if self.is_low():
+            raise Unavailable("disk_low", retry_after_seconds=RETRY_AFTER_SECONDS)
+
+    def _look(self) -> None:
+        try:
+            total, _, free = self._disk_usage(self._folder)
+        except OSError:
+            self._is_low = False
+            return
+        reserve = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
+        was_low, self._is_low = self._is_low, free < reserve
+        if self._is_low and not was_low:
+            log.warning("%d KiB of disk are free, which is less than the reserve: nothing new is taken", free // 1024)
+        elif was_low and not self._is_low:
+            log.info("the disk has its reserve again: new keys, checks and tests are taken")

@@ -1,0 +1,47 @@
+"""Text on standard output: safe characters, tables, and errors of a closed or full output."""
+
+import io
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+
+from cardbeat.errors import StartupError
+from cardbeat.host.system import reader_is_gone
+
+
+def printable(text: str) -> str:
+    r"""The text with every invisible character written as an escape, such as \u202e.
+
+    So no text can move the cursor, hide itself, or change its direction on a terminal.
+    """
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+        for character in text
+    )
+
+
+def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Lines of aligned columns, headings first."""
+    lines = [headings, *rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+
+
+def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
+    """Print lines; characters that the encoding lacks are escaped. Raises `StartupError` if they can't be written.
+
+    A pipe closed by its reader (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
+    """
+    if sys.stdout is None:
+        raise StartupError("can't print: stdout is closed")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.flush()
+    except OSError as error:
+        # Python flushes stdout again when it exits, and would print a trace. Point stdout at the null device.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if must_arrive or not reader_is_gone(error):
+            raise StartupError(f"can't print: {error.strerror}") from None

@@ -1,0 +1,54 @@
+"""Checks that this Python has a Pillow that is new enough, and names the command that installs it."""
+
+import platform
+import sys
+from typing import Final
+
+OLDEST: Final = (9, 4)
+
+_PIP: Final = "python -m pip install Pillow"
+_PACKAGES: Final = {
+    "debian": "apt install python3-pil",
+    "ubuntu": "apt install python3-pil",
+    "fedora": "dnf install python3-pillow",
+    "alpine": "apk add py3-pillow",
+    "arch": "pacman -S python-pillow",
+}
+
+
+def problem(prefix: str = sys.prefix) -> str | None:
+    """One line that says what is wrong with Pillow here and which command repairs it; None if it is fine.
+
+    `prefix` is the folder in which this Python is installed.
+    """
+    try:
+        from PIL import __version__ as version  # noqa: PLC0415 - it may be missing
+    except ImportError:
+        return f"Pillow is missing; install it: {_install_command(prefix)}"
+    if tuple(map(int, version.split(".")[:2])) < OLDEST:
+        return f"Pillow {version} is too old, cardbeat needs 9.4 or newer; upgrade it: {_upgrade_command(prefix)}"
+    return None
+
+
+def _install_command(prefix: str) -> str:
+    """The system's package for the system's Python, in which pip must not install; pip for any other Python."""
+    if not _is_the_systems(prefix):
+        return _PIP
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return _PIP
+    # This system, and then those that it resembles.
+    names = [release["ID"], *release.get("ID_LIKE", "").split()]
+    return next((_PACKAGES[name] for name in names if name in _PACKAGES), _PIP)
+
+
+def _upgrade_command(prefix: str) -> str:
+    if _is_the_systems(prefix):
+        return "python3 -m venv .venv && .venv/bin/pip install Pillow, and run cardbeat with .venv/bin/python"
+    return "python -m pip install --upgrade Pillow"
+
+
+def _is_the_systems(prefix: str) -> bool:
+    """Whether this is the Python of the system's packages. Virtual environments have other prefixes."""
+    return prefix == "/usr"

@@ -1,0 +1,41 @@
+"""Stop signals for long commands: the command ends at a safe point, with one line."""
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+from cardbeat.errors import StartupError
+from cardbeat.host.system import HANG_UP_SIGNALS, STOP_SIGNALS
+
+RequireGoing = Callable[[], None]
+"""Raises `StartupError` after a stop signal. Call it often, at points where everything can still be undone."""
+
+
+def always_going() -> None:
+    """A `RequireGoing` that never raises."""
+
+
+@contextlib.contextmanager
+def stop_signals_noted(outcome: str) -> Iterator[RequireGoing]:
+    """Note stop signals instead of obeying them; the given function raises once there was one, naming the `outcome`.
+
+    In the main thread only. Restores the former handlers at the end.
+    """
+    numbers: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        numbers.append(number)
+
+    def require_going() -> None:
+        if numbers:
+            raise StartupError(f"stopped by {signal.Signals(numbers[0]).name}; {outcome}")
+
+    # Under nohup, SIGHUP is ignored: leave it so.
+    hang_ups = [number for number in HANG_UP_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
+    before = {number: signal.signal(number, note) for number in (*STOP_SIGNALS, *hang_ups)}
+    try:
+        yield require_going
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

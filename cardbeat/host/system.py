@@ -1,0 +1,269 @@
+"""The differences between operating systems. No other module asks which system this is.
+
+Each branch tests `sys.platform` in the form that type checkers understand, so mypy checks the code of every system.
+"""
+
+import array
+import contextlib
+import errno
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+    import pwd
+    import resource
+
+SO_ATTACH_FILTER: Final = 26
+"""Linux's option of a socket that the module `socket` does not name."""
+
+IN_USE_SECONDS: Final = 0.5
+"""On Windows, a file that another program has open can't be replaced or removed: retry for this long."""
+IN_USE_PAUSE_SECONDS: Final = 0.01
+
+MOST_SOCKETS: Final = 512 if sys.platform == "win32" else None
+"""The number of sockets that one call can wait for; None if only the descriptor limit counts.
+
+Windows has only `select`, which CPython builds for 512 sockets.
+"""
+
+if sys.platform == "win32":
+    HOW_TO_GET_FRIBIDI: Final = "put fribidi.dll beside python.exe"
+elif sys.platform == "darwin":
+    HOW_TO_GET_FRIBIDI: Final = "brew install fribidi"
+else:
+    HOW_TO_GET_FRIBIDI: Final = "install libfribidi0 (or fribidi)"
+"""How to install FriBiDi, without which the Raqm in Pillow does not work."""
+
+if sys.platform == "win32":
+    # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.
+    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
+    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = ()
+else:
+    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+    # SIGHUP: the terminal was closed.
+    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = (signal.SIGHUP,)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the file's lock through this descriptor, without waiting; False if another descriptor holds it.
+
+    The system frees the lock when the descriptor is closed or the process ends. Raises `OSError` on a file system
+    without locks.
+    """
+    try:
+        if sys.platform == "win32":
+            # Locks the byte at the descriptor's position, which stays 0: lock files are empty and never read.
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        # If the lock is held, the C library of Windows sets EACCES, and that of wine sets no error number.
+        if sys.platform == "win32" or isinstance(error, BlockingIOError):
+            return False
+        raise
+    return True
+
+
+def unlock(descriptor: int) -> None:
+    """Release a lock taken by `try_lock`."""
+    if sys.platform == "win32":
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+    else:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+def replace(source: Path | str, target: Path | str) -> None:
+    """Rename a file in one step, replacing `target`: at every moment either the old or the new file is there.
+
+    Raises `OSError`; on Windows also if another program still has one of the two files open after half a second.
+    """
+    _once_closed(lambda: os.replace(source, target))
+
+
+def remove(path: Path | str) -> None:
+    """Delete a file. Raises `OSError` as `replace` does."""
+    _once_closed(lambda: os.unlink(path))
+
+
+def _once_closed(act: Callable[[], None]) -> None:
+    give_up_at = time.monotonic() + (IN_USE_SECONDS if sys.platform == "win32" else 0)
+    while True:
+        try:
+            return act()
+        except PermissionError:
+            # Readers close the file within milliseconds; virus scanners and indexers take longer.
+            if time.monotonic() >= give_up_at:
+                raise
+            time.sleep(IN_USE_PAUSE_SECONDS)
+
+
+def sync_file(path: Path) -> None:
+    """Write the file's content to the disk and wait for it. Raises `OSError`."""
+    # Windows needs a descriptor that is open for writing.
+    _sync(path, os.O_RDWR if sys.platform == "win32" else os.O_RDONLY)
+
+
+def sync_folder(path: Path) -> None:
+    """Write the names in a folder to the disk and wait for it; impossible on Windows. Raises `OSError`."""
+    if sys.platform != "win32":
+        _sync(path, os.O_RDONLY)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        if sys.platform == "darwin":
+            # On macOS fsync leaves data in the drive's cache; F_FULLFSYNC does not, but some file systems lack it.
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+                return
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def keep_files_private() -> None:
+    """Make every file created from now on private to this user (umask 077). On Windows the folder's rights decide."""
+    if sys.platform != "win32":
+        os.umask(0o077)
+
+
+def current_user() -> int | None:
+    """The effective user id of this process, 0 for root; None on Windows."""
+    if sys.platform != "win32":
+        return os.geteuid()
+    return None
+
+
+def user_name(number: int) -> str:
+    """The name of a user id, or the number as text if it has no name here."""
+    if sys.platform != "win32":
+        with contextlib.suppress(KeyError):
+            return pwd.getpwuid(number).pw_name
+    return str(number)
+
+
+def change_owner(descriptor: int, user: int, group: int) -> None:
+    """Give an open file another owner and group; does nothing on Windows. Raises `OSError`."""
+    if sys.platform != "win32":
+        os.fchown(descriptor, user, group)
+
+
+def descriptor_limit(wanted: int) -> int:
+    """The number of files and sockets that may be open, at most `wanted`. Raises the soft limit first if needed."""
+    if sys.platform != "win32":
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        if soft != resource.RLIM_INFINITY and soft < allowed:
+            # macOS may report no limit and still have one.
+            with contextlib.suppress(OSError, ValueError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+                soft = allowed
+        return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
+    return wanted
+
+
+def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Install a handler for all stop signals. In the main thread only."""
+    for number in STOP_SIGNALS:
+        signal.signal(number, handler)
+
+
+if sys.platform == "win32":
+    _FILE_FLAGS: Final = os.O_BINARY | os.O_NOINHERIT
+else:
+    _FILE_FLAGS: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+READ_FLAGS: Final = os.O_RDONLY | _FILE_FLAGS
+"""Flags to read a regular file: no link is followed, and opening a pipe does not block."""
+LOCK_FLAGS: Final = os.O_RDWR | _FILE_FLAGS
+"""Flags to open a lock file: as `READ_FLAGS`. Windows follows links, but only administrators can make them there."""
+
+
+def wake_on_signals(sender: socket.socket | None) -> None:
+    """Send a byte through a non-blocking socket at every signal; None ends that. In the main thread only.
+
+    A signal handler runs only when the main thread executes Python code. A signal does not end a wait for sockets if it
+    arrives just before the wait or in another thread, and on Windows never; the byte does.
+    """
+    signal.set_wakeup_fd(-1 if sender is None else sender.fileno(), warn_on_full_buffer=False)
+
+
+def claim_port(listener: socket.socket) -> None:
+    """Call before `bind`: allows the port right after a restart, and refuses it to a second program."""
+    if sys.platform == "win32":
+        # On Windows SO_REUSEADDR would let a second program listen on the same port.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_EXCLUSIVEADDRUSE, 1)
+    else:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
+
+def end_handshakes(listener: socket.socket) -> None:
+    """Let a listening socket take no further connections; those in its queue stay. Does nothing but on Linux.
+
+    The kernel drops requests to connect then, which clients repeat after 1 s. Without this a client could connect
+    between the last `accept` and the closing of the socket, and would get a reset in place of an answer.
+    """
+    if sys.platform == "linux":
+        # A filter in the kernel's packet language: load the flags of TCP; with SYN take 0 bytes, else all of them.
+        program = array.array("B", struct.pack("HBBI" * 4, 0x30, 0, 0, 13, 0x45, 0, 1, 2, 6, 0, 0, 0, 6, 0, 0, 0xFFFF))
+        filters = struct.pack("HP", 4, program.buffer_info()[0])
+        # Systems that only imitate Linux may not know it.
+        with contextlib.suppress(OSError):
+            listener.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, filters)
+
+
+def epoll() -> Any:
+    """An epoll object on Linux, None elsewhere."""
+    if sys.platform == "linux":
+        return select.epoll()
+    return None
+
+
+if sys.platform == "win32":
+
+    def send_together(client: socket.socket, parts: Sequence[bytes | memoryview]) -> int:
+        return client.send(b"".join(parts))
+
+else:
+    send_together: Callable[[socket.socket, Sequence[bytes | memoryview]], int] = socket.socket.sendmsg
+"""Sends several buffers in one call; returns the number of bytes that the system took. Raises `OSError`."""
+
+
+if sys.platform == "linux":
+    MORE_FOLLOWS: Final = socket.MSG_MORE
+    sendfile: Callable[[int, int, int, int], int] | None = os.sendfile
+else:
+    MORE_FOLLOWS: Final = 0
+    sendfile: Callable[[int, int, int, int], int] | None = None
+"""The flag and the function that send a response head and then a file without copying it; 0 and None if missing.
+
+macOS has sendfile, but no flag that holds the head back until the file follows.
+"""
+
+
+def is_in_memory(descriptor: int, count: int) -> bool:
+    """Whether byte `count` of a file is in the page cache, so reading it does not wait. True if unknown."""
+    if sys.platform == "linux":
+        try:
+            os.preadv(descriptor, [bytearray(1)], count - 1, os.RWF_NOWAIT)
+        except OSError as error:
+            # Any other error: the file system does not support the flag.
+            return not isinstance(error, BlockingIOError)
+    return True
+
+
+def reader_is_gone(error: OSError) -> bool:
+    """Whether a write failed because the pipe's reader is closed. Windows reports that as an invalid argument."""
+    return isinstance(error, BrokenPipeError) or (sys.platform == "win32" and error.errno == errno.EINVAL)

@@ -1,0 +1,103 @@
+// Getting in: with a key, or by registering for one; and values that are shown once.
+
+import { call } from "../shared/api.js";
+import { copies } from "../shared/copy.js";
+import { byId, setText, showText } from "../shared/dom.js";
+import { showKeys } from "./keylist.js";
+import { addKey, findKey, labelOf } from "./keyring.js";
+
+const SECTIONS = ["access", "issued", "board"];
+const NOT_A_KEY = "This is no key: it begins with sk_, and letters, digits, - and _ follow.";
+const NOT_FOR_CHECKS = "This is a key for cards. It stands in public pages, so it opens no checks; get a checks key here.";
+const ISSUED = { key: "new-key", webhook_secret: "new-secret" };
+
+let openSaved = () => {};
+
+/** Shows one of the page's three sections. */
+export function showSection(name) {
+  for (const section of SECTIONS) byId(section).hidden = section !== name;
+}
+
+/** Shows the forms and what keys there are; `back` is the key that is open, if one is, to which one may return. */
+export function showAccess({ open, leave, back = "" }) {
+  const changed = (forgotten) => (forgotten === back ? leave() : showAccess({ open, leave, back }));
+  byId("known").hidden = showKeys(byId("known-keys"), back, { open, changed }) === 0;
+  byId("back").hidden = !back;
+  showSection("access");
+}
+
+/** Makes the forms work; `open(value)` is called with each key that is good. */
+export function setUpAccess(open) {
+  onSubmit("sign-in", "key", () => signIn(open));
+  onSubmit("register", "email", () => register(open));
+  byId("issued-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    for (const id of Object.values(ISSUED)) setText(byId(id), "");
+    byId("issued-password").value = "";
+    openSaved(byId("issued-remember").checked);
+  });
+  copies(byId("copy-key"), () => byId("new-key").textContent);
+  copies(byId("copy-secret"), () => byId("new-secret").textContent);
+}
+
+async function signIn(open) {
+  const value = byId("key").value.trim();
+  if (!/^[\w-]+$/.test(value)) throw new Error(NOT_A_KEY);
+  const about = await call("GET", "key", { key: value });
+  if (about.scope !== "checks") throw new Error(NOT_FOR_CHECKS);
+  byId("key-owner").value = about.email;
+  // What this device remembers it goes on remembering: "Key and limits" is where one changes that.
+  const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
+  addKey({ value, label: labelOf(about), remembered });
+  byId("key").value = "";
+  byId("remember").checked = false;
+  open(value);
+}
+
+async function register(open) {
+  const issued = await call("POST", "register", { body: { email: byId("email").value.trim() } });
+  showIssued("Save these two now", issued, false, (remembered) => {
+    addKey({ value: issued.key, label: labelOf(issued), remembered });
+    open(issued.key);
+  });
+}
+
+/** Shows a new key, a new webhook secret or both until they are saved; `saved(remembered)` is called then. */
+export function showIssued(title, issued, remembered, saved) {
+  setText(byId("issued-title"), title);
+  for (const [field, id] of Object.entries(ISSUED)) {
+    setText(byId(id), issued[field] ?? "");
+    byId(`${id}-block`).hidden = !issued[field];
+  }
+  byId("issued-keep").hidden = !issued.key;
+  byId("issued-remember").checked = remembered;
+  byId("issued-owner").value = issued.email ?? "";
+  byId("issued-password").value = issued.key ?? "";
+  setText(byId("saved"), issued.key && issued.webhook_secret ? "I have saved both" : "I have saved it");
+  openSaved = saved;
+  showSection("issued");
+  byId("issued-title").focus();
+}
+
+/** Says beside a field why it was not taken. */
+export function refuse(field, error) {
+  showText(byId(`${field}-error`), error?.message);
+  byId(field).setAttribute("aria-invalid", String(Boolean(error)));
+}
+
+function onSubmit(form, field, action) {
+  byId(form).addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = byId(form).querySelector("button");
+    button.disabled = true;
+    refuse(field, null);
+    try {
+      await action();
+    } catch (error) {
+      refuse(field, error);
+      byId(field).focus();
+    } finally {
+      button.disabled = false;
+    }
+  });
+}

@@ -1,0 +1,97 @@
+// What the open key is and may do, its replacement, its webhook secret, and the other keys of this browser.
+
+import { showIssued } from "./access.js";
+import { call } from "../shared/api.js";
+import { closeDialogs, confirm } from "../shared/dialog.js";
+import { byId, setText, showText } from "../shared/dom.js";
+import { showKeys } from "./keylist.js";
+import { addKey, findKey, forgetKey, labelOf } from "./keyring.js";
+import { durationText } from "../shared/time.js";
+
+const REPLACE = {
+  title: "Replace this key?",
+  text: "The key as it is now stops working at once, wherever it is used. Jobs go on: their ping URLs stay the same.",
+  action: "Replace the key",
+};
+const RENEW = {
+  title: "Make a new webhook secret?",
+  text: "For 24 hours alerts are signed with both, the new one and the one before it; then with the new one only.",
+  action: "Make a new secret",
+};
+
+let value = "";
+
+/** Makes the dialog work; `open(value)` opens another key, `add()` asks for one, `leave()` is called when none is left. */
+export function setUpAccount({ open, add, leave }) {
+  const changed = (forgotten) => (forgotten === value ? closeAnd(leave) : showOthers());
+  const showOthers = () => showKeys(byId("account-keys"), value, { open: (other) => closeAnd(() => open(other)), changed });
+  byId("account-open").addEventListener("click", () => show(showOthers));
+  byId("account-add").addEventListener("click", () => closeAnd(add));
+  byId("account-remember").addEventListener("change", () => {
+    addKey({ ...findKey(value), remembered: byId("account-remember").checked });
+    showOthers();
+  });
+  byId("account-replace").addEventListener("click", () => confirm(REPLACE, () => replace(open)));
+  byId("account-renew").addEventListener("click", () => confirm(RENEW, () => renew({ open, add })));
+  byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
+}
+
+/** Takes the key that is open, "" if none is. */
+export function setAccount(current) {
+  value = current;
+}
+
+function closeAnd(action) {
+  closeDialogs();
+  action();
+}
+
+async function show(showOthers) {
+  const key = findKey(value);
+  setText(byId("account-label"), key?.label ?? "");
+  byId("account-remember").checked = Boolean(key?.remembered);
+  showOthers();
+  showText(byId("account-error"), "");
+  byId("account").showModal();
+  try {
+    showUse(await call("GET", "key", { key: value }));
+  } catch (error) {
+    showText(byId("account-error"), error.message);
+  }
+}
+
+function showUse({ tier, limits, usage }) {
+  setText(byId("account-tier"), tier);
+  setText(byId("account-period"), durationText(limits.min_period_seconds));
+  showMeter("checks", usage.checks, limits.max_checks);
+  showMeter("tests", usage.test_alerts, limits.test_alerts_per_hour);
+}
+
+function showMeter(name, used, most) {
+  setText(byId(`account-${name}`), most === null ? `${used}, no limit` : `${used} of ${most}`);
+  const meter = byId(`account-${name}-meter`);
+  meter.hidden = most === null;
+  Object.assign(meter, { max: most || 1, value: used });
+}
+
+// These two show by themselves what was issued: the dialog that asks may be left before it is.
+
+async function replace(open) {
+  const old = value;
+  const issued = await call("POST", "key/rotate", { key: old });
+  const kept = findKey(old);
+  const hold = (remembered) => addKey({ value: issued.key, label: labelOf(issued), remembered });
+  // Held at once: what is shown now is shown nowhere again. Who has signed out meanwhile wants nothing held.
+  if (kept) hold(kept.remembered);
+  forgetKey(old);
+  closeAnd(() => showIssued("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {
+    hold(remembered);
+    open(issued.key);
+  }));
+}
+
+async function renew({ open, add }) {
+  const issued = await call("POST", "key/webhook-secret", { key: value });
+  const goOn = () => (value ? open(value) : add());
+  closeAnd(() => showIssued("Save the new webhook secret now", issued, false, goOn));
+}

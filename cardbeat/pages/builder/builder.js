@@ -1,0 +1,150 @@
+// The card builder: the form, the key, and what is copied.
+
+import { call } from "../shared/api.js";
+import { FIELDS, TEXTS, cardUrl } from "./card.js";
+import { byId, onPause, setText } from "../shared/dom.js";
+import { keep, recall } from "../shared/keep.js";
+import { Output } from "./output.js";
+import { Preview } from "./preview.js";
+
+const PAUSE_MILLISECONDS = 500;
+const LONG_URL_CHARACTERS = 2000;
+const KEY_NAME = "cardbeat.cards_key";
+const OWN_NAME = "cardbeat.own_card";
+
+const form = byId("form");
+const output = new Output();
+const preview = new Preview(judge);
+const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
+
+/** What the form says, each text on one line: some programs delete line breaks from the address of an image. */
+function readCard() {
+  const fields = Object.fromEntries(new FormData(form));
+  for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
+  return fields;
+}
+
+const readKey = () => byId("key").value.trim();
+
+function refresh() {
+  const card = readCard();
+  const key = readKey();
+  const url = urlOf(card, key);
+  showOutput(url, card);
+  if (url) drawSoon();
+  else drawSoon.now();
+}
+
+const urlOf = (card, key) => key && card.title && cardUrl(document.baseURI, card, key);
+
+function draw() {
+  const card = readCard();
+  const key = readKey();
+  const url = urlOf(card, key);
+  remember(card);
+  if (!key) keepKey("");
+  if (url) preview.draw(url);
+  else askForWhatIsMissing(key);
+}
+
+/** A link's card is not yet one that the visitor wants, and drawing it would spend their key. */
+function waitForTheVisitor(url) {
+  drawSoon.never();
+  preview.stop();
+  const text = "The text came with a link. Draw it, or change it first.";
+  if (url) preview.ask("Your card appears here", text, { draw: true });
+  else askForWhatIsMissing(readKey());
+}
+
+function askForWhatIsMissing(key) {
+  preview.stop();
+  if (key) preview.ask("A card needs a title", "Everything else is optional.");
+  else askForKey();
+}
+
+function askForKey() {
+  const text =
+    "Drawing takes a cards key: one click, no account. It will stand in the HTML of your pages and opens no checks.";
+  preview.ask("Your card appears here", text, { getKey: true });
+}
+
+function showOutput(url, card) {
+  byId("long").hidden = !(url?.length > LONG_URL_CHARACTERS);
+  output.show(url ? card : null, readKey());
+  for (const node of document.querySelectorAll("[data-title]")) setText(node, card.title);
+  for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
+}
+
+/** In this browser. */
+const keepKey = (key) => keep("localStorage", KEY_NAME, key);
+const keptKey = () => recall("localStorage", KEY_NAME);
+
+/** A key that the server has taken for a card is kept; a refused one may open checks, which this page must not keep. */
+function judge(url, refusal) {
+  output.judge(url, refusal);
+  const key = new URL(url).searchParams.get("key");
+  if (!refusal) keepKey(key);
+  else if (refusal.refusesKey && key === keptKey()) keepKey("");
+}
+
+/** The card is in the page's own address, so that it can be kept as a bookmark. */
+function remember(card) {
+  history.replaceState(null, "", `#${new URLSearchParams(card)}`);
+  keep("sessionStorage", OWN_NAME, location.hash);
+}
+
+/** Whether the page's address holds a card that was not made in this tab. */
+function cameByLink() {
+  const card = new URLSearchParams(location.hash.slice(1));
+  return card.has("title") && location.hash !== recall("sessionStorage", OWN_NAME);
+}
+
+function restore() {
+  byId("key").value = keptKey();
+  const card = new URLSearchParams(location.hash.slice(1));
+  if (!card.has("title")) return;
+  for (const name of FIELDS) form.elements[name].value = card.get(name) ?? "";
+}
+
+function start() {
+  restore();
+  const card = readCard();
+  const url = urlOf(card, readKey());
+  showOutput(url, card);
+  if (cameByLink()) waitForTheVisitor(url);
+  else drawSoon.now();
+}
+
+/** For a button that hides once it was clicked. */
+function drawNow() {
+  refresh();
+  drawSoon.now();
+  byId("title").focus({ preventScroll: true });
+}
+
+async function getKey() {
+  const button = byId("get-key");
+  button.disabled = true;
+  try {
+    byId("key").value = (await call("POST", "register")).key;
+    keepKey(byId("key").value);
+    drawNow();
+  } catch (error) {
+    explainNoKey(error);
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function explainNoKey(error) {
+  const closed = error.status === 403;
+  const help = closed ? "Paste it into the field “Cards key”." : "";
+  preview.ask("No key was issued", `${error.message} ${help}`.trim(), { getKey: !closed });
+}
+
+form.addEventListener("input", refresh);
+form.addEventListener("submit", (event) => event.preventDefault());
+byId("get-key").addEventListener("click", getKey);
+byId("draw").addEventListener("click", drawNow);
+window.addEventListener("hashchange", start);
+start();

@@ -1,0 +1,151 @@
+// The list of checks, in sections: found by what they need and by name, a hundred on a page.
+
+import { byId, setText, showText } from "../shared/dom.js";
+import { arrange, countKinds, kindOf, summaryText } from "./groups.js";
+import { Row } from "./row.js";
+import { Section, place } from "./section.js";
+
+const PAGE_CHECKS = 100;
+const FILTERED_FROM = 5;
+
+export class Board {
+  #checks = [];
+  #rows = new Map();
+  #sections = new Map();
+  #page = 0;
+  #isDead = false;
+  #on;
+
+  /** `on` is what a row's buttons do. */
+  constructor(on) {
+    this.#on = on;
+    byId("filters").addEventListener("input", () => this.#turnTo(0));
+    byId("previous").addEventListener("click", () => this.#turnTo(this.#page - 1));
+    byId("next").addEventListener("click", () => this.#turnTo(this.#page + 1));
+  }
+
+  /** The rows on the page now. */
+  get rows() {
+    return [...this.#rows.values()];
+  }
+
+  /** Shows all checks of a key, given oldest first, and announces those that turned. */
+  show(checks) {
+    const before = new Map(this.#checks.map((check) => [check.id, check]));
+    const news = checks.map((check) => newsText(before.get(check.id) ?? check, check)).filter(Boolean);
+    if (news.length) setText(byId("news"), news.join(" "));
+    this.#checks = checks;
+    this.#render();
+  }
+
+  /** Takes one check as it now stands. */
+  put(check) {
+    const at = this.#checks.findIndex(({ id }) => id === check.id);
+    this.show(at < 0 ? [...this.#checks, check] : this.#checks.with(at, check));
+  }
+
+  drop(check) {
+    this.show(this.#checks.filter(({ id }) => id !== check.id));
+  }
+
+  /** Opens a check where it stands, whatever was being searched, and gives its row. */
+  reveal(check) {
+    byId("search").value = "";
+    document.querySelector('input[name="kind"]').checked = true;
+    this.#turnTo(Math.floor(this.#found().findIndex(({ id }) => id === check.id) / PAGE_CHECKS));
+    const row = this.#rows.get(check.id);
+    row.element.closest("details").open = true;
+    row.isOpen = true;
+    return row;
+  }
+
+  clear() {
+    this.#page = 0;
+    this.#checks = [];
+    this.setDead(false);
+  }
+
+  /** Greys everything, and lets nothing be changed: what is shown is the last that was seen. */
+  setDead(isDead) {
+    this.#isDead = isDead;
+    byId("board").toggleAttribute("data-dead", isDead);
+    byId("create").disabled = isDead;
+    this.#render();
+  }
+
+  #turnTo(page) {
+    this.#page = page;
+    this.#render();
+  }
+
+  #render() {
+    const found = this.#found();
+    this.#page = Math.max(0, Math.min(this.#page, Math.ceil(found.length / PAGE_CHECKS) - 1));
+    const first = this.#page * PAGE_CHECKS;
+    this.#place(found.slice(first, first + PAGE_CHECKS));
+    this.#showSummary();
+    byId("none").hidden = this.#checks.length > 0;
+    byId("no-match").hidden = found.length > 0 || this.#checks.length === 0;
+    byId("filters").hidden = this.#checks.length < FILTERED_FROM;
+    showPager(first, found.length);
+  }
+
+  // In the order of the page, over all its sections.
+  #found() {
+    const kind = document.querySelector('input[name="kind"]:checked').value;
+    const words = byId("search").value.trim().toLowerCase();
+    const found = this.#checks.filter(
+      (check) => (!kind || kindOf(check) === kind) && check.name.toLowerCase().includes(words),
+    );
+    return arrange(found, this.#checks).flatMap(({ checks }) => checks);
+  }
+
+  // Elements stay and only move where their order changed, and what has the focus keeps it.
+  #place(checks) {
+    const focused = document.activeElement;
+    const shown = new Set(checks.map(({ id }) => id));
+    for (const id of this.#rows.keys()) {
+      if (!shown.has(id)) this.#rows.delete(id);
+    }
+    place(byId("checks"), arrange(checks, this.#checks).map((section) => this.#section(section)));
+    if (focused?.isConnected && focused !== document.activeElement) focused.focus({ preventScroll: true });
+  }
+
+  #section(arranged) {
+    const name = `${arranged.isGroup}${arranged.title}`;
+    if (!this.#sections.has(name)) this.#sections.set(name, new Section());
+    const section = this.#sections.get(name);
+    section.show(arranged, (check, isInGroup) => this.#row(check, isInGroup));
+    return section.element;
+  }
+
+  #row(check, isInGroup) {
+    if (!this.#rows.has(check.id)) this.#rows.set(check.id, new Row(this.#on));
+    const row = this.#rows.get(check.id);
+    row.show(check, isInGroup);
+    if (this.#isDead) row.disable();
+    return row;
+  }
+
+  #showSummary() {
+    const counts = countKinds(this.#checks);
+    const { attention } = counts;
+    showText(byId("summary"), summaryText(this.#checks));
+    byId("summary").dataset.state = attention ? "attention" : "";
+    for (const [kind, count] of Object.entries(counts)) setText(byId(`count-${kind || "all"}`), String(count));
+    document.title = `${attention ? `(${attention}) ` : ""}Checks · cardbeat`;
+  }
+}
+
+function newsText(before, { name, status, delivery }) {
+  if (before.status !== status) return status === "overdue" ? `${name} is overdue.` : `${name} has recovered.`;
+  return before.delivery !== delivery && delivery === "failing" ? `Alerts of ${name} don't arrive.` : "";
+}
+
+function showPager(first, count) {
+  const last = Math.min(first + PAGE_CHECKS, count);
+  byId("pager").hidden = count <= PAGE_CHECKS;
+  setText(byId("range"), `${first + 1}–${last} of ${count}`);
+  byId("previous").disabled = first === 0;
+  byId("next").disabled = last === count;
+}

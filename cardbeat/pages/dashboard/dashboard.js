@@ -1,0 +1,205 @@
+// The dashboard: who is in, what is shown, and keeping it fresh.
+
+import { refuse, setUpAccess, showAccess, showSection } from "../access/access.js";
+import { setAccount, setUpAccount } from "../access/account.js";
+import { sendTest, showAlerts } from "./alerts.js";
+import { call } from "../shared/api.js";
+import { Board } from "./board.js";
+import { closeDialogs, confirm } from "../shared/dialog.js";
+import { byId, part, setText, showText } from "../shared/dom.js";
+import { createCheck, editCheck } from "../editor/editor.js";
+import { currentKey, findKey, forgetKey, openKey } from "../access/keyring.js";
+import { dateText, serverNow } from "../shared/time.js";
+
+const LARGEST_PAGE = 1000;
+const REFRESH_MILLISECONDS = 5000;
+const REFRESH_MILLISECONDS_PER_CHECK = 10;
+const DEAD_MILLISECONDS = 60_000;
+// The server lets a hundred requests of a key wait.
+const ALERTS_AT_ONCE = 20;
+
+let key = "";
+let refreshTimer;
+let refreshes = 0;
+let lastRefresh;
+let isDead = false;
+
+const board = new Board({ edit, remove, test, openAlerts });
+
+function open(newKey) {
+  close();
+  key = newKey;
+  openKey(key);
+  setAccount(key);
+  showSection("board");
+  refresh();
+}
+
+/** Opens a key from forms that are hidden then, and the focus with them. */
+function enter(newKey) {
+  open(newKey);
+  byId("create").focus();
+}
+
+/** Shows nothing of the key that was open; it stays where it is kept. */
+function close() {
+  key = "";
+  setAccount("");
+  lastRefresh = undefined;
+  isDead = false;
+  clearTimeout(refreshTimer);
+  closeDialogs();
+  board.clear();
+  showText(byId("trouble"), "");
+  setText(byId("freshness"), "");
+}
+
+function leave(error) {
+  close();
+  openKey("");
+  // What is shown this once stays until it is saved.
+  if (!byId("issued").hidden) return;
+  showAccess({ open: enter, leave });
+  refuse("key", error);
+  byId("key").focus();
+}
+
+function signOut() {
+  forgetKey(key);
+  leave();
+}
+
+function addAnother() {
+  showAccess({ open: enter, leave, back: key });
+  byId("key").focus();
+}
+
+async function loadChecks() {
+  const checks = [];
+  let next = null;
+  do {
+    const after = next ? `&after=${next}` : "";
+    const page = await call("GET", `checks?limit=${LARGEST_PAGE}${after}`, { key });
+    checks.push(...page.checks);
+    next = page.next;
+  } while (next);
+  return checks;
+}
+
+/** Reads everything anew, now and from then on, while somebody is looking. */
+async function refresh() {
+  clearTimeout(refreshTimer);
+  if (!key || document.hidden) return;
+  const turn = ++refreshes;
+  const isStale = () => turn !== refreshes || !key;
+  let wait = REFRESH_MILLISECONDS;
+  try {
+    const checks = await loadChecks();
+    if (isStale()) return;
+    showFresh(checks);
+    await Promise.all(board.rows.filter((row) => row.needsAlerts).slice(0, ALERTS_AT_ONCE).map(openAlerts));
+    wait += checks.length * REFRESH_MILLISECONDS_PER_CHECK;
+  } catch (error) {
+    if (isStale()) return;
+    explainTrouble(error);
+    if (isDead) wait = DEAD_MILLISECONDS;
+  }
+  if (!isStale()) refreshTimer = setTimeout(refresh, wait);
+}
+
+function showFresh(checks) {
+  if (isDead) board.setDead(false);
+  isDead = false;
+  board.show(checks);
+  lastRefresh = serverNow();
+  showText(byId("trouble"), "");
+  setText(byId("freshness"), `As of ${dateText(lastRefresh)}. Refreshes itself.`);
+}
+
+function explainTrouble(error) {
+  const refused = error.status === 401 || error.status === 403;
+  if (refused && !lastRefresh) {
+    leave(error);
+    return;
+  }
+  const asOf = lastRefresh ? `What you see is from ${dateText(lastRefresh)}. ` : "";
+  const advice = refused ? "Sign out, and open another key." : "Trying again.";
+  showText(byId("trouble"), `${error.message} ${asOf}${advice}`);
+  if (!refused || isDead) return;
+  isDead = true;
+  board.setDead(true);
+  setText(byId("freshness"), "");
+}
+
+async function create() {
+  const asked = key;
+  const made = await createCheck(asked);
+  if (!made || key !== asked) return;
+  board.put(made.check);
+  const row = board.reveal(made.check);
+  part(row.element, "copy").focus();
+  if (made.wantsTest) await test(row);
+  else refresh();
+}
+
+async function edit(row) {
+  const asked = key;
+  const saved = await editCheck(asked, row.check);
+  if (key !== asked) return;
+  if (saved) board.put(saved.check);
+  // Its new name may be none that is looked for.
+  if (!row.element.isConnected) byId("create").focus();
+  if (saved?.wantsTest) await test(row);
+  else refresh();
+}
+
+async function remove(row) {
+  const { check } = row;
+  const question = {
+    title: `Delete “${check.name}”?`,
+    text: "Its ping URL stops working, and alerts that are still on their way are dropped. This can't be undone.",
+    action: "Delete",
+  };
+  const deleted = await confirm(question, () => deleteCheck(check));
+  if (!deleted) return;
+  board.drop(check);
+  byId("create").focus();
+  refresh();
+}
+
+async function deleteCheck({ id }) {
+  try {
+    await call("DELETE", `checks/${id}`, { key });
+  } catch (error) {
+    // Somebody else was faster.
+    if (error.status !== 404) throw error;
+  }
+  return true;
+}
+
+async function test(row) {
+  await sendTest(key, row);
+  refresh();
+}
+
+async function openAlerts(row) {
+  try {
+    await showAlerts(key, row);
+  } catch (error) {
+    showText(row.part("alerts-note"), error.message);
+  }
+}
+
+setUpAccess(enter);
+setUpAccount({ open: enter, add: addAnother, leave });
+byId("create").addEventListener("click", create);
+byId("create-first").addEventListener("click", create);
+byId("leave").addEventListener("click", signOut);
+byId("back").addEventListener("click", () => showSection("board"));
+document.addEventListener("visibilitychange", refresh);
+// Whoever signs out in one tab is out in all.
+addEventListener("storage", () => key && !findKey(key) && leave());
+setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
+const first = currentKey();
+if (first) open(first);
+else showAccess({ open: enter, leave });

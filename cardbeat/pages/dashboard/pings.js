@@ -1,0 +1,95 @@
+// How a job pings its check: the bare URL, and the lines for what runs jobs. Pure.
+
+import { crontabLine } from "./cron.js";
+import { isLoopback } from "../shared/reach.js";
+
+const CURL = "curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null";
+// BusyBox's wget does not try again by itself.
+const WGET = "for wait in 1 2 4 8 0; do wget -q -T 10 -O /dev/null URL && break; sleep $wait; done";
+
+/** For each recipe its name, `text(check)`, and a note. What stands in for the job is the reader's to change. */
+export const RECIPES = [
+  {
+    id: "url",
+    name: "URL",
+    text: ({ ping_url: url }) => url,
+    note: "Request it by GET, HEAD or POST when the job has succeeded. Whoever knows the URL can ping.",
+  },
+  {
+    id: "crontab",
+    name: "crontab",
+    text: crontabLine,
+    note: "Pings only when the job has succeeded. Put your own command and times in place.",
+  },
+  {
+    id: "systemd",
+    name: "systemd",
+    text: systemdText,
+    note: "Type “systemctl edit your-job.service” for the service that a timer starts. A failed job does not ping.",
+  },
+  {
+    id: "powershell",
+    name: "PowerShell",
+    text: powershellText,
+    note: "A script for Task Scheduler. It pings only when the job has ended with 0.",
+  },
+  {
+    id: "python",
+    name: "Python",
+    text: pythonText,
+    note: "Nothing but the standard library. An exception in the job means no ping.",
+  },
+  {
+    id: "docker",
+    name: "Docker",
+    text: dockerText,
+    note: "Pings only when the job has succeeded. Inside a container, localhost is the container itself.",
+  },
+];
+
+// A service of the type oneshot starts its ExecStartPost only when its command has succeeded; the dash lets a ping that
+// could not be sent not fail the job. A percent sign begins a specifier there.
+function systemdText({ ping_url: url }) {
+  return `[Service]
+Type=oneshot
+ExecStartPost=-/usr/bin/${CURL} ${url.replaceAll("%", "%%")}`;
+}
+
+function powershellText({ ping_url: url }) {
+  return `& 'C:\\path\\to\\job.exe'
+if ($LASTEXITCODE -eq 0) {
+    foreach ($try in 1..5) {
+        try { Invoke-RestMethod -Uri '${url}' -TimeoutSec 10 | Out-Null; break }
+        catch { Start-Sleep -Seconds (2 * $try) }
+    }
+}`;
+}
+
+function pythonText({ ping_url: url }) {
+  return `import time
+import urllib.request
+
+job()
+
+for wait in (1, 2, 4, 8, 0):
+    try:
+        urllib.request.urlopen("${url}", timeout=10).close()
+        break
+    except OSError:
+        time.sleep(wait)`;
+}
+
+function dockerText(check) {
+  return `# The host's crontab
+${crontabLine(check, "docker run --rm your-image")}
+
+# Or in the Dockerfile, with the wget of Alpine and BusyBox
+CMD ["sh", "-c", "/path/to/job && ${WGET.replace("URL", check.ping_url)}"]`;
+}
+
+/** What to know where only the server's own host reaches its ping URLs; "" where it is not so. */
+export function reachText({ ping_url: url }) {
+  const { hostname } = new URL(url);
+  if (!isLoopback(hostname)) return "";
+  return `Only jobs on the server's own host reach ${hostname}. For others, start the server with --base-url.`;
+}

@@ -1,0 +1,153 @@
+"""Font files opened at a size. The most recently used are kept open."""
+
+import json
+import threading
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from math import floor
+from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
+
+from PIL import Image, ImageChops, ImageFont, features
+
+from cardbeat.resources import read_bytes
+from cardbeat.typeset.faces import unshaped
+from cardbeat.typeset.faces.anchors import NO_ANCHORS, Anchors, PlacedText, placed
+from cardbeat.typeset.faces.catalogue import FontSubset
+
+FaceKey = tuple[str, int, bool]  # file, size in pixels, and whether Raqm shapes its text
+
+_HEADER, _TRAILER = 10, 8  # bytes of a gzip file without a name, before and after its DEFLATE stream (RFC 1952)
+_BOLDER_EM = 0.036, 0.018  # how much wider and higher close strokes of Noto Sans Bold are than those of Regular
+
+
+class Ink(NamedTuple):
+    """Coverage as Pillow returns it, `left` right of and `top` below the origin."""
+
+    bitmap: Any
+    left: int
+    top: int
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """A font at one size. Several threads may draw with it: Pillow does so under the interpreter's lock."""
+
+    font: ImageFont.FreeTypeFont
+    raqm: bool
+    """Whether Raqm orders, joins and places the glyphs; else `unshaped` and `anchors` do so for characters."""
+    anchors: Anchors = NO_ANCHORS  # where marks stand on letters, for text that Raqm does not shape
+    rise_px: float = 0  # height above the baseline, of superscripts and subscripts
+    bolder_px: tuple[int, int] = (0, 0)
+    """Pixels added to the width of upright strokes, and to the height of level ones."""
+
+    def to_draw(self, graphemes: Sequence[str], rtl: bool) -> str:
+        """The string to give to Pillow for graphemes in logical order."""
+        return "".join(graphemes) if self.raqm else unshaped.characters_to_draw(graphemes, rtl)
+
+    def placed(self, text: str) -> list[PlacedText]:
+        """The parts of what `to_draw` returned that Pillow draws right, and where they stand."""
+        if self.raqm or not self.anchors.marks:
+            return [PlacedText(text, 0, 0)]
+        return placed(text, self.anchors, self.font.size, self.font.getlength)
+
+    def drawn(self, text: str, rtl: bool, x: float) -> Ink:
+        """The ink of a string whose origin is at `x` on the baseline."""
+        wider, higher = self.bolder_px
+        if not wider:
+            return self._plain(text, rtl, x, 0)
+        ink = self._plain(text, rtl, x - wider / 2, -higher / 2)
+        image = Image.new("L", (ink.bitmap.size[0] + wider, ink.bitmap.size[1] + higher))
+        image.paste(ink.bitmap, (0, 0, *ink.bitmap.size))
+        # A stroke and its copy, moved by less than its width, leave no gap, and its corners stay sharp.
+        for right, down in ((wider, 0), (0, higher)):
+            moved = Image.new("L", image.size)
+            moved.paste(image, (right, down))
+            image = ImageChops.lighter(image, moved)
+        return Ink(image.im, ink.left, ink.top)
+
+    def _plain(self, text: str, rtl: bool, x: float, y: float) -> Ink:
+        # Pillow takes a direction only with Raqm.
+        direction = ("rtl" if rtl else "ltr") if self.raqm else None
+        start = x - floor(x), y - floor(y)
+        bitmap, (left, top) = self.font.getmask2(text, "L", direction=direction, anchor="ls", start=start)
+        return Ink(bitmap, left + floor(x), top + floor(y))
+
+
+class Faces:
+    """Opens faces and keeps the most recently used, at most `max_bytes` of their inflated files.
+
+    A line of Han can need more faces than that. So a face that is no longer kept is still found while some text holds
+    it. Any thread may call it: what is kept changes under `_lock`.
+    """
+
+    def __init__(self, max_bytes: int, shaping: bool | None = None) -> None:
+        """`shaping` False leaves Raqm unused even where it is installed."""
+        self.shaping = bool(features.check("raqm")) if shaping is None else shaping
+        self.bytes = 0  # the inflated files of the faces that are kept
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[FaceKey, tuple[ImageFont.FreeTypeFont, int]] = OrderedDict()
+        self._alive: WeakValueDictionary[FaceKey, ImageFont.FreeTypeFont] = WeakValueDictionary()
+        self._newest: WeakValueDictionary[str, ImageFont.FreeTypeFont] = WeakValueDictionary()
+        """By file. It holds the inflated bytes, with which another face of the file opens ten times as fast."""
+        self._lock = threading.Lock()
+        self._anchors: dict[str, Anchors] = {}
+        """By the subset's name. Any thread writes without a lock: all write the same."""
+
+    def face(self, subset: FontSubset, weight: int, size_px: int, shaped: bool = True) -> Face:
+        """The face that draws a subset's part of a text of this size.
+
+        Han and emoji need no shaping, which is slow. Nor do European letters that are drawn one by one: for those
+        `shaped` is False.
+        """
+        raqm = self.shaping and shaped and not subset.square
+        font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
+        anchors = NO_ANCHORS if subset.square or self.shaping else self.anchors(subset)
+        bolder = (0, 0)
+        if subset.is_emboldened(weight):
+            # At least 1 px, so that a bold letter looks bold at any size.
+            bolder = max(1, round(size_px * _BOLDER_EM[0])), round(size_px * _BOLDER_EM[1])
+        return Face(font, raqm, anchors, size_px * subset.rise_em, bolder)
+
+    def font(self, file: str, size_px: int, raqm: bool) -> ImageFont.FreeTypeFont:
+        """A font file of the package, opened."""
+        key = (file, size_px, raqm)
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                return self._kept[key][0]
+            font = self._alive.get(key)
+            return self._open(key) if font is None else font
+
+    def _open(self, key: FaceKey) -> ImageFont.FreeTypeFont:
+        """A new face. The caller holds the lock."""
+        file, size_px, raqm = key
+        other = self._newest.get(file)
+        data = other.font_bytes if other else _inflated(file)
+        engine = ImageFont.Layout.RAQM if raqm else ImageFont.Layout.BASIC
+        font = ImageFont.truetype(BytesIO(data), size_px, layout_engine=engine)
+        self._alive[key] = self._newest[file] = font
+        self._kept[key] = font, len(data)
+        self.bytes += len(data)
+        while self.bytes > self._max_bytes:
+            self.bytes -= self._kept.popitem(last=False)[1][1]
+        return font
+
+    def anchors(self, subset: FontSubset) -> Anchors:
+        """Where the marks of a subset stand on its letters."""
+        if subset.name not in self._anchors:
+            try:
+                anchors = Anchors(**json.loads(_inflated(f"{subset.name}.json.gz")))
+            except OSError:
+                anchors = NO_ANCHORS
+            self._anchors[subset.name] = anchors
+        return self._anchors[subset.name]
+
+
+def _inflated(file: str) -> bytes:
+    """The content of a gzip file of the package, unchecked. Raises `OSError` if there is none."""
+    data = read_bytes(f"fonts/{file}")
+    return zlib.decompress(data[_HEADER:-_TRAILER], wbits=-15, bufsize=int.from_bytes(data[-4:], "little"))

@@ -1,0 +1,121 @@
+"""Whose waiting card is drawn next, and whose gives way."""
+
+import random
+import statistics
+import threading
+
+import pytest
+
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue, Waiter, gives_way, turn_cost
+from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.concurrency.later import Later
+from cardbeat.config import Tier
+from cardbeat.errors import TooMany, Unavailable
+from cardbeat.keys.key import CARDS, Key
+from cardbeat.keys.rate import RateLimit
+
+DEAR_KEYS = 28
+
+
+def seconds_waited(chance: random.Random, dear: float, between: float, cards: int = 300) -> list[float]:
+    """How long the cards of a key took that cost 1 each, asked for one after the other, beside keys with dear ones."""
+    queue: FairQueue[float] = FairQueue(WAITING_OF_KEY)
+    for number in range(DEAR_KEYS):
+        queue.put(f"dear {number}", 0)
+    now, asks_at, waited = 0.0, 40 * dear, []
+    while len(waited) < cards:
+        name, asked_at = queue.take() or ("", 0.0)
+        seconds = chance.uniform(0.8, 1.2) * (1 if name == "ordinary" else dear)
+        now += seconds
+        if name == "ordinary":
+            waited.append(now - asked_at)
+            asks_at = now + chance.expovariate(1 / between)
+        else:
+            queue.put(name, 0)
+        if asks_at <= now:
+            queue.put("ordinary", asks_at)
+            asks_at = float("inf")
+        queue.done(name, turn_cost(seconds))
+    return waited
+
+
+def test_ordinary_cards_are_soon_drawn_beside_many_keys_with_dear_ones() -> None:
+    for between in (10, 20, 60):
+        assert statistics.median(seconds_waited(random.Random(1), dear=10, between=between)) <= 8
+
+
+def test_the_newest_of_the_key_with_most_waiting_gives_way() -> None:
+    waiters = [Waiter("a", "x"), Waiter("b", "y"), Waiter("a", "x"), Waiter("c", "y"), Waiter("d", "y")]
+    assert gives_way(waiters) == 2
+
+
+def test_among_keys_with_as_many_the_newest_of_the_client_with_most_gives_way() -> None:
+    waiters = [Waiter("a", "x"), Waiter("b", "y"), Waiter("c", "y"), Waiter("d", "z")]
+    assert gives_way(waiters) == 2
+
+
+def test_where_all_have_as_many_the_newest_of_all_gives_way() -> None:
+    assert gives_way([Waiter("a", "x"), Waiter("b", "x"), Waiter("c", "x")]) == 2
+
+
+def key(key_id: str, renders_per_minute: int = 120) -> Key:
+    return Key(key_id, CARDS, "free", Tier(renders_per_minute=renders_per_minute), None, "sk_", 0)
+
+
+FIRST = key("first", renders_per_minute=1)
+
+
+class Drawn:
+    """A queue in which one card of `FIRST` is being drawn until `go` is set; all others wait."""
+
+    def __init__(self, **options: int) -> None:
+        self.go = threading.Event()
+        self.queue = DrawingQueue(RateLimit(), **options)
+        begun = threading.Event()
+        self.queue.submit(FIRST, "w", lambda: (begun.set(), self.go.wait(10)))
+        assert begun.wait(10)
+
+    def submit(self, key: Key, client: str = "x", text: str = "") -> Later[str]:
+        return self.queue.submit(key, client, lambda: text)
+
+
+def test_a_key_has_so_many_cards_waiting_and_no_more() -> None:
+    cards = Drawn()
+    drawn = [cards.submit(key("a"), text=str(number)) for number in range(WAITING_OF_KEY)]
+    with pytest.raises(Unavailable):
+        cards.submit(key("a"))
+    cards.go.set()
+    assert [later.wait() for later in drawn] == [str(number) for number in range(WAITING_OF_KEY)]
+    assert cards.submit(key("a"), text="again").wait() == "again"
+
+
+def test_a_card_past_the_rate_takes_no_place_and_one_without_a_place_takes_no_render() -> None:
+    cards = Drawn()
+    few = key("few", renders_per_minute=1)
+    drawn = cards.submit(few, text="drawn")
+    for _ in range(WAITING_OF_KEY):
+        with pytest.raises(TooMany, match="1 new cards a minute"):
+            cards.submit(few)
+    many = key("many", renders_per_minute=WAITING_OF_KEY + 1)
+    waiting = [cards.submit(many) for _ in range(WAITING_OF_KEY)]
+    with pytest.raises(Unavailable):
+        cards.submit(many)
+    cards.go.set()
+    assert drawn.wait() == "drawn"
+    assert [later.wait() for later in waiting] == [""] * WAITING_OF_KEY
+    assert cards.submit(many, text="last").wait() == "last"
+
+
+def test_no_card_gives_way_to_one_past_the_rate() -> None:
+    cards = Drawn(waiting_in_all=2)
+    older, newer = cards.submit(key("a"), text="a"), cards.submit(key("a"))
+    with pytest.raises(TooMany):
+        cards.submit(FIRST, "y")
+    assert not newer.is_settled
+    last = cards.submit(key("c"), "z", "c")
+    with pytest.raises(Unavailable):
+        newer.wait()
+    with pytest.raises(Unavailable):
+        cards.submit(key("c"), "z")
+    cards.go.set()
+    assert [older.wait(), last.wait()] == ["a", "c"]

@@ -1,0 +1,321 @@
+"""Where the templates put things, for any text and any subset of the fields."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cardbeat.cards.drawing.background import Rgb, rgb
+from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Layout, Text
+from cardbeat.cards.drawing.render import empty_card
+from cardbeat.cards.drawing.templates import NAME_PX, PADDING, lay_out
+from cardbeat.cards.drawing.themes import THEME_OF
+from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
+from cardbeat.errors import Invalid
+from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.unicode.clusters import clusters
+
+FONTS = Fonts()
+SERIF = FONTS.with_serif()
+FULL = {
+    "title": "Designing reliable background jobs with nothing but SQLite",
+    "description": "How we moved two million jobs a day from a message broker to a single file, and what we learned.",
+    "author": "Ada Lovelace",
+    "tag": "Engineering",
+    "domain": "blog.example.com",
+}
+ARABIC = {
+    "title": "تصميم مهام خلفية موثوقة",
+    "description": "كيف نقلنا مليوني مهمة يوميًا",
+    "author": "ليلى",
+    "tag": "هندسة",
+    "domain": "x.example",
+}
+TALL = dict.fromkeys(FULL, "ཧཱུྃ ནྡྷྲ ครู้ป์ ใู้ نستعلیقؓؒ ញ៉ាំ")
+LONG = {name: f"{text} " * 12 for name, text in FULL.items()}
+SHORT = {name: text[:3] for name, text in FULL.items()}
+
+Box = tuple[float, float, float, float]
+
+
+def layout_of(template: str, theme: str = "dark", **texts: str) -> Layout:
+    return lay_out(FONTS, SERIF, card_from({**texts, "template": template, "theme": theme}))
+
+
+def subsets(texts: dict[str, str]) -> list[dict[str, str]]:
+    others = [name for name in texts if name != "title"]
+    chosen = [names for size in range(len(others) + 1) for names in combinations(others, size)]
+    return [{name: texts[name] for name in ("title", *names)} for names in chosen]
+
+
+def title_of(layout: Layout) -> Text:
+    """The largest text."""
+    return max(layout.texts, key=lambda text: text.block.size_px)
+
+
+def shown(text: Text) -> str:
+    return " ".join(line.text for line in text.block.lines)
+
+
+def box_of(text: Text) -> Box:
+    """Where a text's ink can be."""
+    spare = text.width - text.block.width_px
+    left = text.x + {"left": 0, "center": spare / 2, "right": spare}[text.align]
+    return left, text.y, left + text.block.width_px, text.y + text.block.height_px
+
+
+def overlap(one: Box, other: Box) -> bool:
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+
+
+BLOG_BOTTOM = HEIGHT - PANEL.y
+"""The avatar is as far from the lower edge as the bubble is from the upper one: more than the 15 pixels that X cuts."""
+
+
+def assert_composed(layout: Layout) -> None:
+    blog = bool(layout.theme.panel)
+    lowest = BLOG_BOTTOM if blog else BOTTOM
+    boxes = [box_of(text) for text in layout.texts]
+    for text, (left, top, right, bottom) in zip(layout.texts, boxes, strict=True):
+        assert left >= MARGIN - 0.5
+        assert right <= WIDTH - MARGIN + 0.5
+        assert top >= TOP - 4
+        assert bottom <= lowest + 4
+        if blog:
+            assert bottom <= PANEL.bottom if text.over == layout.theme.panel else top >= PANEL.bottom
+    assert not any(overlap(*pair) for pair in combinations(boxes, 2))
+    for shape in layout.shapes:
+        assert shape.x >= MARGIN
+        assert shape.x + shape.width <= WIDTH - MARGIN
+        assert shape.y >= TOP
+        assert shape.y + shape.height <= lowest
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("texts", [FULL, LONG, SHORT, ARABIC, TALL], ids=["full", "long", "short", "arabic", "tall"])
+def test_every_subset_of_the_fields_stays_apart_and_in_the_safe_area(template: str, texts: dict[str, str]) -> None:
+    for subset in subsets(texts):
+        layout = layout_of(template, **subset)
+        assert_composed(layout)
+        yields = {"description"} if texts in (LONG, TALL) else set()
+        assert len(layout.texts) >= len({"title", *subset} - yields)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(TEMPLATES), st.fixed_dictionaries({name: st.text(max_size=120) for name in TEXTS}))
+def test_no_text_overlaps_another_or_leaves_the_safe_area(template: str, texts: dict[str, str]) -> None:
+    try:
+        layout = layout_of(template, **texts)
+    except Invalid:
+        return
+    assert_composed(layout)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_right_to_left_card_is_the_mirror_image(template: str) -> None:
+    layout = layout_of(template, **ARABIC)
+    assert layout.mirrored
+    title = title_of(layout)
+    assert title.align == "right"
+    assert box_of(title)[2] == pytest.approx(WIDTH - (PANEL.x + PADDING if template == "blog" else MARGIN))
+    assert not layout_of(template, **FULL).mirrored
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_description_of_the_other_direction_keeps_to_its_own_side(template: str) -> None:
+    layout = layout_of(template, title=FULL["title"], description=ARABIC["description"])
+    [description] = [text for text in layout.texts if text.block.rtl]
+    assert description.align == "right"
+
+
+@pytest.mark.parametrize("texts", [FULL, LONG, SHORT, ARABIC], ids=["full", "long", "short", "arabic"])
+@pytest.mark.parametrize(("template", "theme"), THEME_OF)
+def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str, str]) -> None:
+    for subset in subsets(texts):
+        layout = layout_of(template, theme, **subset)
+        for text in layout.texts:
+            for behind in seen_behind(layout, text):
+                assert contrast(rgb(text.colour), behind) >= 4.5, (text.colour, behind)
+
+
+EMPTY = {(*key, mirrored): empty_card(THEME_OF[key], mirrored) for key in THEME_OF for mirrored in (False, True)}
+SEEN = {key: (empty.colours, empty.rows()) for key, empty in EMPTY.items()}
+
+
+def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
+    """The darkest and the lightest of the background behind a text, or the shape it stands on."""
+    if text.over:
+        return [rgb(text.over)]
+    return background_behind(layout, text)
+
+
+def background_behind(layout: Layout, text: Text) -> list[Rgb]:
+    [key] = [key for key, theme in THEME_OF.items() if theme is layout.theme]
+    colours, rows = SEEN[(*key, layout.mirrored)]
+    left, top, right, bottom = map(int, box_of(text))
+    return [colours[place] for place in rows.crop((left + 1, top, right + 1, bottom)).getextrema()]
+
+
+@pytest.mark.parametrize("texts", [FULL, LONG, ARABIC], ids=["full", "long", "arabic"])
+@pytest.mark.parametrize("theme", THEMES)
+def test_what_a_text_is_blended_with_is_what_it_stands_on(theme: str, texts: dict[str, str]) -> None:
+    layout = layout_of("blog", theme, **texts)
+    on_background = [text for text in layout.texts if text.align != "center"]
+    assert len(on_background) >= 4
+    for text in on_background:
+        assert {*background_behind(layout, text)} == {rgb(text.over or "")}
+
+
+def contrast(one: Rgb, other: Rgb) -> float:
+    """As the Web Content Accessibility Guidelines define it."""
+    lighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def luminance(colour: Rgb) -> float:
+    parts = [part / 255 for part in colour]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_avatars_have_enough_contrast_for_every_author() -> None:
+    for (template, _), theme in THEME_OF.items():
+        if template == "blog":
+            assert all(contrast(rgb(theme.on_avatar), rgb(colour)) >= 4.5 for colour in theme.avatars)
+
+
+def test_an_author_keeps_their_colour() -> None:
+    colours = {layout_of("blog", title=title, author="Ada").shapes[0].colour for title in ("a", "b", "c")}
+    assert len(colours) == 1
+
+
+def test_a_blog_card_shows_a_person_also_where_it_names_none() -> None:
+    assert not any(shape.person for shape in layout_of("blog", title="x", author="Ada").shapes)
+    for others in ({}, {"domain": "example.com"}, {"author": "…"}):
+        layout = layout_of("blog", title="x", **others)
+        assert [shape.person for shape in layout.shapes] == [False, True]
+
+
+def test_the_domain_of_a_blog_card_stands_in_the_authors_place_where_there_is_none() -> None:
+    sizes = {shown(t): t.block.size_px for t in layout_of("blog", title="Some title", domain="example.com").texts}
+    assert sizes["example.com"] == NAME_PX
+
+
+def test_the_domain_and_the_tag_of_an_article_share_one_row() -> None:
+    texts = {shown(text): text for text in layout_of("article", **FULL).texts}
+    domain, tag = texts[FULL["domain"]], texts[FULL["tag"]]
+    assert domain.y + domain.block.first_baseline_px == tag.y + tag.block.first_baseline_px
+    assert box_of(domain)[0] == MARGIN
+    assert box_of(tag)[2] == WIDTH - MARGIN
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_labels_are_large_enough_for_a_thumbnail(template: str) -> None:
+    """At 300 pixels they are 8 pixels high."""
+    assert min(text.block.size_px for text in layout_of(template, **FULL).texts) >= 32
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_short_title_stands_very_large(template: str) -> None:
+    assert title_of(layout_of(template, title="Changelog")).block.size_px == (190 if template == "article" else 170)
+    assert title_of(layout_of(template, title="Terms of Use")).block.size_px >= 150
+    assert title_of(layout_of(template, title=FULL["title"])).block.size_px <= 104
+
+
+@pytest.mark.parametrize("title", ["Changelog", "東京大学", "التغييرات"])
+def test_one_word_fills_an_article(title: str) -> None:
+    block = title_of(layout_of("article", title=title)).block
+    assert block.width_px >= 0.6 * INNER
+
+
+def with_description(title: str, template: str = "default") -> tuple[Text, int]:
+    """The title, and how many lines of a long description stand under it."""
+    layout = layout_of(template, title=title, description=LONG["description"], tag="Tag", author="Ada", domain="x.org")
+    under = [text for text in layout.texts if text.colour == layout.theme.muted and "million" in shown(text)]
+    return title_of(layout), len(under[0].block.lines) if under else 0
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_description_gives_up_its_lines_until_the_title_is_large(template: str) -> None:
+    words = (
+        "one server and a queue of jobs in a file that never lost any, nor gave two to one worker, and yet " * 2
+    ).split()
+    seen = []
+    for end in range(6, len(words), 2):
+        title, lines = with_description(" ".join(words[:end]), template)
+        assert title.block.size_px >= 64 or not lines
+        assert not (title.block.cut and lines)
+        seen.append(lines)
+    assert seen == sorted(seen, reverse=True)
+    assert {3, 0} < set(seen)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_what_no_font_has_is_counted_also_in_a_description_that_gave_up_its_place(template: str) -> None:
+    texts = {"title": LONG["title"], "description": "So many \ue000\ue001 of them"}
+    layout = layout_of(template, **texts)
+    assert not any("many" in shown(text) for text in layout.texts)
+    assert layout.missing_glyphs == 2
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(TEMPLATES), st.text(st.characters(max_codepoint=0x24F), min_size=40, max_size=600))
+def test_a_title_is_never_cut_while_a_description_shows(template: str, title: str) -> None:
+    try:
+        layout = layout_of(template, title=title, description=FULL["description"])
+    except Invalid:
+        return
+    described = any("million" in shown(text) for text in layout.texts)
+    assert not (described and title_of(layout).block.cut)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_domain_keeps_its_end_and_other_texts_their_beginning(template: str) -> None:
+    layout = layout_of(template, **{**LONG, "domain": "a-very-long-name." * 6 + "docs.example.com"})
+    texts = [shown(text) for text in layout.texts]
+    assert any(text.startswith("…") and text.endswith("docs.example.com") for text in texts)
+    assert any(text.startswith("Engineering") and text.endswith("Engineering…") for text in texts)
+
+
+def test_a_title_has_serifs_on_all_letters_or_on_none() -> None:
+    def has_serifs(title: str) -> bool:
+        card = card_from({"title": title, "template": "article"})
+        inks = [title_of(lay_out(FONTS, serif, card)).block.lines[0].ink for serif in (SERIF, FONTS)]
+        with_serifs, without = (ink and ink.tobytes() for ink in inks)
+        return with_serifs != without
+
+    for title in ("Ship it", "Привет, Ελλάδα", "Ship it 🚀"):
+        assert has_serifs(title)
+        drawn = SERIF.fallback.choose(clusters(title), "ja")
+        assert all(piece.subset.serif for choice in drawn for piece in choice.pieces if piece.text.isalpha())
+    for mixed in ("Rust入門", "Ἐν ἀρχῇ ἦν ὁ λόγος", "SQLite فقط", "केवल SQLite"):
+        assert not has_serifs(mixed)
+
+
+def test_lines_of_latin_greek_and_cyrillic_stand_close() -> None:
+    for title in (FULL["title"], "Как мы перенесли два миллиона задач в один файл", "Πώς μεταφέραμε δύο εκατομμύρια"):
+        block = title_of(layout_of("default", title=title)).block
+        assert block.line_height_px <= 1.1 * block.size_px
+    block = title_of(layout_of("default", title="信頼できるバックグラウンドジョブを設計するためのやさしい入門")).block
+    assert block.line_height_px >= 1.15 * block.size_px
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_title_that_no_font_has_gives_way_to_the_domain(template: str) -> None:
+    layout = layout_of(template, title="\ue000\ue001", domain="example.com", author="Ada")
+    assert shown(title_of(layout)) == "example.com"
+    assert [shown(text) for text in layout.texts].count("example.com") == 1
+    assert layout.missing_glyphs == 2
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_without_a_domain_the_templates_mark_stands_for_it(template: str) -> None:
+    usual, instead = layout_of(template, title="x"), layout_of(template, title="\ue000", tag="Tag", domain="\ue001")
+    assert len(instead.shapes) > len(usual.shapes)
+    assert instead.missing_glyphs == 2
+    assert_composed(instead)
+
+
+def test_the_card_is_what_crawlers_expect() -> None:
+    assert (WIDTH, HEIGHT) == (1200, 630)

@@ -1,0 +1,339 @@
+"""Commands run as an operator runs them, with odd arguments and an odd place to print to."""
+
+import contextlib
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from tests.artifact import ROOT, clean_environment
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Runs a command in the test's folder."""
+
+    def run_command(*argv, environment=None, stdout=subprocess.PIPE):
+        return subprocess.run(
+            [sys.executable, "-m", "cardbeat", *argv],
+            cwd=tmp_path,
+            env={**clean_environment(), "PYTHONPATH": str(ROOT), **(environment or {})},
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    return run_command
+
+
+@pytest.fixture
+def listed(run):
+    """What `keys list` prints now."""
+    return lambda: run("keys", "list").stdout
+
+
+@contextlib.contextmanager
+def full_disk():
+    with open("/dev/full", "w") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def gone_reader():
+    """A pipe that nobody reads any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as file:
+        yield file
+
+
+@pytest.mark.parametrize("key_id", ["key_none", b"\xff"])
+@pytest.mark.parametrize("action", [("revoke",), ("tier", "free")])
+def test_an_id_of_no_key_is_one_line_and_status_2(run, action, key_id):
+    assert run("keys", "create").returncode == 0
+    ran = run("keys", action[0], key_id, *action[1:])
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "no key with the id" in ran.stderr
+
+
+def test_keys_are_listed_in_any_encoding(run, listed):
+    assert run("keys", "create", "--email", "zoë@example.com").returncode == 0
+    ran = run("keys", "list", environment={"PYTHONIOENCODING": "ascii"})
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == listed().replace("ë", "\\xeb")
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+def test_a_reader_that_has_seen_enough_ends_a_command_quietly(run, command):
+    assert run("keys", "create").returncode == 0
+    with gone_reader() as stdout:
+        ran = run(*command, stdout=stdout)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+def test_what_cannot_be_printed_is_one_line_and_status_2(run, command):
+    assert run("keys", "create").returncode == 0
+    with full_disk() as stdout:
+        ran = run(*command, stdout=stdout)
+    assert (ran.returncode, ran.stderr) == (2, "cardbeat: can't print: No space left on device\n")
+
+
+@pytest.mark.parametrize("nowhere", [full_disk, gone_reader])
+def test_a_key_that_cannot_be_shown_is_not_left_behind(run, listed, nowhere):
+    assert run("keys", "create").returncode == 0
+    before = listed()
+    with nowhere() as stdout:
+        ran = run("keys", "create", "--email", "ops@example.com", stdout=stdout)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "can't print" in ran.stderr
+    assert listed() == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("keys", "list"),
+        ("keys", "revoke", "key_1"),
+        ("keys", "tier", "key_1", "free"),
+        ("backup", "copy.db"),
+    ],
+)
+@pytest.mark.parametrize("data", ["none", "empty", "x" * 300])
+def test_only_serving_and_creating_a_key_make_a_database(run, tmp_path, command, data):
+    (tmp_path / "empty").mkdir()
+    ran = run(*command, "--data", data)
+    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: there is no database at {data}/cardbeat.db\n")
+    assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def test_doctor_makes_nothing_either(run, tmp_path):
+    ran = run("doctor", "--data", "none")
+    assert ran.returncode == 0
+    assert "no database in none yet" in ran.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--email", "--tier"])
+@pytest.mark.parametrize("action", [("list",), ("revoke", "key_1"), ("tier", "key_1", "free")])
+def test_an_option_of_a_key_to_create_is_refused_elsewhere(run, action, option):
+    ran = run("keys", *action, option, "free")
+    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: keys {action[0]} takes no {option} (see --help)\n")
+
+
+def test_an_address_that_is_no_text_is_one_line_and_status_2(run):
+    ran = run("keys", "create", "--email", b"a\xff@b.c")
+    assert (ran.returncode, ran.stderr) == (2, "cardbeat: The e-mail address must be text in UTF-8.\n")
+
+
+@pytest.mark.parametrize("action", [("create", "--tier", ""), ("tier", "key_1", "")])
+def test_a_tier_without_a_name_is_none(run, action):
+    ran = run("keys", *action)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "no tier ''" in ran.stderr
+
+
+def test_a_new_key_is_shown_with_what_each_part_of_it_is(run):
+    lines = run("keys", "create", "--email", "ops@example.com").stdout.splitlines()
+    shown = dict(line.split(maxsplit=1) for line in lines)
+    assert list(shown) == ["key:", "webhook_secret:", "id:", "scope:", "tier:", "created_at:", "email:"]
+    assert shown["key:"].startswith("sk_")
+    assert shown["webhook_secret:"].startswith("whsec_")
+
+
+def test_for_programs_a_new_key_and_the_list_are_json(run):
+    cards = json.loads(run("keys", "create", "--json").stdout)
+    assert cards.keys() == {"key", "id", "scope", "tier", "created_at"}
+    checks = json.loads(run("keys", "create", "--json", "--email", "zoë@example.com", "--tier", "unlimited").stdout)
+    assert checks.keys() == {"key", "webhook_secret", "id", "scope", "tier", "email", "created_at"}
+    first, second = json.loads(run("keys", "list", "--json").stdout)
+    assert first == {
+        "id": cards["id"],
+        "prefix": cards["key"][:8],
+        "scope": "cards",
+        "tier": "free",
+        "created_at": cards["created_at"],
+        "email": None,
+        "checks": 0,
+    }
+    assert (second["email"], second["tier"]) == ("zoë@example.com", "unlimited")
+
+
+def test_the_list_has_headings_over_its_columns(run, listed, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    headings, row = listed().splitlines()
+    assert headings.split() == ["ID", "KEY", "SCOPE", "TIER", "CREATED", "(UTC)", "CHECKS", "E-MAIL"]
+    for heading, value in (("KEY", "sk_"), ("SCOPE", "checks"), ("TIER", "free"), ("E-MAIL", "ops@example.com")):
+        assert row[headings.index(heading) :].startswith(value)
+
+
+def test_a_stored_address_can_not_rewrite_the_list(run, listed, tmp_path):
+    """Registration refuses such addresses now, and did not always."""
+    run("keys", "create", "--email", "ops@example.com")
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        email = "a\u202eb\u2066\u200b\u2028\x85\t\n\x1b[2K\x7f\u00ad@\u05d0"
+        connection.execute("UPDATE keys SET email = ?", (email,))
+        connection.commit()
+    _, row = listed().splitlines()
+    shown = "a\\u202eb\\u2066\\u200b\\u2028\\x85\\t\\n\\x1b[2K\\x7f\\xad@\u05d0"
+    assert row.endswith(f"  {shown}")
+    printed = run("keys", "list", "--json").stdout
+    assert printed.isascii()
+    assert printed.rstrip("\n").isprintable()
+    assert json.loads(printed)[0]["email"] == email
+
+
+def test_an_empty_list_is_its_headings(run, listed):
+    key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
+    run("keys", "revoke", key_id)
+    assert len(listed().splitlines()) == 1
+    assert json.loads(run("keys", "list", "--json").stdout) == []
+
+
+def test_for_programs_a_change_says_what_it_did(run):
+    key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
+    moved = run("keys", "tier", key_id, "unlimited", "--json")
+    assert json.loads(moved.stdout) == {"id": key_id, "tier": "unlimited"}
+    assert json.loads(run("keys", "revoke", key_id, "--json").stdout) == {"id": key_id, "revoked": True}
+    again = run("keys", "revoke", key_id, "--json")
+    assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.fixture
+def forgotten_tier(run, tmp_path):
+    """Makes a key in a tier that only a file defines, which no later command is given."""
+    (tmp_path / "tiers.toml").write_text("[plus]\nmax_checks = 5\n")
+    assert run("keys", "create", "--tier", "plus", "--tiers", "tiers.toml").returncode == 0
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_a_tier_that_is_not_defined_any_more_is_told_beside_the_list(run):
+    ran = run("keys", "list")
+    assert "plus" in ran.stdout
+    assert ran.stderr.startswith("cardbeat: 1 key is in tiers that are not defined (plus: 1)")
+    assert run("keys", "list", "--tiers", "tiers.toml").stderr == ""
+
+
+def findings(ran):
+    return {finding["name"]: finding for finding in json.loads(ran.stdout)["findings"]}
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
+    (tmp_path / "cardbeat-data").chmod(0o770)
+    environment = {"CARDBEAT_HOST": "::", "CARDBEAT_STORE_MD": "5"}
+    ran = run("doctor", "--json", environment=environment)
+    assert ran.returncode == 0
+    found = findings(ran)
+    for name in ("tiers", "base_url", "variables", "folder"):
+        assert (found[name]["ok"], found[name]["level"]) == (False, "warning")
+        assert found[name]["advice"]
+    assert "CARDBEAT_STORE_MB" in found["variables"]["advice"]
+    told = run("doctor", environment=environment).stdout.splitlines()
+    assert len([line for line in told if line.startswith("warning")]) == 4 + (not found["raqm"]["ok"])
+    (tmp_path / "cardbeat-data").chmod(0o700)
+    quiet = findings(run("doctor", "--json", "--base-url", "https://cards.example", "--tiers", "tiers.toml"))
+    assert quiet.keys() >= {"python", "pillow", "raqm", "fonts", "database", "disk", "clock"}
+    assert not quiet.keys() & {"tiers", "base_url", "variables", "folder"}
+
+
+def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
+    run("keys", "create")
+    made = run("backup", "copy.db", "--json")
+    assert json.loads(made.stdout) == {"file": "copy.db", "bytes": (tmp_path / "copy.db").stat().st_size}
+    first, again = (json.loads(run("restore", "copy.db", "--json", *data).stdout) for data in (("--data", "new"), ()))
+    database = {"database": "new/cardbeat.db", "keys": 1, "checks": 0, "last_served_at": None}
+    assert first == {**database, "kept": None}
+    assert (tmp_path / again["kept"]).is_file()
+
+
+@pytest.mark.parametrize("by_flag", [False, True])
+def test_a_backup_of_postgresql_is_refused_with_what_to_use(run, tmp_path, by_flag):
+    url = "postgresql://me@127.0.0.1:1/db"
+    run("keys", "create")
+    ran = run("backup", "copy.db", *["--database", url][: 2 * by_flag], environment={"CARDBEAT_DATABASE": url})
+    told = "backup copies the file of a data folder only; back up a PostgreSQL database with pg_dump"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", f"cardbeat: {told}\n")
+    assert not (tmp_path / "copy.db").exists()
+
+
+def test_doctors_json_says_what_its_status_says(run, tmp_path):
+    healthy = json.loads(run("doctor", "--json").stdout)
+    assert healthy["ok"] is True
+    assert all(finding.keys() == {"name", "ok", "level", "found", "advice"} for finding in healthy["findings"])
+    (tmp_path / "cardbeat-data").mkdir(0o700)
+    (tmp_path / "cardbeat-data" / "cardbeat.db").write_bytes(b"")
+    ill = run("doctor", "--json")
+    assert ill.returncode == 1
+    assert json.loads(ill.stdout)["ok"] is False
+    database = findings(ill)["database"]
+    assert (database["ok"], database["level"]) == (False, "problem")
+    assert database["advice"] == "restore a backup or move it away"
+
+
+@pytest.mark.usefixtures("forgotten_tier")
+def test_the_start_tells_in_one_line_each_what_is_likely_a_mistake(tmp_path):
+    command = [sys.executable, "-c", STOPS_WHEN_IT_WOULD_SERVE, "--port", "0", "--host", "0.0.0.0"]
+    environment = {**clean_environment(), "PYTHONPATH": str(ROOT), "CARDBEAT_SWEEP_SECOND": "5"}
+    ran = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60, check=True)
+    warnings = [line.split(" WARNING ")[1] for line in ran.stderr.splitlines() if " WARNING " in line]
+    assert [warning.split("; ")[0] for warning in warnings] == [
+        "the variable CARDBEAT_SWEEP_SECOND is unknown and has no effect",
+        "ping URLs will hold the address 0.0.0.0, which no client can reach",
+        "1 key is in tiers that are not defined (plus: 1) and have free's limits",
+    ]
+
+
+STOPS_WHEN_IT_WOULD_SERVE = """
+import sys
+from cardbeat import cli, service
+
+service.Service.run = service.Service.close
+sys.exit(cli.main())
+"""
+
+
+FAILS_TO_START = """
+import signal, sys
+from cardbeat import cli
+
+print(cli.main(["serve", "--port", "0", "--data", sys.argv[1]]), signal.set_wakeup_fd(-1))
+"""
+
+
+def test_a_start_that_fails_leaves_nothing_that_would_end_the_process_at_a_signal(tmp_path):
+    """As a stop that takes too long is ended."""
+    (tmp_path / "data").write_text("no folder")
+    command = [sys.executable, "-c", FAILS_TO_START, str(tmp_path / "data")]
+    ran = subprocess.run(command, cwd=ROOT, env=clean_environment(), capture_output=True, text=True, check=False)
+    assert ran.stdout == "2 -1\n", ran.stderr
+
+
+SIGTERM_IN_A_CALLBACK = """
+import os, signal, sys
+from cardbeat import cli, service
+
+class Service(service.Service):
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        Thing()
+
+class Thing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+service.Service = Service
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_stop_during_the_start_is_not_lost_where_no_exception_comes_out(tmp_path):
+    command = [sys.executable, "-c", SIGTERM_IN_A_CALLBACK, "--port", "0", "--data", str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "Exception ignored" in done.stderr

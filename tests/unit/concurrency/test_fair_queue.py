@@ -1,0 +1,134 @@
+"""The fair queue: turns by name, weighed by cost, each name's part bounded."""
+
+import random
+from collections import Counter
+from math import inf
+
+import pytest
+
+from cardbeat.concurrency.fair_queue import FairQueue
+
+
+def filled(waiting, queue=None):
+    queue = queue or FairQueue(1000)
+    for name, count in waiting.items():
+        for number in range(count):
+            assert queue.put(name, f"{name}{number}")
+    return queue
+
+
+def served(queue, cost=lambda _: 1.0, running_each=inf):
+    """The items in the order in which they run, one at a time, each at the cost of its name."""
+    order = []
+    while taken := queue.take(running_each):
+        name, item = taken
+        order.append(item)
+        queue.done(name, cost(name))
+    return order
+
+
+def test_names_go_round_in_circles_and_each_in_its_own_order():
+    assert served(filled({"a": 3, "b": 1, "c": 2})) == ["a0", "b0", "c0", "a1", "c1", "a2"]
+
+
+def test_one_that_comes_late_waits_for_one_turn_of_the_others_and_not_for_all_they_have():
+    queue = filled({"a": 500, "b": 500})
+    for _ in range(100):
+        queue.done(queue.take()[0])
+    queue.put("late", "late0")
+    assert "late0" in served(queue)[:3]
+
+
+def test_a_name_gets_turns_by_what_its_own_cost():
+    order = served(filled({"dear": 100, "cheap": 100}), {"dear": 10, "cheap": 1}.get)
+    first = Counter(item.rstrip("0123456789") for item in order[:44])
+    assert first == {"dear": 4, "cheap": 40}
+
+
+def test_nobody_gains_by_going_away_while_others_wait():
+    queue = filled({"steady": 50})
+    queue.put("dear", "dear0")
+    while (taken := queue.take()) and taken[0] != "dear":
+        queue.done(taken[0])
+    queue.done("dear", 20)
+    queue.put("dear", "dear1")
+    assert served(queue).index("dear1") >= 19
+
+
+def test_once_nobody_waits_all_are_even_and_forgotten():
+    queue = filled({"dear": 1})
+    assert served(queue, lambda _: 1e9) == ["dear0"]
+    assert queue._names == {}
+    assert served(filled({"cheap": 2, "dear": 2}, queue)) == ["cheap0", "dear0", "cheap1", "dear1"]
+
+
+def test_what_waits_for_a_name_is_bounded_and_no_other_name_is_refused_for_it():
+    queue = FairQueue(2)
+    assert [queue.put("a", number) for number in range(3)] == [True, True, False]
+    assert queue.put("b", 0)
+    assert queue.waiting == 3
+
+
+def test_of_one_name_only_so_many_run_at_once_and_the_others_go_on():
+    queue = filled({"a": 5, "b": 1}, FairQueue(10))
+    assert [queue.take(2) for _ in range(4)] == [("a", "a0"), ("b", "b0"), ("a", "a1"), None]
+    queue.done("a")
+    assert queue.take(2) == ("a", "a2")
+    assert queue.take(2) is None
+
+
+def test_one_at_its_limit_pays_for_what_runs_once_it_is_finished():
+    queue = filled({"dear": 3, "cheap": 8}, FairQueue(10))
+    assert queue.take(1) == ("dear", "dear0")
+    assert queue.take(1) == ("cheap", "cheap0")
+    queue.done("dear", 5)
+    queue.done("cheap", 1)
+    assert served(queue, running_each=1)[:5] == ["cheap1", "cheap2", "cheap3", "cheap4", "dear1"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_happens_nothing_is_lost_and_nobody_who_waits_falls_behind(seed):
+    """No name that always waits gets less than another by more than what three pieces of work each may cost."""
+    draw = random.Random(seed)
+    queue, spent, running = FairQueue(50), Counter(), []
+    put = taken = 0
+    for _ in range(3000):
+        for name in "abc":
+            while queue.put(name, put):
+                put += 1
+        if draw.random() < 0.3:
+            put += queue.put(f"passing{draw.randrange(40)}", put)
+        if (found := queue.take()) is not None:
+            running.append(found)
+            taken += 1
+        while len(running) > draw.randrange(4):
+            name, _item = running.pop(draw.randrange(len(running)))
+            cost = draw.uniform(0.1, 4)
+            spent[name] += cost
+            queue.done(name, cost)
+    assert put == taken + queue.waiting
+    assert max(spent[name] for name in "abc") - min(spent[name] for name in "abc") <= 2 * 3 * 4
+    assert len(queue._names) <= 3 + 40
+
+
+def test_names_with_too_much_running_are_passed_over_and_keep_their_turn():
+    queue = filled({"a": 3, "b": 1})
+    assert [queue.take(2)[1] for _ in range(3)] == ["a0", "b0", "a1"]
+    assert queue.take(2) is None
+    queue.put("c", "c0")
+    assert queue.take(2)[1] == "c0"
+    queue.done("a", 0)
+    assert queue.take(2)[1] == "a2"
+    queue.put("a", "a3")
+    assert queue.take(2) is None
+    assert queue.take(3)[1] == "a3"
+
+
+def test_a_name_is_full_once_as_many_wait_as_may_and_until_one_is_taken():
+    queue = FairQueue(waiting_each=2)
+    assert not queue.is_full("a")
+    filled({"a": 2}, queue)
+    assert queue.is_full("a")
+    assert not queue.is_full("b")
+    queue.take()
+    assert not queue.is_full("a")

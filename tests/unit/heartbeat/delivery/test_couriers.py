@@ -1,0 +1,253 @@
+"""The threads that post: begun when a queue is due, counted by their limit, and what they bring back."""
+
+import threading
+
+import pytest
+
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.delivery.courier import Result
+from cardbeat.heartbeat.delivery.couriers import TROUBLE_SECONDS, Couriers
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
+from cardbeat.heartbeat.webhooks.permit import Postponed
+from tests.support import wait_until
+
+LONG = 60
+"""Seconds in which all threads start, on a machine that has much else to do."""
+
+
+class HeldCourier:
+    """Makes attempts that last until they are let go."""
+
+    def __init__(self):
+        self.begun = []
+        self.let_go = threading.Semaphore(0)
+
+    def attempt(self, queue, _permit):
+        self.begun.append(queue.check_seq)
+        assert self.let_go.acquire(timeout=10)
+        return Result(queue)
+
+
+@pytest.fixture
+def courier():
+    return HeldCourier()
+
+
+@pytest.fixture
+def changed():
+    return threading.Condition()
+
+
+@pytest.fixture
+def couriers(courier, changed):
+    couriers = Couriers(courier, changed, limit=2, may_post=lambda: True, starting_seconds=LONG)
+    yield couriers
+    couriers.stop()
+    courier.let_go.release(10)
+    wait_until(lambda: not couriers.posting())
+
+
+def queue(check_seq):
+    return CheckQueue(check_seq, "key", f"host-{check_seq}.example", check_seq)
+
+
+def brought_back(couriers, count):
+    wait_until(lambda: len(couriers.results(10)) == count)
+    return [result.queue.check_seq for result in couriers.results(10)]
+
+
+def test_each_courier_goes_on_to_the_next_queue_and_no_more_run_than_the_limit(couriers, courier):
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 2)
+    courier.let_go.release()
+    wait_until(lambda: len(courier.begun) == 3)
+    assert couriers.posting()
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 3)) == [1, 2, 3]
+    assert not couriers.posting()
+
+
+def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier, changed):
+    may = []
+    couriers = Couriers(courier, changed, limit=1, may_post=lambda: bool(may), starting_seconds=LONG)
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1])
+    may.clear()
+    courier.let_go.release()
+    assert brought_back(couriers, 1) == [1]
+    assert not couriers.posting()
+    may.append(True)
+    couriers.send_out()
+    wait_until(lambda: courier.begun == [1, 2])
+    courier.let_go.release(2)
+    assert brought_back(couriers, 3) == [1, 2, 3]
+
+
+def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
+    couriers.add([queue(1)])
+    couriers.send_out()
+    with changed:
+        courier.let_go.release()
+        assert changed.wait_for(couriers.has_news, timeout=10)
+    assert [result.queue.check_seq for result in couriers.results(10)] == [1]
+    assert couriers.results(0) == []
+    couriers.forget(1)
+    assert not couriers.has_news()
+
+
+def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_record(couriers, courier):
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 2)
+    couriers.stop()
+    assert not couriers.finished()
+    courier.let_go.release(2)
+    brought_back(couriers, 2)
+    assert not couriers.finished()
+    couriers.forget(2)
+    assert couriers.finished()
+    assert len(courier.begun) == 2
+
+
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [(ZeroDivisionError("a defect"), True), (Unavailable("database_unavailable", "It can't be read."), False)],
+)
+def test_an_attempt_that_raises_is_tried_again_later_and_a_defect_logged(couriers, courier, caplog, error, logged):
+    def fail(_queue, _permit):
+        raise error
+
+    courier.attempt = fail
+    couriers.add([queue(1)])
+    couriers.send_out()
+    brought_back(couriers, 1)
+    (result,) = couriers.results(10)
+    assert (result.attempt, result.wait_seconds) == (None, TROUBLE_SECONDS)
+    assert bool(caplog.records) == logged
+
+
+@pytest.fixture
+def no_thread(monkeypatch):
+    """While it is set no thread can be started."""
+    refusing, start = threading.Event(), threading.Thread.start
+
+    def start_or_refuse(thread):
+        if refusing.is_set():
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
+    refusing.set()
+    return refusing
+
+
+def test_where_no_thread_can_start_the_queue_is_tried_again_later(couriers, no_thread, caplog):
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    assert [result.wait_seconds for result in couriers.results(10)] == [TROUBLE_SECONDS]
+    assert "no more threads" in caplog.text
+
+
+def test_that_threads_are_lacking_is_logged_once_and_so_is_their_return(couriers, courier, no_thread, caplog):
+    couriers.add(map(queue, (1, 2, 3)))
+    for _ in range(2):
+        couriers.send_out()
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    no_thread.clear()
+    couriers.send_out()
+    assert [record.getMessage() for record in caplog.records][1:] == ["there are threads for alerts again"]
+
+
+def test_a_post_that_found_no_room_at_its_address_waits_for_that_and_brings_no_result(couriers, courier):
+    permits = []
+
+    def attempt(queue, permit):
+        permits.append((queue.check_seq, permit.enter("one"), permit.address))
+        if permits[-1][1]:
+            assert courier.let_go.acquire(timeout=10)
+            return Result(queue)
+        raise Postponed
+
+    courier.attempt = attempt
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    wait_until(lambda: len(permits) == 2)
+    assert sorted(entered for _, entered, _ in permits) == [False, True]
+    wait_until(couriers.has_news)
+    assert couriers.results(10) == []
+    couriers.send_out()
+    assert not couriers.has_news()
+    assert len(permits) == 2
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert permits[2] == (permits[1][0] if permits[0][1] else permits[0][0], True, "one")
+
+
+def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
+    attempts = []
+
+    class Courier:
+        def attempt(self, queue, permit):
+            attempts.append((queue.check_seq, permit.is_brief, permit.seconds, permit.key))
+            if permit.is_brief:
+                raise Postponed
+            wait_until(lambda: len(attempts) > 1)
+            return Result(queue)
+
+    couriers = Couriers(Courier(), changed, limit=3, may_post=lambda: True, starting_seconds=LONG)
+    couriers.add(map(queue, (1, 2)))
+    couriers.send_out()
+    assert sorted(brought_back(couriers, 2)) == [1, 2]
+    assert attempts == [(1, False, 10, "key"), (2, True, 2, "key"), (2, False, 10, "key")]
+
+
+def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, courier):
+    attempts = []
+
+    def attempt(queue, permit):
+        attempts.append(queue.check_seq)
+        if not permit.enter("one"):
+            raise Postponed
+        assert courier.let_go.acquire(timeout=10)
+        return Result(queue)
+
+    courier.attempt = attempt
+    couriers.add(map(queue, range(1000)))
+    couriers.send_out()
+    wait_until(lambda: len(attempts) == 1000)
+    wait_until(lambda: couriers._lanes.running == 1)
+    couriers.send_out()
+    assert len(attempts) == 1000
+    couriers.stop()
+
+
+def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed):
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True, starting_seconds=0)
+    couriers.add(queue(number) for number in range(300))
+    couriers.send_out()
+    assert couriers.has_news()
+    couriers.add([CheckQueue(1000, "another key", "new.example", 1)])
+    # One thread each: the keys take turns.
+    couriers.send_out()
+    couriers.send_out()
+    couriers.stop()
+    wait_until(lambda: len(courier.begun) == 3)
+    assert 1000 in courier.begun
+    courier.let_go.release(3)
+    wait_until(lambda: not couriers.posting())
+
+
+def test_once_all_threads_are_started_there_is_no_more_news(courier, changed):
+    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True, starting_seconds=LONG)
+    couriers.add(map(queue, range(100)))
+    couriers.send_out()
+    assert not couriers.has_news()
+    wait_until(lambda: len(courier.begun) == 100)
+    couriers.stop()
+    courier.let_go.release(100)
+    wait_until(lambda: not couriers.posting())

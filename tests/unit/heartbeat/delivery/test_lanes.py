@@ -1,0 +1,466 @@
+"""Whose alert is posted next."""
+
+import heapq
+import itertools
+
+import pytest
+
+from cardbeat.heartbeat.delivery import lanes as module
+from cardbeat.heartbeat.delivery.lanes import COURIERS, KEPT_SHARE, LONG_SHARE, CheckQueue, Lanes
+from cardbeat.heartbeat.delivery.places import REMEMBERED
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS
+
+ATTACKERS = 28
+CHECKS_EACH = 100
+
+
+def queue(host="a", check_seq=1, key="key"):
+    return CheckQueue(check_seq, key, host, 1)
+
+
+def lanes_with(*hosts):
+    lanes = Lanes()
+    for number, host in enumerate(hosts):
+        lanes.add(queue(host, number))
+    return lanes
+
+
+def take_all(lanes):
+    return list(iter(lanes.take, None))
+
+
+def hosts_of(queues):
+    return [taken.host for taken in queues]
+
+
+def answered(lanes, *queues, seconds=0.1):
+    """Let queues be posted and answered."""
+    for one in queues:
+        lanes.add(one)
+        lanes.done(lanes.take(), seconds, answered=True)
+
+
+# One host.
+
+
+def test_a_host_gets_one_post_until_it_has_answered_and_then_four():
+    lanes = lanes_with(*"aaaaaab")
+    first = take_all(lanes)
+    assert hosts_of(first) == ["a", "b"]
+    lanes.done(first[0], 0.1, answered=True)
+    assert hosts_of(take_all(lanes)) == ["a"] * 4
+
+
+def test_a_host_that_never_answers_gets_one_after_the_other():
+    lanes = lanes_with(*"aaa")
+    for _ in range(3):
+        (taken,) = take_all(lanes)
+        lanes.done(taken, 0.1, answered=False)
+    assert take_all(lanes) == []
+
+
+def test_slow_receivers_get_two_and_leave_room_for_the_others_of_their_host():
+    lanes = Lanes()
+    for key in ("s1", "s2", "s3"):
+        answered(lanes, queue("a", key=key), seconds=5)
+    for key in ("s1", "s2", "s3"):
+        lanes.add(queue("a", key=key))
+    assert [taken.key for taken in take_all(lanes)] == ["s1", "s2"]
+    for key in ("q1", "q2", "q3"):
+        lanes.add(queue("a", key=key))
+    quick = take_all(lanes)
+    assert [(taken.key, taken.is_long) for taken in quick] == [("q1", False), ("q2", False)]
+    lanes.done(quick[0], 0.1, answered=True)
+    assert [taken.key for taken in take_all(lanes)] == ["q3"]
+
+
+def test_what_is_due_for_a_host_without_room_waits_there_and_holds_up_no_turn():
+    lanes = lanes_with("a")
+    first = lanes.take()
+    for number in range(1000):
+        lanes.add(queue("a", number))
+    assert not any(lane.waiting for lane in lanes._lanes)
+    lanes.done(first, 0.1, answered=True)
+    assert hosts_of(take_all(lanes)) == ["a"] * 4
+
+
+def test_the_keys_of_one_host_take_turns():
+    lanes = Lanes()
+    answered(lanes, queue())
+    for key in ("x", "x", "x", "y", "z"):
+        lanes.add(queue("a", key=key))
+    running = take_all(lanes)
+    order = [taken.key for taken in running]
+    while running:
+        lanes.done(running.pop(0), 0.1, answered=False)
+        more = take_all(lanes)
+        order += [taken.key for taken in more]
+        running += more
+    assert sorted(order[:3]) == ["x", "y", "z"]
+    assert len(order) == 5
+
+
+def test_of_many_keys_that_wait_for_one_host_all_come_to_their_turn():
+    lanes = Lanes()
+    for number in range(200):
+        lanes.add(queue("a", number, f"key-{number}"))
+    served = []
+    while (taken := lanes.take()) is not None:
+        served.append(taken.check_seq)
+        lanes.done(taken, 0.1, answered=True)
+    assert sorted(served) == list(range(200))
+
+
+# One address.
+
+
+def post_to(lanes, taken, address):
+    """Let a taken queue's post find this address; whether there is room."""
+    if lanes.enter(taken, address):
+        return True
+    lanes.postpone(taken, 0.01)
+    return False
+
+
+def test_an_address_gets_one_post_until_it_has_answered_and_then_four_whatever_the_hosts():
+    lanes = lanes_with(*(f"host-{number}" for number in range(50)))
+    running = [taken for taken in take_all(lanes) if post_to(lanes, taken, "one")]
+    assert len(running) == 1
+    assert take_all(lanes) == []
+    lanes.done(running.pop(), 0.1, answered=True)
+    running = take_all(lanes)
+    assert len(running) == 4
+    assert all(lanes.enter(taken, "one") for taken in running)
+
+
+def test_where_hosts_lead_is_remembered_so_that_they_need_no_courier_while_they_wait():
+    lanes = lanes_with("a", "b")
+    running = take_all(lanes)
+    assert [post_to(lanes, taken, "one") for taken in running] == [True, False]
+    assert take_all(lanes) == []
+    lanes.done(running[0], 0.1, answered=False)
+    (waited,) = take_all(lanes)
+    assert (waited.host, waited.places[1].name) == ("b", "one")
+
+
+def test_one_that_found_no_room_does_not_count_as_slow_and_holds_nothing():
+    lanes = lanes_with("a", "b", "b")
+    running = take_all(lanes)
+    for taken in running:
+        post_to(lanes, taken, "one")
+    assert lanes.running == 1
+    lanes.done(running[0], 0.1, answered=True)
+    assert [(taken.host, taken.pace) for taken in take_all(lanes)] == [("b", module.NEW)]
+
+
+def test_a_post_that_goes_on_to_another_address_leaves_the_one_before():
+    lanes = lanes_with("a", "b")
+    first, second = take_all(lanes)
+    assert lanes.enter(first, "one")
+    assert not lanes.enter(second, "one")
+    assert lanes.enter(first, "two")
+    assert lanes.enter(first, "two")
+    assert lanes.enter(second, "one")
+
+
+def test_an_address_that_is_free_again_wakes_who_waits_though_the_host_leads_elsewhere_by_now():
+    lanes = lanes_with("a", "b", "c")
+    running = take_all(lanes)
+    assert [post_to(lanes, taken, "one") for taken in running] == [True, False, False]
+    lanes._address_of["b"] = "two"
+    lanes.done(running[0], 0.1, answered=False)
+    woken = take_all(lanes)
+    assert {(taken.host, taken.places[1].name) for taken in woken} == {("b", "two"), ("c", "one")}
+
+
+def test_at_an_address_that_long_posts_share_others_are_brief():
+    lanes = Lanes()
+    answered(lanes, queue("a"))
+    lanes.add(queue("a"))
+    taken = lanes.take()
+    lanes.enter(taken, "one")
+    lanes.done(taken, 0.1, answered=True)
+    for host in "bcde":
+        lanes.add(queue(host, key=host))
+    running = take_all(lanes)
+    assert all(taken.is_long for taken in running)
+    assert all(lanes.enter(taken, "one") for taken in running)
+    assert [taken.is_long for taken in running] == [True, True, False, False]
+    assert lanes._running_long == 2
+    for taken in running:
+        lanes.done(taken, 1, answered=False)
+    assert lanes._running_long == lanes.running == 0
+
+
+# Couriers.
+
+
+def test_a_quarter_of_the_couriers_is_kept_for_receivers_that_were_quick_and_one_for_all_others():
+    lanes = Lanes(couriers=8)
+    answered(lanes, *(queue(f"quick-{number}") for number in range(10)))
+    for number in range(10):
+        lanes.add(queue(f"new-{number}"))
+    assert len(take_all(lanes)) == 6
+    for number in range(10):
+        lanes.add(queue(f"quick-{number}"))
+    assert hosts_of(take_all(lanes)) == ["quick-0", "quick-1"]
+
+    other = Lanes(couriers=8)
+    answered(other, *(queue(f"quick-{number}") for number in range(10)))
+    for number in range(10):
+        other.add(queue(f"quick-{number}"))
+    assert len(take_all(other)) == 6
+    for number in range(10):
+        other.add(queue(f"new-{number}"))
+    assert hosts_of(take_all(other)) == ["new-0", "new-1"]
+
+
+def test_a_quarter_of_the_couriers_make_long_posts_and_the_others_brief_ones():
+    lanes = lanes_with(*(f"new-{number}" for number in range(COURIERS)))
+    running = take_all(lanes)
+    assert len(running) == COURIERS - COURIERS // KEPT_SHARE
+    assert sum(taken.is_long for taken in running) == COURIERS // LONG_SHARE
+
+
+def test_a_brief_post_that_came_to_no_end_is_made_anew_as_a_long_one_when_there_is_room():
+    lanes = Lanes(couriers=4)
+    for host in "ab":
+        lanes.add(queue(host))
+    long, brief = take_all(lanes)
+    assert (long.is_long, brief.is_long) == (True, False)
+    lanes.postpone(brief, BRIEF_SECONDS)
+    assert take_all(lanes) == []
+    lanes.done(long, LONG_SECONDS, answered=False)
+    (again,) = take_all(lanes)
+    assert (again, again.is_long) == (brief, True)
+
+
+def test_slow_receivers_have_a_quarter_of_the_couriers():
+    lanes = Lanes(couriers=8)
+    slow = [queue(f"slow-{number}") for number in range(8)]
+    answered(lanes, *slow, seconds=5)
+    for one in slow:
+        lanes.add(one)
+    assert [taken.is_long for taken in take_all(lanes)] == [True, True]
+
+
+def test_a_slow_receiver_that_is_quick_once_is_a_quick_one():
+    lanes = Lanes()
+    answered(lanes, queue(), seconds=5)
+    lanes.add(queue())
+    taken = lanes.take()
+    assert taken.pace == module.SLOW
+    lanes.done(taken, 0.1, answered=True)
+    lanes.add(queue())
+    assert lanes.take().pace == module.QUICK
+
+
+def test_what_one_key_makes_of_a_host_is_nothing_to_another_key():
+    lanes = Lanes()
+    answered(lanes, queue(key="bad"), seconds=9)
+    lanes.add(queue(key="good"))
+    assert lanes.take().pace == module.NEW
+
+
+def test_no_more_than_all_couriers_run_at_once():
+    lanes = Lanes()
+    answered(lanes, *(queue(f"quick-{number}") for number in range(COURIERS)))
+    for number in range(COURIERS):
+        lanes.add(queue(f"quick-{number}"))
+        lanes.add(queue(f"new-{number}"))
+    running = take_all(lanes)
+    assert len(running) == lanes.running == COURIERS
+    lanes.done(running.pop(), 0.1, answered=True)
+    assert len(take_all(lanes)) == 1
+
+
+def test_the_keys_take_turns_and_a_turn_is_weighed_by_its_time():
+    lanes = Lanes(couriers=1)
+    for number in range(8):
+        lanes.add(queue(f"slow-{number}", key="slow"))
+        lanes.add(queue(f"quick-{number}", key="quick"))
+    order = []
+    for _ in range(10):
+        taken = lanes.take()
+        order.append(taken.key)
+        lanes.done(taken, 1.0 if taken.key == "slow" else 0.25, answered=False)
+    assert order.count("slow") <= 3
+
+
+def test_one_that_became_slow_while_it_waited_moves_to_the_slow_ones():
+    lanes = lanes_with("a", "a")
+    lanes.done(lanes.take(), 5, answered=False)
+    assert lanes.take().pace == module.SLOW
+
+
+def test_an_alert_that_is_gone_tells_nothing_of_its_receiver():
+    lanes = Lanes()
+    answered(lanes, queue())
+    lanes.add(queue())
+    lanes.done(lanes.take(), 0.01, answered=None)
+    lanes.add(queue())
+    assert lanes.take().pace == module.QUICK
+
+
+# Many strangers, whose receivers do their worst, and somebody else: time passes as the posts take it.
+
+
+class Clock:
+    """Lets the posts of lanes take their time. `seconds_of` tells how long a queue's receiver is silent for."""
+
+    def __init__(self, lanes, seconds_of, address_of):
+        self.lanes, self.seconds_of, self.address_of = lanes, seconds_of, address_of
+        self.now = 0.0
+        self.ends = []
+        self.at_address = {}
+        self.most_at_address = 0
+        self.delivered_at = {}
+        self._entries = itertools.count()
+
+    def run_until(self, condition, most_seconds=120):
+        self._begin()
+        while not condition():
+            assert self.now < most_seconds, "this did not come true in time"
+            self.now, _, taken, address = heapq.heappop(self.ends)
+            self._end(taken, address)
+            self._begin()
+
+    def _begin(self):
+        while (taken := self.lanes.take()) is not None:
+            address = self.address_of(taken)
+            if not self.lanes.enter(taken, address):
+                self.lanes.postpone(taken, 0.0)
+                continue
+            self.at_address[address] = self.at_address.get(address, 0) + 1
+            self.most_at_address = max(self.most_at_address, self.at_address[address])
+            limit = LONG_SECONDS if taken.is_long else BRIEF_SECONDS
+            end = self.now + min(self.seconds_of(taken), limit)
+            heapq.heappush(self.ends, (end, next(self._entries), taken, address))
+
+    def _end(self, taken, address):
+        self.at_address[address] -= 1
+        seconds, limit = self.seconds_of(taken), LONG_SECONDS if taken.is_long else BRIEF_SECONDS
+        if seconds > limit and not taken.is_long:
+            self.lanes.postpone(taken, limit)
+            return
+        is_answered = seconds <= limit
+        self.lanes.done(taken, min(seconds, limit), is_answered)
+        if is_answered:
+            self.delivered_at[taken.check_seq] = self.now
+        if taken.key.startswith("attacker"):
+            # There is always another alert, or another try.
+            self.lanes.add(taken)
+
+
+SILENT = 3600.0
+
+
+def attack(lanes, count=ATTACKERS):
+    """The checks of so many keys, each on a host of its own."""
+    for key, check in itertools.product(range(count), range(CHECKS_EACH)):
+        number = key * CHECKS_EACH + check
+        lanes.add(CheckQueue(number, f"attacker-{key}", f"n{number}.attacker.example", 1))
+
+
+VICTIM = 10**6
+
+
+def strangers(silent_seconds=SILENT, address=None):
+    lanes = Lanes()
+    return lanes, Clock(
+        lanes,
+        lambda taken: silent_seconds if taken.key.startswith("attacker") else 0.05,
+        lambda taken: address if address and taken.key.startswith("attacker") else f"address of {taken.host}",
+    )
+
+
+@pytest.mark.parametrize("address", [None, "one"], ids=["many addresses", "one address"])
+@pytest.mark.parametrize("seconds", [1.9, 9.0, SILENT], ids=["quick enough", "slow", "silent"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+def test_beside_2800_bad_receivers_of_28_keys_an_alert_goes_out_in_two_seconds(known, seconds, address):
+    lanes, clock = strangers(seconds, address)
+    if known:
+        answered(lanes, queue("good.example", VICTIM, "victim"))
+    attack(lanes)
+    for moment in (0.1, 3.0, 11.0, 25.0):
+        clock.run_until(lambda moment=moment: clock.now >= moment)
+        lanes.add(queue("good.example", VICTIM, "victim"))
+        began = clock.now
+        clock.delivered_at.pop(VICTIM, None)
+        clock.run_until(lambda: VICTIM in clock.delivered_at)
+        assert clock.now - began <= 2.2
+    assert clock.most_at_address <= 4
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "new"])
+def test_also_where_the_bad_receivers_were_quick_once(known):
+    lanes, clock = strangers()
+    for key, check in itertools.product(range(ATTACKERS), range(CHECKS_EACH)):
+        number = key * CHECKS_EACH + check
+        answered(lanes, queue(f"n{number}.attacker.example", number, f"attacker-{key}"))
+    if known:
+        answered(lanes, queue("good.example", VICTIM, "victim"))
+    attack(lanes)
+    clock.run_until(lambda: clock.now >= 0.1 or len(clock.ends) > 100)
+    lanes.add(queue("good.example", VICTIM, "victim"))
+    clock.run_until(lambda: VICTIM in clock.delivered_at)
+    assert clock.now <= 2.2
+
+
+def test_also_where_the_address_is_the_same_as_theirs():
+    lanes, clock = strangers(address="shared")
+    clock.address_of = lambda _taken: "shared"
+    lanes.add(queue("good.example", VICTIM, "victim"))
+    clock.run_until(lambda: VICTIM in clock.delivered_at)
+    attack(lanes)
+    clock.run_until(lambda: clock.now >= 15)
+    lanes.add(queue("good.example", VICTIM, "victim"))
+    began, clock.delivered_at = clock.now, {}
+    clock.run_until(lambda: VICTIM in clock.delivered_at)
+    assert clock.now - began <= 4.5
+    assert clock.most_at_address <= 4
+
+
+def test_a_hundred_alerts_of_one_receiver_go_out_beside_them():
+    lanes, clock = strangers()
+    attack(lanes)
+    clock.run_until(lambda: clock.now >= 5)
+    for number in range(100):
+        lanes.add(queue("good.example", VICTIM + number, "victim"))
+    began = clock.now
+    clock.run_until(lambda: len(clock.delivered_at) == 100)
+    assert clock.now - began <= 5
+
+
+def test_with_a_thousand_such_keys_a_known_receiver_still_has_its_alert_in_seconds():
+    lanes, clock = strangers()
+    answered(lanes, queue("good.example", VICTIM, "victim"))
+    for number in range(5000):
+        lanes.add(CheckQueue(number, f"attacker-{number % 1000}", f"n{number}.attacker.example", 1))
+    clock.run_until(lambda: clock.now >= 1 or clock.ends)
+    lanes.add(queue("good.example", VICTIM, "victim"))
+    clock.run_until(lambda: VICTIM in clock.delivered_at)
+    assert clock.now <= 0.1
+
+
+# Memory.
+
+
+def test_nothing_is_kept_of_hosts_and_addresses_without_work():
+    lanes = lanes_with("a", "b")
+    for taken in take_all(lanes):
+        lanes.enter(taken, f"address of {taken.host}")
+        lanes.done(taken, 0.1, answered=True)
+    assert lanes._hosts._used == lanes._addresses._used == {}
+
+
+def test_only_so_much_is_remembered():
+    lanes = Lanes()
+    for number in range(REMEMBERED + 1):
+        lanes.add(queue(str(number), number))
+        taken = lanes.take()
+        lanes.enter(taken, f"address {number}")
+        lanes.done(taken, 0.1, answered=True)
+    memories = (lanes._paces, lanes._address_of, lanes._hosts._answered, lanes._addresses._answered)
+    assert [len(memory) for memory in memories] == [REMEMBERED] * 4
+    assert "0" not in lanes._address_of

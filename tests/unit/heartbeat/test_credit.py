@@ -1,0 +1,433 @@
+import threading
+
+import pytest
+
+from cardbeat.heartbeat.credit import lost_seconds
+from tests.heart import SWEEP_SECONDS, Heart
+from tests.postgresql import BOTH_ENGINES, POSTGRESQL
+
+HOUR = 3600
+
+
+pytestmark = BOTH_ENGINES
+
+
+@pytest.fixture
+def heart(database, clock):
+    # A credit to five checks takes several steps.
+    return Heart(database, clock, batch=2)
+
+
+def beat(heart, sweep=None):
+    """What the sweep's thread does in each round."""
+    sweep = sweep or heart.sweep
+    return sweep.sweep_once(sweep.credit.give_due(threading.Event()))
+
+
+@pytest.mark.parametrize(
+    ("gap", "listened", "lost"),
+    [
+        (0, None, 0),
+        (120, None, 0),
+        (121, None, 121),
+        (-120, None, 0),
+        (-3600, None, -3600),
+        (60, 60, 0),
+        (62, 60, 0),
+        (58, 60, 0),
+        (63, 60, 3),
+        (57, 60, -3),
+        (3660, 60, 3600),
+        (-3540, 60, -3600),
+        (3600, 3600, 3600),
+        (121, 121, 121),
+    ],
+)
+def test_what_was_lost(gap, listened, lost):
+    assert lost_seconds(gap, listened, 2 * SWEEP_SECONDS) == lost
+
+
+def test_an_outage_is_credited_to_the_checks_that_were_on_time(heart):
+    on_time, overdue = heart.create(HOUR), heart.create(1)
+    heart.pass_time(10)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(on_time).deadline_at == on_time.deadline_at + 2 * HOUR
+    assert heart.read(overdue).deadline_at == overdue.deadline_at
+
+
+@pytest.mark.parametrize(("down", "credited"), [(2 * SWEEP_SECONDS, 0), (2 * SWEEP_SECONDS + 1, 2 * SWEEP_SECONDS + 1)])
+def test_an_outage_after_an_orderly_stop_counts_from_there(heart, down, credited):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.pass_time(50)
+    heart.sweep.stop()
+    heart.pass_time(down)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + credited
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_that_was_set_before_an_orderly_stop_is_settled_after_it(heart, jump):
+    check = heart.create(4 * HOUR)
+    beat(heart)
+    heart.pass_time(10)
+    heart.clock.advance(jump)
+    heart.sweep.stop()
+    heart.pass_time(10)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + jump
+
+
+def test_a_stop_before_the_first_sweep_notes_nothing(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.pass_time(50)
+    heart.new_sweep().stop()
+    heart.pass_time(2 * SWEEP_SECONDS)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).deadline_at == check.deadline_at + 50 + 2 * SWEEP_SECONDS
+
+
+def test_a_credited_check_still_turns_overdue_in_the_end(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(5 * HOUR)
+    sweep = heart.new_sweep()
+    assert beat(heart, sweep) == 0
+    for _ in range(HOUR // SWEEP_SECONDS):
+        heart.pass_time(SWEEP_SECONDS)
+        assert beat(heart, sweep) == 0
+    heart.pass_time(1)
+    assert beat(heart, sweep) == 1
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+def test_a_check_already_late_when_the_monitor_went_down_is_not_excused(heart):
+    check = heart.create(HOUR)
+    heart.pass_time(10)
+    beat(heart)
+    late = heart.checks.update(check, heart.settings(check, period_seconds=5)).wait()
+    assert late.deadline_at < heart.clock.now
+    heart.clock.advance(2 * HOUR)
+    assert beat(heart, heart.new_sweep()) == 1
+
+
+def test_a_short_restart_credits_nothing(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * SWEEP_SECONDS)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check) == check
+
+
+def test_no_clock_is_credited_past_now(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(50)
+    heart.ping(check)
+    heart.clock.advance(2 * HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).clock_from == heart.clock.now
+
+
+def test_a_check_pinged_since_the_restart_is_not_credited(heart):
+    pinged, silent = heart.create(HOUR), heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    heart.ping(pinged)
+    created = heart.create(HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(pinged).deadline_at == heart.clock.now + HOUR
+    assert heart.read(created) == created
+    assert heart.read(silent).deadline_at == silent.deadline_at + 2 * HOUR
+
+
+def test_a_crash_between_the_steps_of_a_credit_credits_nobody_twice(heart):
+    checks = [heart.create(HOUR) for _ in range(7)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    crashed = heart.new_sweep().credit
+    assert heart.database.write(crashed.step)
+    heart.clock.advance(10)
+    heart.ping(checks[6])
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks[:6]} == {2 * HOUR}
+    assert heart.read(checks[6]).clock_from == heart.clock.now
+
+
+def crashed_in_a_credit(heart):
+    """Five checks, and the credit of two hours that a process began for them and did not finish."""
+    checks = [heart.create(HOUR) for _ in range(5)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    crashed = heart.new_sweep().credit
+    assert not heart.database.write(crashed.note)
+    return checks, crashed
+
+
+def test_a_second_outage_in_the_middle_of_a_credit_is_credited_too(heart):
+    checks, crashed = crashed_in_a_credit(heart)
+    heart.database.write(crashed.step)
+    heart.clock.advance(3 * HOUR)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
+
+
+@pytest.mark.parametrize("jump", [30 * HOUR, -30 * HOUR])
+def test_a_clock_set_in_the_middle_of_a_credit_moves_all_by_both(heart, jump):
+    checks, crashed = crashed_in_a_credit(heart)
+    heart.clock.advance(jump)
+    heart.database.write(crashed.step)
+    heart.pass_time(10)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR + jump}
+
+
+def test_a_check_that_is_pinged_before_the_clock_is_set_back_gets_no_credit_of_the_outage_before(heart):
+    checks, crashed = crashed_in_a_credit(heart)
+    heart.database.write(crashed.step)
+    heart.pass_time(1)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    heart.clock.advance(-HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(checks[4]).clock_from == pytest.approx(heart.clock.now - 1, abs=3)
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_set_right_in_the_middle_of_its_own_credit_leaves_deadlines_where_they_were(heart, jump):
+    checks = [heart.create(2 * HOUR) for _ in range(5)]
+    for _ in range(30):
+        beat(heart)
+        heart.pass_time(SWEEP_SECONDS)
+    heart.clock.advance(jump)
+    heart.database.write(heart.sweep.credit.step)
+    heart.clock.advance(-jump)
+    beat(heart)
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {0}
+
+
+def test_jumps_in_the_middle_of_a_credit_are_credited_one_after_the_other(heart):
+    checks, crashed = crashed_in_a_credit(heart)
+    heart.database.write(crashed.step)
+    heart.clock.advance(-HOUR)
+    heart.database.write(crashed.step)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    heart.clock.advance(HOUR)
+    heart.database.write(crashed.note)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks[:4]} == {2 * HOUR}
+    assert heart.read(checks[4]).clock_from == pytest.approx(heart.clock.now - 1, abs=1)
+
+
+def test_a_ping_by_a_clock_set_back_in_the_middle_of_a_credit_is_left_alone(heart):
+    checks, crashed = crashed_in_a_credit(heart)
+    heart.database.write(crashed.step)
+    heart.clock.advance(-30 * HOUR)
+    heart.database.write(crashed.note)
+    heart.ping(checks[4])
+    heart.pass_time(1)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(checks[4]).clock_from == heart.clock.now - 1
+
+
+def test_a_ping_after_the_clock_was_set_back_counts_though_another_process_sees_that_first(heart):
+    check = heart.create(60, 30)
+    beat(heart)
+    heart.pass_time(5)
+    heart.clock.advance(-HOUR)
+    heart.pass_time(5)
+    heart.ping(check)
+    heart.pass_time(10)
+    assert beat(heart, heart.new_sweep()) == 0
+    assert heart.read(check).clock_from == heart.clock.now - 10
+
+
+def test_a_stop_that_is_noted_after_another_process_has_credited_a_jump_credits_it_no_second_time(heart):
+    check = heart.create(4 * HOUR)
+    other = heart.new_sweep()
+    beat(heart)
+    beat(heart, other)
+    stopped_at = heart.sweep.credit.moment()
+    heart.clock.advance(HOUR)
+    heart.pass_time(1)
+    beat(heart, other)
+    heart.database.write(lambda transaction: heart.sweep.credit.note_stop(transaction, stopped_at))
+    for _ in range(2):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart, other)
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+@POSTGRESQL
+@pytest.mark.parametrize("code", ["40P01", "08006"])
+def test_a_credit_whose_transaction_is_made_again_is_given_all_the_same(heart, monkeypatch, code):
+    checks = [heart.create(HOUR) for _ in range(3)]
+    beat(heart)
+    heart.pass_time(2 * HOUR)
+    write_later, undone = heart.database.write_later, []
+
+    def undone_once(work):
+        def then_undone(transaction):
+            result = work(transaction)
+            if not undone:
+                undone.append(result)
+                transaction.execute(f"DO $$ BEGIN RAISE 'undone' USING ERRCODE = '{code}'; END $$")
+            return result
+
+        return write_later(then_undone)
+
+    monkeypatch.setattr(heart.database, "write_later", undone_once)
+    assert beat(heart) + beat(heart) == 0
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
+
+
+def test_two_processes_credit_an_outage_once(heart):
+    check = heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    sweeps = [heart.new_sweep(), heart.new_sweep()]
+    for sweep in sweeps * 2:
+        beat(heart, sweep)
+    assert heart.read(check).deadline_at == check.deadline_at + 2 * HOUR
+
+
+def test_two_processes_credit_a_jump_of_the_clock_once(heart):
+    check = heart.create(HOUR)
+    sweeps = [heart.new_sweep(), heart.new_sweep()]
+    for sweep in sweeps:
+        beat(heart, sweep)
+        heart.pass_time(20)
+    heart.clock.advance(HOUR)
+    for sweep in sweeps * 2:
+        beat(heart, sweep)
+        heart.pass_time(20)
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_the_clock_alerts_nobody_wrongly_and_loses_nobody(heart, jump):
+    check = heart.create(1000)
+    beat(heart)
+    heart.pass_time(SWEEP_SECONDS)
+    heart.clock.advance(jump)
+    for _ in range((1000 - SWEEP_SECONDS) // SWEEP_SECONDS):
+        assert beat(heart) == 0
+        heart.pass_time(SWEEP_SECONDS)
+    assert heart.status(check) == "on_time"
+    heart.pass_time(SWEEP_SECONDS)
+    assert beat(heart) == 1
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_jump_of_the_clock_takes_the_deadlines_with_it(heart, jump):
+    check = heart.create(3 * HOUR)
+    for _ in range(2 * HOUR // SWEEP_SECONDS):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart)
+    heart.clock.advance(jump)
+    beat(heart)
+    assert heart.read(check).deadline_at == check.deadline_at + jump
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_ping_between_a_jump_and_the_next_sweep_counts_in_full(heart, jump):
+    check = heart.create(1000)
+    beat(heart)
+    heart.clock.advance(jump)
+    heart.pass_time(30)
+    heart.ping(check)
+    heart.pass_time(30)
+    beat(heart)
+    assert heart.clock.now + 1000 >= heart.read(check).deadline_at >= heart.clock.now - 30 + 1000
+
+
+def test_a_paused_process_credits_the_pause(heart):
+    check = heart.create(1000)
+    beat(heart)
+    heart.pass_time(HOUR)
+    assert beat(heart) == 0
+    assert heart.read(check).deadline_at == check.deadline_at + HOUR
+
+
+def test_small_corrections_of_the_clock_are_left_alone(heart):
+    check = heart.create(1000)
+    for _ in range(10):
+        beat(heart)
+        heart.pass_time(SWEEP_SECONDS)
+        heart.clock.advance(1)
+    assert heart.read(check) == check
+
+
+def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
+    check, write_later = heart.create(1000), heart.database.write_later
+    beat(heart)
+    with monkeypatch.context() as patch:
+        patch.setattr(heart.database, "write_later", lambda _: write_later(lambda _: 1 / 0))
+        for _ in range(3):
+            heart.pass_time(SWEEP_SECONDS)
+            with pytest.raises(ZeroDivisionError):
+                beat(heart)
+    beat(heart)
+    assert heart.read(check).deadline_at == check.deadline_at + 3 * SWEEP_SECONDS
+
+
+class SetAtItsSecondLook(threading.Event):
+    def is_set(self):
+        was_set = super().is_set()
+        self.set()
+        return was_set
+
+
+def test_a_stop_in_the_middle_of_a_credit_leaves_the_rest_for_the_next_start(heart):
+    checks = [heart.create(HOUR) for _ in range(5)]
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    heart.new_sweep().credit.give_due(SetAtItsSecondLook())
+    assert heart.read(checks[4]) == checks[4]
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {2 * HOUR}
+
+
+def test_a_stop_before_a_credit_is_finished_begins_no_other(heart):
+    checks, _ = crashed_in_a_credit(heart)
+    heart.clock.advance(3 * HOUR)
+    stopping = threading.Event()
+    stopping.set()
+    heart.new_sweep().credit.give_due(stopping)
+    beat(heart, heart.new_sweep())
+    assert {heart.read(check).deadline_at - check.deadline_at for check in checks} == {5 * HOUR}
+
+
+@pytest.mark.parametrize(
+    ("jump", "sentence"),
+    [(2 * HOUR, "no ping could be taken for 7200 s, or"), (-2 * HOUR, "the clock was set back by 7200 s: ")],
+)
+def test_the_log_says_so_in_one_line(heart, caplog, jump, sentence):
+    heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(jump)
+    beat(heart, heart.new_sweep())
+    (record,) = [record for record in caplog.records if record.name == "cardbeat.heartbeat.credit"]
+    assert record.getMessage().startswith(sentence)
+
+
+@pytest.mark.parametrize("jump", [HOUR, -HOUR])
+def test_a_clock_set_between_the_settling_and_the_sweep_alerts_nobody_wrongly(heart, jump):
+    check = heart.create(period_seconds=600)
+    beat(heart)
+    heart.pass_time(60)
+    moment = heart.sweep.credit.give_due(threading.Event())
+    heart.clock.advance(jump)
+    heart.ping(check)
+    assert heart.sweep.sweep_once(moment) == 0
+    turned = []
+    for _ in range(12):
+        heart.pass_time(SWEEP_SECONDS)
+        turned.append(beat(heart))
+    assert sum(turned[:10]) == 0
+    assert sum(turned) == 1

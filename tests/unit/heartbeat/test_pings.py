@@ -1,0 +1,92 @@
+"""Pings that wait for the same commit: each has its own answer, and all of them one statement."""
+
+import pytest
+
+from cardbeat.errors import NotFound
+from cardbeat.heartbeat import pings
+from tests.heart import Heart
+from tests.postgresql import BOTH_ENGINES, SQLITE
+from tests.support import writer_held
+
+pytestmark = BOTH_ENGINES
+
+
+@pytest.fixture
+def heart(database, clock):
+    return Heart(database, clock)
+
+
+def at_once(heart, *check_ids):
+    """The results of pings that come to stand in one group, each once it is there."""
+    with writer_held(heart.database):
+        return [heart.checks.ping(check_id) for check_id in check_ids]
+
+
+def test_each_ping_of_a_group_is_answered_for_its_own_check(heart):
+    short, long = heart.create(60), heart.create(3600)
+    first, unknown, second = at_once(heart, short.id, "unknown", long.id)
+    assert (first.wait().deadline_at, second.wait().deadline_at) == (heart.clock.now + 60, heart.clock.now + 3600)
+    with pytest.raises(NotFound):
+        unknown.wait()
+    assert [heart.read(check).ping_count for check in (short, long)] == [1, 1]
+
+
+def test_several_pings_of_one_check_in_a_group_all_count(heart):
+    often, once = heart.create(), heart.create()
+    results = at_once(heart, often.id, once.id, often.id, often.id)
+    assert [result.wait().recovered for result in results] == [False] * 4
+    assert [heart.read(check).ping_count for check in (often, once)] == [3, 1]
+
+
+def test_of_several_pings_of_an_overdue_check_the_first_ends_the_outage(heart):
+    overdue, other = heart.create(), heart.create(1000)
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    results = at_once(heart, other.id, overdue.id, overdue.id)
+    assert [result.wait().recovered for result in results] == [False, True, False]
+    assert heart.status(overdue) == "on_time"
+    assert heart.alert_types(overdue) == ["check.overdue", "check.recovered"]
+    assert heart.checks.totals() == {"on_time": 2, "overdue": 0}
+
+
+def test_many_that_recover_at_once_have_an_alert_each(heart):
+    checks = [heart.create() for _ in range(20)]
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    results = at_once(heart, *(check.id for check in checks))
+    assert all(result.wait().recovered for result in results)
+    assert {tuple(heart.alert_types(check)) for check in checks} == {("check.overdue", "check.recovered")}
+
+
+def test_pings_that_wait_go_before_a_deletion_that_waits_too(heart):
+    check = heart.create()
+    with writer_held(heart.database):
+        deleted = heart.checks.delete(heart.key.id, check.id)
+        ping = heart.checks.ping(check.id)
+    assert not ping.wait().recovered
+    deleted.wait()
+    with pytest.raises(NotFound):
+        heart.checks.ping(check.id).wait()
+
+
+def test_a_ping_of_a_revoked_key_finds_no_check(heart):
+    check, other = heart.create(), heart.create()
+    heart.keys.revoke(heart.key.id).wait()
+    for result in at_once(heart, check.id, other.id):
+        with pytest.raises(NotFound):
+            result.wait()
+
+
+@SQLITE
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 500])
+def test_a_statement_for_any_number_finds_its_checks_by_an_index(heart, number):
+    statements = []
+    heart.database.write(lambda transaction: transaction.set_trace_callback(statements.append))
+    ids = [f"id {n}" for n in range(number)]
+    heart.database.write(lambda transaction: pings.note_pings(heart.database, transaction, ids, 0))
+    heart.database.write(lambda transaction: transaction.set_trace_callback(None))
+    (statement,) = [text for text in statements if text.startswith("UPDATE")]
+    with heart.database.read() as connection:
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert "SEARCH checks USING INDEX sqlite_autoindex_checks_1 (id=?)" in plan
+    assert not [step for step in plan if "SCAN" in step]

@@ -1,0 +1,126 @@
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from cardbeat.heartbeat.report import Report, get_status
+from tests.support import wait_until
+
+
+@pytest.fixture
+def monitor():
+    """A monitor that answers each connection with `answer(connection)`; gives its URL and the requests it saw."""
+    with contextlib.ExitStack() as undo:
+        listener = undo.enter_context(socket.create_server(("127.0.0.1", 0)))
+        listener.settimeout(10)
+        requests = []
+
+        def serve(answer, connections):
+            with contextlib.suppress(OSError):
+                for _ in range(connections):
+                    connection, _ = listener.accept()
+                    with connection:
+                        connection.settimeout(10)
+                        requests.append(connection.recv(4096))
+                        answer(connection)
+
+        def start(answer, connections=1):
+            thread = threading.Thread(target=serve, args=(answer, connections))
+            thread.start()
+            undo.callback(thread.join)
+            return f"http://127.0.0.1:{listener.getsockname()[1]}/ping/abc?rid=1", requests
+
+        yield start
+
+
+def say(text):
+    return lambda connection: connection.sendall(text)
+
+
+def trickle(connection):
+    for _ in range(200):
+        connection.sendall(b"H")
+        time.sleep(0.02)
+
+
+def test_the_url_is_requested(monitor):
+    url, requests = monitor(say(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nOK"))
+    assert get_status(url, 10) == 200
+    assert requests[0].startswith(b"GET /ping/abc?rid=1 HTTP/1.1\r\n")
+    assert b"User-Agent: cardbeat/" in requests[0]
+
+
+@pytest.mark.parametrize("answer", [b"", b"garbage\r\n", b"HTTP/1.1\r\n", b"SSH-2.0 hello\r\n", b"HTTP/1.1 abc\r\n"])
+def test_an_answer_that_is_not_http_is_an_error(monitor, answer):
+    url, _ = monitor(say(answer))
+    with pytest.raises((OSError, ValueError)):
+        get_status(url, 10)
+
+
+def test_a_trickled_answer_does_not_stretch_the_deadline(monitor):
+    url, _ = monitor(trickle)
+    with pytest.raises(TimeoutError):
+        get_status(url, 0.2)
+
+
+def test_a_status_line_that_does_not_end_is_read_only_so_far(monitor):
+    read = threading.Event()
+    url, _ = monitor(lambda connection: connection.sendall(b"HTTP/1.1 200 " + b"x" * 8192) or read.wait(10))
+    assert get_status(url, 5) == 200
+    read.set()
+
+
+def wait_for_its_end():
+    wait_until(lambda: "report" not in {thread.name for thread in threading.enumerate()})
+
+
+def reported(report):
+    """Report once and wait until that is done."""
+    report()
+    wait_for_its_end()
+
+
+@pytest.mark.parametrize(
+    ("answer", "logged"),
+    [(b"HTTP/1.0 204 No Content\r\n\r\n", ""), (b"HTTP/1.1 500 x\r\n\r\n", "answered 500"), (b"", "failed")],
+)
+def test_what_goes_wrong_is_logged(monitor, caplog, answer, logged):
+    url, _ = monitor(say(answer))
+    reported(Report(url))
+    assert logged in caplog.text
+    assert bool(caplog.records) == bool(logged)
+
+
+def test_a_slow_monitor_is_not_asked_again_meanwhile(monitor, caplog):
+    done = threading.Event()
+    url, requests = monitor(lambda _: done.wait(10))
+    report = Report(url)
+    report()
+    report()
+    done.set()
+    wait_for_its_end()
+    assert "still under way" in caplog.text
+    assert len(requests) == 1
+
+
+def test_a_report_that_can_not_be_begun_is_not_the_last(monitor, caplog, monkeypatch):
+    def refuse(_thread):
+        raise RuntimeError("can't start new thread")
+
+    url, requests = monitor(say(b"HTTP/1.0 204 No Content\r\n\r\n"))
+    report = Report(url)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        report()
+    assert "can't start new thread" in caplog.text
+    reported(report)
+    assert len(requests) == 1
+
+
+def test_nobody_there_is_logged(caplog):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    reported(Report(f"http://127.0.0.1:{port}/"))
+    assert "failed" in caplog.text

@@ -1,0 +1,373 @@
+"""What each receiver is sent, held against the schema that it documents."""
+
+import html
+import json
+import re
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from cardbeat.heartbeat.outbox.alert import body_of
+from cardbeat.heartbeat.webhooks.receivers import RECEIVERS, request_for
+from tests.unit.heartbeat.outbox.test_alert import BASE_URL, NOW, check_with
+from tests.unit.test_architecture import ROOT
+
+SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
+DISCORD = (
+    "https://discord.com/api/webhooks/417429632418316298/JHZ7lQml277CDHmQKMHI8qBe7bk2ZwO5UKjCiOAF7711o33MyqU344Qpg"
+)
+MATTERMOST = "https://chat.example/hooks/yobjmukpaw3r3urc5h6i369yim"
+NTFY = "https://ntfy.sh/my_topic"
+GOTIFY = "https://push.example/message?token=AzsPf.2cdkq9uR1"
+TELEGRAM = "https://api.telegram.org/bot123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11/sendMessage?chat_id=-1001"
+GOOGLE_CHAT = "https://chat.googleapis.com/v1/spaces/AAAAk6lGXyM/messages?key=AIzaSy-x&token=O7b%3D"
+TEAMS = (
+    "https://default0123.45.environment.api.powerplatform.com:443/powerautomate/automations/direct/workflows/"
+    "643e69f83c8944438d68119179a10a64/triggers/manual/paths/invoke?api-version=1&sp=%2Ftriggers%2Fmanual%2Frun&sv=1.0&sig=x"
+)
+APPRISE = "http://apprise.example:8000/notify/KEY?tag=admin"
+HOME_ASSISTANT = "http://homeassistant.example:8123/api/webhook/cardbeat-4f1c"
+ANY = "https://hooks.example/x"
+
+URLS = (SLACK, DISCORD, MATTERMOST, NTFY, GOTIFY, TELEGRAM, GOOGLE_CHAT, TEAMS, APPRISE, HOME_ASSISTANT, ANY)
+KINDS = ("check.overdue", "check.recovered", "check.test")
+
+TEXT = {"type": "string", "minLength": 1}
+ANYTHING = {}
+
+
+def exactly(required, **others):
+    """The schema of an object with these members and no more."""
+    return {
+        "type": "object",
+        "properties": {**required, **others},
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+# https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks and the message payloads named there.
+SLACK_SCHEMA = exactly(
+    {"text": TEXT},
+    mrkdwn={"type": "boolean"},
+    blocks=ANYTHING,
+    attachments=ANYTHING,
+    thread_ts=ANYTHING,
+)
+# https://docs.discord.com/developers/resources/webhook#execute-webhook; of the flags only these three can be set.
+DISCORD_SCHEMA = exactly(
+    {"content": {**TEXT, "maxLength": 2000}},
+    allowed_mentions=exactly(
+        {"parse": {"type": "array", "items": {"enum": ["roles", "users", "everyone"]}}},
+        roles=ANYTHING,
+        users=ANYTHING,
+        replied_user=ANYTHING,
+    ),
+    flags={"enum": [1 << 2, 1 << 12, 1 << 2 | 1 << 12]},
+    username=TEXT,
+    avatar_url=TEXT,
+    tts={"type": "boolean"},
+    embeds=ANYTHING,
+    thread_name=TEXT,
+)
+# https://developers.mattermost.com/integrate/webhooks/incoming#parameters
+MATTERMOST_SCHEMA = exactly(
+    {"text": {**TEXT, "maxLength": 16383}},
+    channel=TEXT,
+    username=TEXT,
+    icon_url=TEXT,
+    icon_emoji=TEXT,
+    attachments=ANYTHING,
+    type={"type": "string", "pattern": "^(custom_|$)"},
+    props=ANYTHING,
+)
+# https://docs.ntfy.sh/publish/#publish-as-json, sent to the root; a topic is what the server's path takes.
+NTFY_SCHEMA = exactly(
+    {"topic": {"type": "string", "pattern": "^[-_A-Za-z0-9]{1,64}$"}},
+    message={**TEXT, "maxLength": 4096},
+    title=TEXT,
+    tags=ANYTHING,
+    priority={"enum": [1, 2, 3, 4, 5]},
+    actions=ANYTHING,
+    click=TEXT,
+    attach=TEXT,
+    icon=TEXT,
+    filename=TEXT,
+    delay=TEXT,
+    email=TEXT,
+    call=TEXT,
+)
+# https://gotify.net/api-docs, CreateMessage; without extras the text is plain.
+GOTIFY_SCHEMA = exactly(
+    {"message": TEXT},
+    title=TEXT,
+    priority={"type": "integer", "minimum": 0, "maximum": 10},
+    appid={"type": "integer"},
+)
+# https://core.telegram.org/bots/api#sendmessage, of which the query holds a part; without parse_mode text is plain.
+TELEGRAM_SCHEMA = exactly(
+    {"chat_id": TEXT, "text": {**TEXT, "maxLength": 4096}},
+    message_thread_id=TEXT,
+    disable_notification=TEXT,
+    link_preview_options=exactly({}, is_disabled={"type": "boolean"}),
+)
+# https://developers.google.com/workspace/chat/api/reference/rest/v1/spaces.messages: what a webhook may write.
+GOOGLE_CHAT_SCHEMA = exactly({"text": {**TEXT, "maxLength": 4096}}, cardsV2=ANYTHING, thread=ANYTHING)
+# https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using and
+# https://adaptivecards.io/explorer: a RichTextBlock's TextRun is text without Markdown, since version 1.2.
+TEAMS_SCHEMA = exactly(
+    {
+        "type": {"const": "message"},
+        "attachments": {
+            "type": "array",
+            "minItems": 1,
+            "items": exactly(
+                {
+                    "contentType": {"const": "application/vnd.microsoft.card.adaptive"},
+                    "content": exactly(
+                        {
+                            "type": {"const": "AdaptiveCard"},
+                            "version": {"enum": ["1.2", "1.3", "1.4", "1.5"]},
+                            "body": {
+                                "type": "array",
+                                "minItems": 1,
+                                "items": exactly(
+                                    {
+                                        "type": {"const": "RichTextBlock"},
+                                        "inlines": {
+                                            "type": "array",
+                                            "items": exactly({"type": {"const": "TextRun"}, "text": TEXT}),
+                                        },
+                                    }
+                                ),
+                            },
+                        },
+                        **{"$schema": {"const": "http://adaptivecards.io/schemas/adaptive-card.json"}},
+                    ),
+                },
+                contentUrl={"type": "null"},
+            ),
+        },
+    }
+)
+# https://github.com/caronc/apprise-api#api-details, /notify/{KEY}; members that it does not know may be there, as in
+# its section on third-party webhooks.
+APPRISE_SCHEMA = {
+    "type": "object",
+    "properties": {
+        "body": TEXT,
+        "title": TEXT,
+        "type": {"enum": ["info", "success", "warning", "failure"]},
+        "format": {"enum": ["text", "markdown", "html"]},
+        "tag": TEXT,
+    },
+    "required": ["body"],
+}
+# https://www.standardwebhooks.com: what everybody else gets. Home Assistant's webhook trigger takes any JSON object.
+STANDARD_SCHEMA = {"type": "object", "required": ["type", "timestamp", "data"]}
+
+SCHEMAS = {
+    SLACK: SLACK_SCHEMA,
+    DISCORD: DISCORD_SCHEMA,
+    MATTERMOST: MATTERMOST_SCHEMA,
+    NTFY: NTFY_SCHEMA,
+    GOTIFY: GOTIFY_SCHEMA,
+    TELEGRAM: TELEGRAM_SCHEMA,
+    GOOGLE_CHAT: GOOGLE_CHAT_SCHEMA,
+    TEAMS: TEAMS_SCHEMA,
+    APPRISE: APPRISE_SCHEMA,
+    HOME_ASSISTANT: STANDARD_SCHEMA,
+    ANY: STANDARD_SCHEMA,
+}
+
+
+def stored(kind="check.overdue", name="nightly backup"):
+    return body_of(kind, check_with(name), BASE_URL, NOW).encode()
+
+
+def sent_to(url, kind="check.overdue", name="nightly backup"):
+    return json.loads(request_for(url, stored(kind, name))[1])
+
+
+def understood(url, sent):
+    """All that the receiver reads: Telegram joins the query's parameters with the body's."""
+    return {**dict(parse_qsl(urlsplit(url).query)), **sent} if url == TELEGRAM else sent
+
+
+def words(url, sent):
+    """The sentence, wherever the receiver looks for it."""
+    if url == TEAMS:
+        return sent["attachments"][0]["content"]["body"][0]["inlines"][0]["text"]
+    return sent.get("message") or sent.get("body") or sent.get("content") or sent["text"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("url", URLS)
+def test_each_receiver_gets_what_it_documents(url, kind):
+    sent = sent_to(url, kind)
+    Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
+    assert words(url, sent) == json.loads(stored(kind))["text"]
+
+
+@given(
+    name=st.text(st.characters(exclude_categories=["Cc", "Cs"]), min_size=1, max_size=100), url=st.sampled_from(URLS)
+)
+@settings(max_examples=60, deadline=None)
+def test_whatever_a_check_is_called_its_receiver_gets_what_it_documents_the_same_each_time(name, url):
+    body = stored(name=name)
+    address, sent = request_for(url, body)
+    Draft202012Validator(SCHEMAS[url]).validate(understood(url, json.loads(sent)))
+    assert request_for(url, body) == (address, sent)
+
+
+@pytest.mark.parametrize("url", [HOME_ASSISTANT, ANY, "https://ntfy.sh/topic?tpl=yes&m=%7B%7B.text%7D%7D"])
+def test_whoever_takes_any_json_gets_the_alert_as_it_is_stored(url):
+    assert request_for(url, stored()) == (url, stored())
+
+
+def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query():
+    address, sent = request_for("http://ntfy.example:8080/alerts?auth=QmFzaWM&priority=high", stored("check.test"))
+    assert address == "http://ntfy.example:8080/?auth=QmFzaWM&priority=high"
+    assert json.loads(sent) == {
+        "topic": "alerts",
+        "title": 'Test alert for "nightly backup"',
+        "message": 'This is a test alert for "nightly backup"; its alerts arrive here.',
+    }
+
+
+def test_the_other_receivers_get_it_where_their_url_says():
+    others = [url for url in URLS if url != NTFY]
+    assert [request_for(url, stored())[0] for url in others] == [url.replace(":443/", "/") for url in others]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://hooks.slack.com/triggers/T1/2/x",
+        "https://hooks.slack.com.example/services/T1/B1/x",
+        "https://discord.com/api/webhooks/1/x/slack",
+        "https://discord.com.example/api/webhooks/1/x",
+        "https://chat.example/hooks/" + "a" * 25,
+        "https://ntfy.sh/topic/publish",
+        "https://notify.example/topic",
+        "https://push.example/message",
+        "https://push.example/message/token=x",
+        "https://api.telegram.org/bot1:x/getMe",
+        "https://chat.googleapis.com.example/v1/spaces/A/messages",
+        "https://prod.example/workflows/1/triggers/When_a_HTTP_request_is_received/paths/invoke",
+        "https://apprise.example/notify",
+        "https://hooks.example/x?next=/notify/KEY",
+        "https://hooks.example/x?next=/hooks/" + "a" * 26,
+        "not a URL",
+    ],
+)
+def test_a_url_of_another_shape_is_nobody_elses(url):
+    assert request_for(url, stored()) == (url, stored())
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://hooks.slack-gov.com/services/T1/B1/x", "Slack"),
+        ("https://ptb.discord.com/api/v10/webhooks/1/x-y?wait=true&thread_id=2", "Discord"),
+        ("https://discordapp.com/api/webhooks/1/x_y", "Discord"),
+        ("http://lan.example/team/hooks/" + "z" * 26 + "/", "Mattermost"),
+        ("http://ntfy/alerts", "ntfy"),
+        ("http://lan.example/gotify/message?priority=3&token=A", "Gotify"),
+        ("http://bots.example:8081/bot1%3Ax/sendmessage?chat_id=@channel", "Telegram"),
+        (
+            "https://prod-161.westeurope.logic.azure.com/workflows/6a/triggers/manual/paths/invoke?sig=x",
+            "Microsoft Teams",
+        ),
+        ("http://apprise.example/alerts/notify/KEY/", "Apprise API"),
+    ],
+)
+def test_a_receiver_is_known_in_each_shape_of_its_urls(url, name):
+    form = next(receiver.form for receiver in RECEIVERS if receiver.name == name)
+    sent = sent_to(url)
+    assert {**sent, **form(json.loads(stored()))} == sent
+
+
+@pytest.mark.parametrize("url", URLS)
+@pytest.mark.parametrize("name", ["@everyone", "<!channel>", "@here <@U1>", "<users/all>", "<at>all</at>"])
+def test_a_name_calls_nobody_anywhere(url, name):
+    said = [words(url, sent_to(url, name=name)), sent_to(url, name=name).get("title", "")]
+    for called in ("@e", "@h", "@U", "<", ">"):
+        assert called not in "".join(said)
+
+
+def test_discord_is_told_to_call_nobody_and_to_show_no_page_that_a_name_links():
+    sent = sent_to(DISCORD)
+    assert (sent["allowed_mentions"], sent["flags"]) == ({"parse": []}, 4)
+
+
+MARKUP = r"*/5 **b** _i_ ~~s~~ `c` ||spoiler|| [x](https://evil.example) ![y](https://evil.example/p) \[z] & &lt;"
+
+
+@pytest.mark.parametrize(("url", "decoded"), [(DISCORD, str), (MATTERMOST, html.unescape)])
+def test_what_a_name_holds_of_markdown_is_escaped(url, decoded):
+    said = words(url, sent_to(url, name=MARKUP))
+    assert not set(re.sub(r"\\[\\`*_~|\[\]]", "", said)) & set("\\`*_~|[]")
+    assert decoded(re.sub(r"\\(.)", r"\1", said)) == json.loads(stored(name=MARKUP))["text"]
+
+
+@pytest.mark.parametrize("name", ["&#64;channel", "&#x40;here", "&commat;all", "&amp;#64;channel", "AT&T"])
+def test_a_character_reference_in_a_name_stays_as_it_is_written_where_they_are_decoded_and_where_not(name):
+    text = json.loads(stored(name=name))["text"]
+    assert html.unescape(words(MATTERMOST, sent_to(MATTERMOST, name=name))) == text
+    assert words(DISCORD, sent_to(DISCORD, name=name)) == text
+
+
+def test_what_a_name_holds_of_slacks_markup_is_text():
+    sent = sent_to(SLACK, name=MARKUP)
+    assert sent["mrkdwn"] is False
+    assert "& &lt;" not in sent["text"]
+    assert "&amp; &amp;lt;" in sent["text"]
+
+
+def test_what_a_name_holds_of_google_chats_markup_is_shown_by_look_alikes():
+    said = words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name=MARKUP))
+    assert not set(said) & set("*_~`")
+    assert '"nightly_backup *"' in words(GOOGLE_CHAT, sent_to(GOOGLE_CHAT, name="nightly_backup *"))
+
+
+@pytest.mark.parametrize("braces", [2, 3, 4])
+def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
+    name = "{" * braces + "DATE(2017-02-14T06:08:39Z,SHORT)" + "}" * braces
+    said = words(TEAMS, sent_to(TEAMS, name=name))
+    assert "{{" not in said
+    assert name in said.replace("\u200b", "")
+
+
+@pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
+def test_where_text_is_plain_nothing_says_otherwise(url):
+    sent = sent_to(url, name=MARKUP)
+    assert words(url, sent) == json.loads(stored(name=MARKUP))["text"]
+    assert not sent.keys() & {"markdown", "parse_mode", "entities", "extras"}
+    assert sent.get("format", "text") == "text"
+
+
+def test_a_title_says_which_check_and_what():
+    assert [sent_to(GOTIFY, kind)["title"] for kind in KINDS] == [
+        '"nightly backup" is overdue',
+        '"nightly backup" has recovered',
+        'Test alert for "nightly backup"',
+    ]
+
+
+def test_gotify_makes_most_noise_for_what_is_overdue():
+    assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [8, 5, 5]
+
+
+def test_apprise_is_told_which_kind_it_is_beside_the_rest_of_the_alert():
+    assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "success", "info"]
+    assert sent_to(APPRISE)["data"] == json.loads(stored())["data"]
+
+
+@pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
+def test_the_readme_has_each_receiver_in_its_table(receiver):
+    table = re.findall(r"^\| (.+?) \|.*https?://", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert any(receiver.name in row for row in table)

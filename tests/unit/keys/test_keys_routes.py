@@ -1,0 +1,45 @@
+"""Which of the keys' endpoints wait, and who waits for them."""
+
+from collections.abc import Callable
+
+import pytest
+
+from cardbeat.concurrency.later import Later
+from cardbeat.config import FREE
+from cardbeat.database import Database
+from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.routes import KeyRoutes
+from cardbeat.keys.store import CACHE_SECONDS, Keys, hash_of
+from cardbeat.keys.webhook_secrets import WebhookSecrets
+from cardbeat.web.message import Request, Response
+from tests.support import FakeClock
+
+
+@pytest.mark.parametrize(
+    ("change", "status"), [(lambda routes, asked: routes.rotate(asked), 200), (lambda r, asked: r.revoke(asked), 204)]
+)
+def test_no_thread_waits_until_a_changed_key_is_known_everywhere(
+    database: Database, clock: FakeClock, change: Callable[[KeyRoutes, Request], Later[Response]], status: int
+) -> None:
+    waiting: list[tuple[float, Callable[[], object]]] = []
+    keys = Keys(database, clock, {"free": FREE}, call_after=lambda *call: waiting.append(call))
+    routes = KeyRoutes(
+        keys,
+        WebhookSecrets(database, clock),
+        RateLimit(),
+        lambda _: 0,
+        lambda: None,
+        count_tests=lambda _: 0,
+        tests_an_hour=0,
+        registration_open=True,
+        register_per_minute=1,
+    )
+    issued = keys.issue("a@b").wait()
+    answer = change(routes, Request("POST", "/key/rotate", "/key/rotate", key=issued.key))
+    database.write(lambda _: None)
+    assert keys.find(hash_of(issued.value)) is None
+    assert not answer.is_settled
+    [(seconds, settle)] = waiting
+    assert seconds == CACHE_SECONDS
+    settle()
+    assert answer.wait().status == status

@@ -1,0 +1,84 @@
+from cardbeat.keys.rate import MAX_NAMES, RateLimit, StrictRateLimit
+from tests.support import FakeClock
+
+
+def test_a_burst_of_the_rate_passes_and_the_next_waits_for_its_share():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    assert [limit.take("a", 30) for _ in range(30)] == [0] * 30
+    assert limit.take("a", 30) == 2
+    clock.advance(2)
+    assert limit.take("a", 30) == 0
+    assert limit.take("a", 30) == 2
+
+
+def test_a_refused_take_costs_nothing():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    waits = [limit.take("a", 1) for _ in range(5)]
+    assert waits == [0, 60, 60, 60, 60]
+
+
+def test_names_do_not_share():
+    limit = RateLimit(FakeClock(0))
+    assert limit.take("a", 1) == 0
+    assert limit.take("b", 1) == 0
+
+
+def test_used_counts_down_as_the_burst_refills():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    for _ in range(3):
+        limit.take("a", 60)
+    assert limit.used("a", 60) == 3
+    clock.advance(1)
+    assert limit.used("a", 60) == 2
+    clock.advance(60)
+    assert limit.used("a", 60) == 0
+    assert limit.used("never", 60) == 0
+
+
+def test_names_are_forgotten_oldest_first():
+    limit = RateLimit(FakeClock(0))
+    for number in range(MAX_NAMES + 1):
+        limit.take(str(number), 1)
+    assert limit.take(str(MAX_NAMES), 1) > 0
+    assert limit.take("1", 1) > 0
+    assert limit.take("0", 1) == 0
+
+
+def test_the_strict_rate_remembers_only_so_many_names():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    for name in ("a", "b", "a", *range(MAX_NAMES - 1)):
+        clock.advance(1e-5)
+        assert limit.take(str(name), 2) == 0
+    assert limit.take("a", 2) > 0
+    assert [limit.take("b", 2), limit.take("b", 2)] == [0, 0]
+
+
+def test_no_minute_holds_more_than_the_strict_rate():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    taken = []
+    for second in range(300):
+        clock.now = second
+        wait = limit.take("a", 5)
+        if wait == 0:
+            taken.append(second)
+        else:
+            assert second + wait == taken[-5] + 60
+    assert taken == [minute + second for minute in range(0, 300, 60) for second in range(5)]
+
+
+def test_strict_rates_of_names_are_apart_and_end_with_their_minute():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    assert [limit.take("a", 2), limit.take("b", 2)] == [0, 0]
+    clock.advance(59)
+    assert [limit.take("a", 2), limit.take("a", 2), limit.take("b", 2)] == [0, 1, 0]
+    clock.advance(1)
+    assert [limit.take("a", 2), limit.take("a", 2)] == [0, 59]
+    clock.advance(60)
+    assert limit.take("c", 2) == 0
+    assert list(limit._taken) == ["c"]

@@ -1,0 +1,40 @@
+"""Sequences of emoji, and what draws them."""
+
+import pytest
+
+from cardbeat.resources import read_text
+from cardbeat.typeset.faces.emoji import EmojiSequences, is_emoji
+from cardbeat.typeset.unicode.clusters import EMOJI_STYLE
+
+EMOJI = EmojiSequences()
+
+
+def test_every_sequence_is_drawn_by_one_character_of_its_own() -> None:
+    sequences = read_text("fonts/emoji.txt").splitlines()
+    drawn = [list(EMOJI.parts(sequence + EMOJI_STYLE)) for sequence in sequences]
+    assert [part for [(_, part)] in drawn] == sequences
+    assert len({character for [(character, _)] in drawn}) == len(sequences)
+
+
+def test_the_longest_sequence_is_drawn_and_what_stands_between_is_text() -> None:
+    parts = list(EMOJI.parts("👨‍👩‍👦x👍🏽"))
+    assert [part for _, part in parts] == ["👨‍👩‍👦", "x", "👍🏽"]
+    assert [bool(character) for character, _ in parts] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("grapheme", "emoji"),
+    [
+        ("☕", True),
+        ("☕\ufe0e", False),
+        ("❤", False),
+        ("❤\ufe0f", True),
+        ("👍", True),
+        ("1", False),
+        ("1\ufe0f\u20e3", True),
+        ("☝🏽", True),
+        ("漢", False),
+    ],
+)
+def test_an_emoji_is_told_from_a_sign_of_the_text(grapheme: str, emoji: bool) -> None:
+    assert is_emoji(grapheme) is emoji

@@ -1,0 +1,43 @@
+"""What no font has is counted, or written with what they have."""
+
+import pytest
+
+from cardbeat.typeset.faces.fonts import Fonts
+
+FONTS = Fonts()
+
+
+def test_what_no_font_has_is_counted() -> None:
+    graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
+    assert [FONTS.repertoire.drawable(grapheme)[1] for grapheme in graphemes] == [1, 1, 1, 1, 0]
+
+
+def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
+    assert FONTS.repertoire.drawable("👩‍\U0001faf9")[1] == 1
+    assert FONTS.repertoire.drawable("🏃🏽‍➡️ 🇽🇽")[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("\U000f0000 \U000f0fff", 2),  # the emoji fonts keep their pictures there
+        ("e\u0301\u0302", 0),  # two fonts have one of the marks each
+        ("👍🏽 🏴\U000e0067\U000e007f \u200d", 0),
+        ("plain “text” 漢字", 0),
+    ],
+)
+def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) -> None:
+    assert FONTS.repertoire.drawable(text)[1] == count
+
+
+@pytest.mark.parametrize(
+    ("text", "drawn"),
+    [
+        ("CO₂ x⁵ 10⁻³ ⁿ", "CO₂ x⁵ 10⁻³ ⁿ"),
+        ("⅓ ⅞ ⅒ ⅟ ½", "⅓ ⅞ ⅒ ⅟ ½"),
+        ("℠ ™ ℅ ℆ ‾ ㌬", "℠ ™ ℅ ℆ ‾ パーツ"),
+    ],
+)
+def test_what_no_font_has_is_written_with_what_they_have(text: str, drawn: str) -> None:
+    assert FONTS.repertoire.drawable(text) == (drawn, 0)
+    assert all(choice.pieces for choice in FONTS.fallback.choose(list(drawn), "ja"))

@@ -1,0 +1,55 @@
+"""Text made safe, and graphemes."""
+
+import pytest
+
+from cardbeat.typeset.unicode.clusters import clean, clean_for_lines, clusters
+
+
+@pytest.mark.parametrize(
+    "grapheme",
+    [
+        "e\u0302\u0323", "👍🏽", "👩‍👩‍👧‍👦", "🏳️‍🌈", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "นี่", "น้ำ", "क्षि", "ক্ষ", "스", "각", "རྒྱ", "ស្អា",
+    ],
+)  # fmt: skip
+def test_a_grapheme_is_one(grapheme: str) -> None:
+    assert len(clusters("x" + clean(grapheme) + "x")) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("🇩🇪🇫🇷🇯", 3), ("ab", 2), ("สวย", 3), ("नमस्ते", 3), ("👍👍", 2), ("a👍🏽b", 3), ("a🏽b", 3), ("🏽", 1)],
+)
+def test_neighbours_stay_apart(text: str, count: int) -> None:
+    assert len(clusters(text)) == count
+
+
+def test_white_space_of_any_kind_is_one_space() -> None:
+    assert clean(" a\t\n\u3000b\u2028c\x85d ").replace("\u3000", "") == "a b c d"
+
+
+def test_what_is_never_drawn_is_dropped() -> None:
+    assert clean("a\x00\x1b\u202e\u2066\u00ad\ufeff\U000e0001b\u2069") == "ab"
+
+
+def test_embeddings_and_overrides_are_dropped_before_a_text_is_ordered() -> None:
+    assert clean_for_lines("\u202aa\u202bb\u202cc\u202dd\u202ee") == "abcde"
+
+
+def test_surrogates_become_the_replacement_character() -> None:
+    assert clean("a\ud800b") == "a\ufffdb"
+
+
+def test_latin_ligatures_become_their_letters() -> None:
+    assert clean("ﬁnd ﬂow") == "find flow"
+
+
+def test_a_phrase_in_one_character_is_spelt_out() -> None:
+    assert clean("\ufdfd").startswith("بسم الله")
+
+
+def test_a_stack_of_marks_is_cut() -> None:
+    assert max(map(len, clusters(clean("o" + "\u0336" * 500 + "k")))) <= 4
+
+
+def test_marks_without_a_letter_are_dropped() -> None:
+    assert clusters("\u0301 \u0e34a") == [" ", "a"]

@@ -1,0 +1,55 @@
+"""Whose Han shapes a text wants."""
+
+import pytest
+
+from cardbeat.typeset.unicode.han import language_of
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("日本語のタイトル", "ja"),
+        ("한국어 漢字", "ko"),
+        ("简体中文标题", "zh-Hans"),
+        ("繁體中文標題", "zh-Hant"),
+        ("東京大学駅", "ja"),
+        ("中文", "zh-Hans"),
+        ("plain", "zh-Hans"),
+        ("東京", "ja"),
+        ("直木賞", "ja"),
+        ("台北市政府", "zh-Hant"),
+        ("香港", "zh-Hant"),
+        ("經濟部", "zh-Hant"),
+        ("佢哋喺度食嘢㗎", "zh-Hant"),
+        ("朱镕基与陶喆：王珺、李赟", "zh-Hans"),
+        ("ㄅㄆㄇ", "zh-Hant"),
+    ],
+)
+def test_the_text_tells_whose_han_shapes_it_wants(text: str, language: str) -> None:
+    assert language_of(text) == language
+
+
+def test_a_text_that_can_not_tell_takes_the_given_language() -> None:
+    assert language_of("田中", "ja") == "ja"
+    assert language_of("한국", "ja") == "ko"
+
+
+@pytest.mark.parametrize(
+    ("domain", "language"),
+    [
+        ("example.jp", "ja"),
+        ("www.example.co.kr", "ko"),
+        ("example.tw.", "zh-Hant"),
+        ("EXAMPLE.HK", "zh-Hant"),
+        ("example.cn", "zh-Hans"),
+        ("example.com", "ja"),
+        ("jp", "ja"),
+    ],
+)
+def test_the_country_of_the_domain_decides_where_the_characters_leave_it_open(domain: str, language: str) -> None:
+    assert language_of("直木", domain=domain) == ("zh-Hans" if domain in ("example.com", "jp") else language)
+
+
+def test_characters_that_a_country_does_not_write_outweigh_its_domain() -> None:
+    assert language_of("简体标题", domain="example.jp") == "zh-Hans"
+    assert language_of("日本語の本", domain="example.cn") == "ja"

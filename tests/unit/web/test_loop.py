@@ -1,0 +1,123 @@
+"""The loop: how other threads reach it, and its pollers: Linux's own, and what stands in for it elsewhere."""
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from cardbeat.web.loop import READ, WRITE, Loop, Poller, make_poller
+from tests.support import wait_until
+
+
+@pytest.fixture
+def loop() -> Iterator[Loop]:
+    loop = Loop()
+    yield loop
+    loop.close()
+
+
+def test_no_call_is_lost_though_the_loop_takes_them_meanwhile(loop: Loop) -> None:
+    rounds, threads, taken = 300, 4, []
+
+    def call() -> None:
+        for _ in range(rounds):
+            loop.call_soon(lambda: taken.append(1))
+
+    for _ in range(threads):
+        threading.Thread(target=call).start()
+    while len(taken) < rounds * threads:
+        before = len(taken)
+        loop.run_once(10)
+        assert len(taken) > before
+
+
+def test_a_call_is_made_in_the_loop_s_thread(loop: Loop) -> None:
+    seen = []
+    caller = threading.Thread(target=lambda: loop.call_soon(lambda: seen.append(threading.current_thread())))
+    caller.start()
+    loop.run_once(10)
+    caller.join()
+    assert seen == [threading.current_thread()]
+
+
+def test_waking_a_loop_that_has_ended_is_no_error() -> None:
+    loop = Loop()
+    loop.close()
+    loop.call_soon(lambda: None)
+
+
+def test_the_date_is_that_of_the_iteration(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cardbeat.web.loop.time.time", lambda: 784111777.9)
+    loop.run_once(0)
+    assert loop.date == "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+def test_calls_that_bring_about_others_leave_the_sockets_their_turn(loop: Loop) -> None:
+    taken = []
+
+    def call() -> None:
+        taken.append(1)
+        if len(taken) < 9:
+            loop.call_soon(call)
+
+    loop.call_soon(call)
+    loop.run_once(10)
+    assert len(taken) == 1
+    loop.run_once(10)
+    assert len(taken) == 2
+
+
+@pytest.fixture(params=["epoll", "kqueue, poll or select"])
+def poller(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Poller]:
+    if request.param != "epoll":
+        monkeypatch.setattr("cardbeat.host.system.epoll", lambda: None)
+    poller = make_poller()
+    yield poller
+    poller.close()
+
+
+def test_what_is_ready_is_called_until_it_is_forgotten(poller: Poller) -> None:
+    near, far = socket.socketpair()
+    with near, far:
+        poller.watch(near.fileno(), READ, never)
+        assert poller.ready(0) == []
+        far.send(b"x")
+        assert poller.ready(None) == [never]
+        poller.watch(near.fileno(), WRITE, never)
+        assert poller.ready(None) == [never]
+        for _ in range(2):
+            poller.watch(near.fileno(), 0, never)
+            assert poller.ready(0) == []
+
+
+def test_a_client_that_has_left_makes_its_socket_ready(poller: Poller) -> None:
+    near, far = socket.socketpair()
+    with near:
+        poller.watch(near.fileno(), READ, never)
+        far.close()
+        assert poller.ready(None) == [never]
+
+
+def test_waiting_ends_in_time(poller: Poller) -> None:
+    started = time.monotonic()
+    assert poller.ready(0.05) == []
+    assert 0.04 <= time.monotonic() - started < 5
+
+
+def never() -> None:
+    raise AssertionError("a poller calls nothing itself")
+
+
+def test_it_goes_first_from_when_it_is_woken_until_it_waits_again(loop: Loop) -> None:
+    seen = []
+    loop.call_soon(lambda: seen.append(loop.precedence.has_work))
+    assert loop.precedence.has_work
+    loop.run_once(10)
+    assert seen == [True]
+    listener = threading.Thread(target=loop.run_once, args=(10,))
+    listener.start()
+    wait_until(lambda: not loop.precedence.has_work)
+    loop.wake()
+    listener.join()
