@@ -1,7 +1,9 @@
 """An example for each schema."""
 
+from dataclasses import asdict
 from typing import Any, Final
 
+from cardbeat.config import FREE
 from cardbeat.heartbeat.check import CHANGEABLE
 from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 
@@ -53,12 +55,7 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
             "prefix": "sk_3Vn0a",
             **_KEY,
             **_EMAIL,
-            "limits": {
-                "max_checks": 100,
-                "min_period_seconds": 1,
-                "renders_per_minute": 120,
-                "test_alerts_per_hour": TESTS_AN_HOUR,
-            },
+            "limits": {**asdict(FREE), "test_alerts_per_hour": TESTS_AN_HOUR},
             "usage": {"checks": 12, "renders": 0, "test_alerts": 1},
         }
     },

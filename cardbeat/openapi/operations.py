@@ -1,4 +1,4 @@
-"""The endpoints of keys, cards and checks, and the webhook: what they accept and answer."""
+"""All endpoints, and the webhook: what they accept and answer."""
 
 from typing import Final
 
@@ -11,27 +11,23 @@ from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
 from cardbeat.openapi.examples import ALERT_ID, CARDS_KEY_VALUE, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
-    CARDS_KEY,
     IF_NONE_MATCH,
-    Json,
     Operation,
     answer,
     header,
     json_answer,
     json_body,
-    json_content,
-    link,
     query,
     text_answer,
 )
-from cardbeat.openapi.schemas import CHECK_ID_SCHEMA
+from cardbeat.openapi.schemas import CHECK_ID_SCHEMA, Json
 from cardbeat.operation.check_metrics import MOST_CHECKS
 
 CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "Accept-Ranges")
 PNG: Final[Json] = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
 """OpenAPI 3.1 needs no schema here, but client generators look at `format`."""
 CHECK_LINKS: Final[Json] = {
-    name: link(name)
+    name: {"operationId": name, "parameters": {"id": "$response.body#/check/id"}}
     for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping", "pingByPost")
 }
 
@@ -46,6 +42,15 @@ def choice(name: str, meaning: str, values: tuple[str, ...]) -> Json:
     return query(name, meaning, {"type": "string", "enum": list(values), "default": values[0]})
 
 
+def page(id: str, summary: str, *media_types: str) -> Operation:
+    headers = ("Cache-Control", "ETag", "Content-Security-Policy", "Referrer-Policy")
+    answers = {
+        200: answer("The file.", *headers, content={media_type: {} for media_type in media_types}),
+        304: answer("The file is the one that If-None-Match names.", *headers),
+    }
+    return Operation(id, summary, answers, parameters=(IF_NONE_MATCH,))
+
+
 PATH_PARAMETERS: Final[dict[str, Json]] = {
     "id": {"name": "id", "in": "path", "required": True, "schema": CHECK_ID_SCHEMA, "example": CHECK_ID},
     "folder": {"name": "folder", "in": "path", "required": True, "schema": {"type": "string"}, "example": "shared"},
@@ -55,7 +60,6 @@ PATH_PARAMETERS: Final[dict[str, Json]] = {
 OPERATIONS: Final[dict[str, Operation]] = {
     "POST /register": Operation(
         "register",
-        "Keys",
         "Get an API key",
         {
             201: json_answer(
@@ -63,7 +67,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
                 "IssuedKey",
             )
         },
-        errors=(403, 415, 429, 503),
+        errors=(403, 429),
         description=(
             "Without a body it issues a cards key. This key is in the HTML of public pages, so it can only draw cards "
             "and read its own limits. With an e-mail address it issues a checks key, and the secret that signs its "
@@ -72,18 +76,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
         body=json_body("Registration", required=False),
     ),
     "GET /key": Operation(
-        "readKey",
-        "Keys",
-        "Read a key's tier, limits and usage",
-        {200: json_answer("The key, without its value.", "Key")},
-        errors=(503,),
+        "readKey", "Read a key's tier, limits and usage", {200: json_answer("The key, without its value.", "Key")}
     ),
     "DELETE /key": Operation(
         "revokeKey",
-        "Keys",
         "Revoke a checks key and delete its checks",
         {204: answer("The key is revoked and no longer works.", "Cache-Control")},
-        errors=(415, 503),
         description=(
             "No alert of its checks is sent any more, and their ping URLs answer 404. A cards key is public, so it "
             "can't revoke itself (403): the operator revokes it with the command `keys revoke`."
@@ -91,18 +89,14 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "POST /key/rotate": Operation(
         "rotateKey",
-        "Keys",
         "Give a checks key a new value; the old one stops working",
         {200: json_answer("The same key with its new value, shown this once.", "IssuedKey")},
-        errors=(415, 503),
         description="A cards key is public, so it can't do this (403).",
     ),
     "POST /key/webhook-secret": Operation(
         "renewWebhookSecret",
-        "Keys",
         "Get a new secret for the alerts of a checks key",
         {200: json_answer("The new secret, shown this once.", "WebhookSecret")},
-        errors=(415, 503),
         description=(
             "For 24 hours each alert has two signatures, one with the new secret and one with the secret before it, so "
             "that you can change the receiver in that time. After a further request the newest two secrets sign."
@@ -110,7 +104,6 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "GET /og": Operation(
         "readCard",
-        "Cards",
         "Draw a link-preview card, or answer the stored one",
         {
             200: answer("The card, a PNG of 1200×630 pixels and under 100 KB.", *CARD_HEADERS, content=PNG),
@@ -126,7 +119,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             f"the rate limit. New cards are drawn round robin by key; if {WAITING_OF_KEY} of a key wait, the next one "
             "gets 503."
         ),
-        security=CARDS_KEY,
+        security=({"cardsKey": []},),
         parameters=(
             query("key", "A cards key.", {"type": "string"}, required=True, example=CARDS_KEY_VALUE),
             card_text("title", "The largest text; not blank.", "Designing reliable jobs", required=True),
@@ -143,19 +136,15 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "POST /checks": Operation(
         "createCheck",
-        "Checks",
         "Create a check",
         {201: json_answer("The check.", "CheckAnswer", "ETag", "Location", links=CHECK_LINKS)},
-        errors=(415, 503),
         description="A new check is on time. Its clock starts now, so a job that never runs is noticed too.",
         body=json_body("NewCheck"),
     ),
     "GET /checks": Operation(
         "listChecks",
-        "Checks",
         "List the key's checks, oldest first",
         {200: json_answer("A page of checks.", "CheckPage")},
-        errors=(503,),
         parameters=(
             query(
                 "limit",
@@ -167,29 +156,20 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "GET /checks/metrics": Operation(
         "readCheckMetrics",
-        "Checks",
         "Read the key's checks, in the text format of Prometheus",
         {200: text_answer("For each check: whether it is up, its last ping, its deadline.", "text/plain")},
-        errors=(503,),
         description=(
             "`cardbeat_check_up` is 1 while a check is on time, also before its first ping, and 0 while it is overdue. "
             "The label `id` tells checks with the same name apart. It is only the beginning of the check's id, and "
             f"can't ping. A key with more than {MOST_CHECKS:,} checks gets 403."
         ),
     ),
-    "GET /checks/{id}": Operation(
-        "readCheck",
-        "Checks",
-        "Read a check",
-        {200: json_answer("The check.", "CheckAnswer", "ETag")},
-        errors=(404, 503),
-    ),
+    "GET /checks/{id}": Operation("readCheck", "Read a check", {200: json_answer("The check.", "CheckAnswer", "ETag")}),
     "PATCH /checks/{id}": Operation(
         "updateCheck",
-        "Checks",
         "Change the fields that the body has",
         {200: json_answer("The whole check after the change.", "CheckAnswer", "ETag")},
-        errors=(404, 409, 412, 415, 503),
+        errors=(409, 412),
         description=(
             "Absent fields keep their values, and the merged result is validated. If another update came in between, "
             "nothing is changed (409). A ping changes neither `version` nor `updated_at`, and is never lost. Waiting "
@@ -201,25 +181,21 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "DELETE /checks/{id}": Operation(
         "deleteCheck",
-        "Checks",
         "Delete a check and its undelivered alerts",
         {204: answer("The check is deleted.", "Cache-Control")},
-        errors=(404, 412, 415, 503),
+        errors=(412,),
         parameters=(header("If-Match", "The ETag of the version to delete, a list of them, or `*`.", '"2"'),),
     ),
     "GET /checks/{id}/alerts": Operation(
         "listAlerts",
-        "Checks",
         "List a check's newest 100 alerts and the results of their delivery",
         {200: json_answer("The alerts, newest first.", "Alerts")},
-        errors=(404, 503),
     ),
     "POST /checks/{id}/test-alert": Operation(
         "sendTestAlert",
-        "Checks",
         "Send a test alert to the check's webhook",
         {202: json_answer("The alert is stored and will be sent like a real one.", "CheckAnswer", "ETag")},
-        errors=(404, 415, 429, 503),
+        errors=(429,),
         description=(
             f"At most {WAITING_TESTS} test alerts of a check may wait, and a key may send {TESTS_AN_HOUR} in an hour. "
             "Above either limit the answer is 429, whose sentence says which. `Retry-After` is then the time until the "
@@ -229,18 +205,42 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "GET /ping/{id}": Operation(
         "ping",
-        "Checks",
         "Ping: the last step of a job that succeeded",
         {200: json_answer("The ping is on disk.", "Beat")},
-        errors=(404, 503),
+        errors=(503,),
         description="The id is the credential. HEAD pings too.",
     ),
     "POST /ping/{id}": Operation(
         "pingByPost",
-        "Checks",
         "Ping with POST; a body is ignored",
         {200: json_answer("The ping is on disk.", "Beat")},
-        errors=(404, 503),
+        errors=(503,),
+    ),
+    "GET /robots.txt": Operation(
+        "robots", "Allow crawlers", {200: text_answer("Every crawler may fetch all.", "text/plain")}
+    ),
+    "GET /healthz": Operation(
+        "health",
+        "Tell whether the service can do its work",
+        {200: json_answer("The database can be written, and the sweep runs in time.", "Health")},
+        errors=(503,),
+        description=(
+            "503 when the database can't be written or no sweep has finished for three intervals, neither in this "
+            "process nor in another one with the same database."
+        ),
+    ),
+    "GET /metrics": Operation(
+        "metrics",
+        "Read the metrics, in the text format of Prometheus",
+        {200: text_answer("Sums of the whole service, without keys, checks and addresses.", "text/plain")},
+    ),
+    "GET /openapi.json": Operation(
+        "describe", "Read this description", {200: json_answer("OpenAPI 3.1.", "Description")}
+    ),
+    "GET /": page("builder", "Build a card", "text/html"),
+    "GET /dashboard": page("dashboard", "Watch checks", "text/html"),
+    "GET /pages/{folder}/{name}": page(
+        "pageFile", "Read a file that a page loads", "text/css", "text/javascript", "image/svg+xml", "font/woff2"
     ),
 }
 
@@ -268,7 +268,7 @@ WEBHOOKS: Final[dict[str, Json]] = {
                     "v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4=",
                 ),
             ],
-            "requestBody": {"required": True, "content": json_content("Delivery")},
+            "requestBody": json_body("Delivery"),
             "responses": {
                 "2XX": {"description": "The alert is delivered."},
                 "410": {"description": "This alert is not sent to this URL again."},

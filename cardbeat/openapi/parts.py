@@ -1,47 +1,85 @@
 """What the descriptions of endpoints are written with."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
+from cardbeat.errors import REASONS, Refusal
 from cardbeat.openapi.examples import ETAG, EXAMPLES
-from cardbeat.openapi.schemas import ref
+from cardbeat.openapi.schemas import Json, ref
 from cardbeat.web.router import Route
 
-Json = dict[str, Any]
-
-EVERYWHERE: Final = (400, 408, 413, 414, 417, 431, 500, 501)
+EVERYWHERE: Final = (400, 408, 414, 417, 431, 500, 501)
 """The statuses of refusals that any request may get."""
 
-CARDS_KEY: Final[list[Json]] = [{"cardsKey": []}]
+STATUSES: Final = {
+    400: (
+        "Change the request, or the field it names, before you send it again. After an error in the framing the "
+        "connection is closed."
+    ),
+    401: "The request has no key, or one that is not known here.",
+    403: "The key may not do this, or registration is closed.",
+    404: "It does not exist, or belongs to another key.",
+    405: "The path does not take this method.",
+    408: "The request did not arrive in time.",
+    409: "The check was changed or deleted during this request.",
+    412: "If-Match does not name the version of the check.",
+    413: "The body is too large.",
+    414: "The request line is too long.",
+    415: "The body is not sent as JSON.",
+    416: "The range begins after the end of the image.",
+    417: "The header Expect has an unknown value.",
+    429: "Too many requests in a minute or an hour, or too many alerts that wait.",
+    431: "There are too many headers, or they are too large.",
+    500: "An error of the server; its log has the details.",
+    501: "The method is unknown, or the body is sent with Transfer-Encoding.",
+    503: "The server can't do this now; try again after Retry-After.",
+}
+"""What the refusals of each status have in common."""
+_HEADER_OF: Final = {
+    401: "WWW-Authenticate",
+    405: "Allow",
+    416: "Content-Range",
+    429: "Retry-After",
+    503: "Retry-After",
+}
+"""The header that each refusal of a status has."""
+
+TAGS: Final = {
+    "Cards": ("Link-preview images.", ("og", "robots.txt")),
+    "Checks": ("Monitored jobs, and their pings.", ("checks", "ping")),
+    "Alerts": ("What a check's webhook receives.", ()),
+    "Keys": ("Keys have two scopes: a cards key is public, a checks key is secret.", ("key", "register")),
+    "Operation": ("For the operator of the service.", ("healthz", "metrics", "openapi.json")),
+    "Pages": ("For browsers.", ("", "dashboard", "pages")),
+}
+"""Each with its description, and with what the paths of its endpoints begin with."""
 
 
 @dataclass(frozen=True)
 class Operation:
     """The description of one endpoint, without what its `Route` says.
 
-    `errors` are the statuses of its own refusals. Those of its guard, and those that any request may get, are added.
+    `errors` are the statuses of its refusals but for those that follow from its route, and that any request may get.
     """
 
     id: str
-    tag: str
     summary: str
     answers: dict[int, Json]
     errors: tuple[int, ...] = ()
     description: str | None = None
-    security: list[Json] = field(default_factory=list)
+    security: tuple[Json, ...] = ()
     parameters: tuple[Json, ...] = ()
     body: Json | None = None
 
     def of(self, route: Route) -> Json:
         """The OpenAPI operation of this route."""
-        errors = {*self.errors, *EVERYWHERE, *(route.guard.refuses if route.guard else ())}
-        if route.ignores_body:
-            errors.remove(413)
-        refused = {str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(errors)}
+        errors = sorted({*self.errors, *_errors_of(route)})
+        refused = {str(status): {"$ref": f"#/components/responses/{status}"} for status in errors}
         return _without_none(
             {
                 "operationId": self.id,
-                "tags": [self.tag],
+                "tags": [name for name, (_, begins) in TAGS.items() if route.pattern.split("/")[1] in begins],
                 "summary": self.summary,
                 "description": self.description,
                 "security": [{"bearer": []}] if route.guard else self.security,
@@ -50,6 +88,22 @@ class Operation:
                 "responses": {str(status): answer for status, answer in self.answers.items()} | refused,
             }
         )
+
+
+def _errors_of(route: Route) -> Iterator[int]:
+    """The statuses of the refusals that follow from a route, and that any request may get."""
+    yield from EVERYWHERE
+    if route.guard:
+        yield from route.guard.refuses
+    if "{" in route.pattern:
+        yield 404
+    if not route.ignores_body:
+        yield 413
+        if route.method != "GET":
+            yield 415
+    if not route.in_loop:
+        # Too many requests wait for a worker.
+        yield 503
 
 
 def answer(description: str, *headers: str, content: Json | None = None, links: Json | None = None) -> Json:
@@ -88,8 +142,16 @@ def header(name: str, description: str, example: str) -> Json:
 IF_NONE_MATCH: Final = header("If-None-Match", "An ETag from before: the answer is 304 if it is still right.", ETAG)
 
 
-def link(operation_id: str) -> Json:
-    return {"operationId": operation_id, "parameters": {"id": "$response.body#/check/id"}}
+def refusals(status: int) -> Json:
+    """The answer of one status, with an example of each of its codes."""
+    headers = filter(None, ("Cache-Control", _HEADER_OF.get(status)))
+    examples = {
+        code: {"value": Refusal(code, field=reason.field, **reason.values).body()}
+        for code, reason in REASONS.items()
+        if reason.status == status
+    }
+    content = {"application/json": {"schema": ref("Error"), "examples": examples}}
+    return answer(STATUSES[status], *headers, content=content)
 
 
 def _without_none(members: Json) -> Json:

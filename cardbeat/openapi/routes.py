@@ -6,11 +6,9 @@ from functools import cached_property
 from typing import Any, Final
 
 from cardbeat import __version__
-from cardbeat.openapi.errors import error_responses
 from cardbeat.openapi.operations import OPERATIONS, PATH_PARAMETERS, WEBHOOKS
-from cardbeat.openapi.parts import Json
-from cardbeat.openapi.schemas import SCHEMAS
-from cardbeat.openapi.site import SITE_OPERATIONS
+from cardbeat.openapi.parts import STATUSES, TAGS, refusals
+from cardbeat.openapi.schemas import SCHEMAS, Json
 from cardbeat.web.message import Request, Response, json_bytes
 from cardbeat.web.router import Route
 
@@ -24,14 +22,6 @@ INFO: Final = {
         "`YYYY-MM-DD HH:MM:SS`."
     ),
     "license": {"name": "MIT", "identifier": "MIT"},
-}
-TAGS: Final = {
-    "Cards": "Link-preview images.",
-    "Checks": "Monitored jobs, and their pings.",
-    "Alerts": "What a check's webhook receives.",
-    "Keys": "Keys have two scopes: a cards key is public, a checks key is secret.",
-    "Operation": "For the operator of the service.",
-    "Pages": "For browsers.",
 }
 SECURITY: Final = {
     "bearer": {"type": "http", "scheme": "bearer", "description": "An API key. Checks need the scope `checks`."},
@@ -87,12 +77,12 @@ def document(base_url: str, routes: Iterable[Route]) -> dict[str, Any]:
         "openapi": "3.1.0",
         "info": INFO,
         "servers": [{"url": base_url}],
-        "tags": [{"name": name, "description": text} for name, text in TAGS.items()],
+        "tags": [{"name": name, "description": text} for name, (text, _) in TAGS.items()],
         "paths": _paths(routes),
         "webhooks": WEBHOOKS,
         "components": {
             "schemas": SCHEMAS,
-            "responses": error_responses(),
+            "responses": {str(status): refusals(status) for status in STATUSES},
             "headers": {
                 name: {"description": text, "required": True, "schema": schema}
                 for name, (text, schema) in ANSWER_HEADERS.items()
@@ -103,10 +93,10 @@ def document(base_url: str, routes: Iterable[Route]) -> dict[str, Any]:
 
 
 def _paths(routes: Iterable[Route]) -> dict[str, Json]:
-    """The operations by path and method, in the order in which `operations` and `site` describe them."""
+    """The operations by path and method, in the order of `OPERATIONS`."""
     by_endpoint = {f"{route.method} {route.pattern}": route for route in routes}
     paths: dict[str, Json] = {}
-    for endpoint, operation in (OPERATIONS | SITE_OPERATIONS).items():
+    for endpoint, operation in OPERATIONS.items():
         route = by_endpoint[endpoint]
         item = paths.setdefault(route.pattern, {})
         if names := re.findall(r"\{(\w+)\}", route.pattern):

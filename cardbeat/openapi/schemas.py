@@ -7,16 +7,16 @@ from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
 from cardbeat.heartbeat.webhooks.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
-Schema = dict[str, Any]
+Json = dict[str, Any]
 
-CHECK_ID_SCHEMA: Final[Schema] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
-TIME: Final[Schema] = {
+CHECK_ID_SCHEMA: Final[Json] = {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,64}$"}
+TIME: Final[Json] = {
     "type": "string",
     "pattern": "^[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}$",
     "description": "UTC",
 }
-COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
-WEBHOOK_SECRET: Final[Schema] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
+COUNT: Final[Json] = {"type": "integer", "minimum": 0}
+WEBHOOK_SECRET: Final[Json] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
 
 # Spaces around a name are removed. Inside it, line separators and control characters, also of direction, are refused.
 _CONTROL = CONTROL + "".join(f"\\u{ord(one):04x}" for one in BIDI_CONTROLS)
@@ -24,7 +24,7 @@ NAME_PATTERN: Final = (
     f"^[{SPACE}]*[^{SPACE}{_CONTROL}]([^{_CONTROL}]{{0,{NAME_CHARACTERS - 2}}}[^{SPACE}{_CONTROL}])?[{SPACE}]*$"
 )
 
-SETTINGS: Final[dict[str, Schema]] = {
+SETTINGS: Final[dict[str, Json]] = {
     "name": {
         "type": "string",
         "pattern": NAME_PATTERN,
@@ -57,28 +57,28 @@ SETTINGS: Final[dict[str, Schema]] = {
 }
 
 
-def nullable(schema: Schema) -> Schema:
+def nullable(schema: Json) -> Json:
     return {**schema, "type": [schema["type"], "null"]}
 
 
-def record(properties: dict[str, Schema], *, optional: tuple[str, ...] = ()) -> Schema:
+def record(properties: dict[str, Json], *, optional: tuple[str, ...] = ()) -> Json:
     """An object in an answer. Only the `optional` properties may be absent; later versions may add properties."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required}
 
 
-def ref(name: str) -> Schema:
+def ref(name: str) -> Json:
     return {"$ref": f"#/components/schemas/{name}"}
 
 
-_KEY: Final[dict[str, Schema]] = {
+_KEY: Final[dict[str, Json]] = {
     "scope": ref("Scope"),
     "tier": {"type": "string", "description": "`free`, `unlimited`, or a tier that the operator has defined."},
     "created_at": TIME,
     "email": {"type": "string", "description": "Only of a checks key."},
 }
 
-SCHEMAS: Final[dict[str, Schema]] = {
+SCHEMAS: Final[dict[str, Json]] = {
     "Scope": {"type": "string", "enum": ["cards", "checks"]},
     "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
     "DeliveryState": {"type": "string", "enum": ["ok", "failing"]},

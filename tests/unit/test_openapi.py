@@ -15,7 +15,7 @@ from cardbeat.cards.request import card_from
 from cardbeat.characters import SEEN
 from cardbeat.errors import REASONS, Invalid
 from cardbeat.heartbeat.check import validated
-from cardbeat.openapi.errors import STATUSES
+from cardbeat.openapi.parts import STATUSES
 from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS
 
 PACKAGE = Path(cardbeat.__file__).parent
