@@ -45,28 +45,21 @@ class FairQueue(Generic[T]):
 
     def put(self, name: str, item: T) -> bool:
         """Add an item; False, and nothing is added, if `waiting_each` items wait for this name already."""
-        if self.is_full(name):
-            return False
         queue = self._names.get(name)
         if queue is None:
             queue = self._names[name] = _Name(self._now)
+        elif len(queue.items) >= self._waiting_each:
+            return False
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
         return True
-
-    def is_full(self, name: str) -> bool:
-        """Whether `put` would refuse an item of this name."""
-        queue = self._names.get(name)
-        return queue is not None and len(queue.items) >= self._waiting_each
 
     def take(self, running_each: float = inf) -> tuple[str, T] | None:
         """Remove and return the next item and its name; None if no item may run now. `done` must follow.
 
         Skips names of which `running_each` items run already.
         """
-        if not self._turns:
-            return None
         passed_over: list[tuple[str, _Name[T]]] = []
         taken = self._first(running_each, passed_over)
         for name, queue in passed_over:

@@ -51,15 +51,6 @@ class Later(Generic[T]):
     def succeed(self, result: T) -> None:
         self.settle(lambda: result)
 
-    def run(self, work: Callable[[], T]) -> None:
-        """Do the work now, in this thread, and settle with its result or its error."""
-        try:
-            result = work()
-        except Exception as error:
-            self.fail(error)
-        else:
-            self.succeed(result)
-
     def follow(self, other: "Later[T]") -> None:
         """Settle with the result of another one, as soon as that is settled."""
         other.then(lambda settled: self.settle(settled.result))

@@ -37,7 +37,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from math import inf
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from cardbeat.concurrency.later import Precedence
 from cardbeat.host import system
@@ -147,18 +147,6 @@ class Phase(Generic[C]):
             yield connection
 
 
-class Poller(Protocol):
-    """Waits for many descriptors at once. Each has a function to call when it is ready."""
-
-    def watch(self, descriptor: int, events: int, call: Call) -> None:
-        """Set what to call when `descriptor` is ready for `events`: `READ`, `WRITE` or both; 0 removes it."""
-
-    def ready(self, seconds: float | None) -> list[Call]:
-        """The functions of all descriptors that are ready, after waiting at most `seconds` for the first of them."""
-
-    def close(self) -> None: ...
-
-
 class EpollPoller:
     """Linux's epoll, used directly: `selectors` on top of it would double the time of a call."""
 
@@ -167,6 +155,7 @@ class EpollPoller:
         self._calls: dict[int, Call] = {}
 
     def watch(self, descriptor: int, events: int, call: Call) -> None:
+        """Set what to call when `descriptor` is ready for `events`: `READ`, `WRITE` or both; 0 removes it."""
         if not events:
             if self._calls.pop(descriptor, None):
                 self._epoll.unregister(descriptor)
@@ -177,6 +166,7 @@ class EpollPoller:
             self._calls[descriptor] = call
 
     def ready(self, seconds: float | None) -> list[Call]:
+        """The functions of all descriptors that are ready, after waiting at most `seconds` for the first of them."""
         return [self._calls[descriptor] for descriptor, _ in self._epoll.poll(seconds)]
 
     def close(self) -> None:
@@ -205,6 +195,10 @@ class SelectorPoller:
 
     def close(self) -> None:
         self._selector.close()
+
+
+Poller = EpollPoller | SelectorPoller
+"""Waits for many descriptors at once. Each has a function to call when it is ready."""
 
 
 def make_poller() -> Poller:

@@ -1,20 +1,17 @@
 """The query of a request, as names and values."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from functools import cache
 from urllib.parse import unquote_to_bytes
 
 from cardbeat.errors import Invalid
 
-Pairs = Sequence[tuple[str, str]]
-"""Names and values in the order in which they were sent, with repetitions."""
-
 _BROKEN_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _UNKNOWN = "\ufffd".encode()
 
 
-def pairs_of(query: str) -> Pairs:
+def pairs_of(query: str) -> list[tuple[str, str]]:
     """The decoded names and values of a query as sent, one character a byte (`Request.query`).
 
     A value may be empty, with or without `=` before it. `+` is a space. A percent sign that begins no escape, and

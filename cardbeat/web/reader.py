@@ -52,9 +52,6 @@ _FAULTS: Final = (
 )
 _SINGLE: Final = frozenset({"host", "content-length"})
 
-IgnoresBody = Callable[[str], object]
-"""Takes `POST /path` and returns whether the body of such a request is dropped, however large it is."""
-
 
 class Reader:
     """Cuts the bytes of one connection into requests. After a `Refusal` nothing more can be read."""
@@ -72,7 +69,7 @@ class Reader:
         "request",
     )
 
-    def __init__(self, limits: HttpLimits, ignores_body: IgnoresBody = lambda _: False) -> None:
+    def __init__(self, limits: HttpLimits, ignores_body: Callable[[str, str], bool] = lambda *_: False) -> None:
         self._limits = limits
         self._ignores_body = ignores_body
         self._buffer = b""
@@ -197,7 +194,7 @@ class Reader:
         path, query = split_target(method, target)
         self._wanted_bytes = self._ignored_bytes = 0
         if body_bytes:
-            self._expect_body(body_bytes, is_ignored=bool(self._ignores_body(f"{method} {path}")))
+            self._expect_body(body_bytes, is_ignored=self._ignores_body(method, path))
         self.keep_alive = _keeps_alive(headers["connection"], minor) if "connection" in headers else minor == "1"
         self.expects_continue = expects_continue
         return Request(method, target, path, query, headers)

@@ -8,7 +8,6 @@ from typing import Protocol
 from cardbeat.concurrency.later import Later
 from cardbeat.errors import NotFound, Refusal
 from cardbeat.web.message import Holder, Request, Response
-from cardbeat.web.reader import IgnoresBody
 
 Answer = Response | Later[Response]
 
@@ -58,7 +57,6 @@ class Router:
 
     def __init__(self, routes: Iterable[Route] = ()) -> None:
         self.routes = tuple(routes)
-        self.ignores_body = _ignoring(self.routes)
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in self.routes:
@@ -79,6 +77,13 @@ class Router:
             raise Refusal("method_not_allowed", headers=headers, method=request.method, allowed=allowed)
         return route
 
+    def ignores_body(self, method: str, path: str) -> bool:
+        """Whether the body of such a request is dropped, however large it is."""
+        try:
+            return self.find(Request(method, path, path)).ignores_body
+        except Refusal:
+            return False
+
     def _match(self, request: Request) -> tuple[str, dict[str, Route]]:
         for pattern, (expression, methods) in self._patterns.items():
             if match := expression.fullmatch(request.path):
@@ -92,13 +97,3 @@ class Router:
             return self._fixed.setdefault(pattern, {})
         expression = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
         return self._patterns.setdefault(pattern, (expression, {}))[1]
-
-
-def _ignoring(routes: Iterable[Route]) -> IgnoresBody:
-    expressions = ["(?!)"]
-    for route in routes:
-        if route.ignores_body:
-            methods = "GET|HEAD" if route.method == "GET" else route.method
-            path = re.sub(r"\\{\w+\\}", "[^/]+", re.escape(route.pattern))
-            expressions.append(f"(?:{methods}) {path}")
-    return re.compile("|".join(expressions)).fullmatch

@@ -37,7 +37,7 @@ def mangled(chance: Random) -> bytes:
 
 def read_all(pieces: Iterable[bytes]) -> tuple[list[Request], Refusal | None]:
     """The requests that a reader finds in a stream, and what it refused in the end; one path ignores bodies."""
-    reader = Reader(HttpLimits(), lambda request: request.endswith(" /ignored"))
+    reader = Reader(HttpLimits(), lambda _method, path: path == "/ignored")
     requests = []
     try:
         for piece in pieces:

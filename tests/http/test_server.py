@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.later import Job, Later
 from cardbeat.config import HttpLimits
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.web.listener import Listener
@@ -77,9 +77,8 @@ class Site:
         raise RuntimeError("secret detail")
 
     def later(self, request: Request) -> Later[Response]:
-        answer: Later[Response] = Later()
-        make = partial(self.broken if request.query else self.quick, request)
-        threading.Thread(target=answer.run, args=(make,)).start()
+        answer = Job(partial(self.broken if request.query else self.quick, request))
+        threading.Thread(target=answer.do).start()
         return answer
 
     def broken_later(self, request: Request) -> Later[Response]:

@@ -125,10 +125,8 @@ def test_names_with_too_much_running_are_passed_over_and_keep_their_turn():
 
 
 def test_a_name_is_full_once_as_many_wait_as_may_and_until_one_is_taken():
-    queue = FairQueue(waiting_each=2)
-    assert not queue.is_full("a")
-    filled({"a": 2}, queue)
-    assert queue.is_full("a")
-    assert not queue.is_full("b")
+    queue = filled({"a": 2}, FairQueue(waiting_each=2))
+    assert not queue.put("a", "a2")
+    assert queue.put("b", "b0")
     queue.take()
-    assert not queue.is_full("a")
+    assert queue.put("a", "a2")

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.later import Job, Later
 
 
 def at_the_same_moment(*deeds):
@@ -89,9 +89,9 @@ def test_asking_too_early_is_an_error():
 
 
 def test_work_settles_with_what_it_returns_or_raises():
-    good, bad = Later(), Later()
-    good.run(lambda: 7)
-    bad.run(lambda: 1 / 0)
+    good, bad = Job(lambda: 7), Job(lambda: 1 / 0)
+    good.do()
+    bad.do()
     assert good.result() == 7
     with pytest.raises(ZeroDivisionError):
         bad.result()
