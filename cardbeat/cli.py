@@ -24,16 +24,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             raise StartupError(f"there is no command {name!r}; the commands are {', '.join(COMMANDS)}")
-        return _command(name)(argv[1:] if named else argv)
+        # Only this one: importing all commands takes longer than most of them take to run.
+        run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
+        return run(argv[1:] if named else argv)
     except StartupError as error:
         # The line may repeat an argument, and that may be the URL of a database.
         print(f"cardbeat: {without_passwords(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
-
-
-def _command(name: str) -> Callable[[Sequence[str]], int]:
-    # Only this one: importing all commands takes longer than most of them take to run.
-    run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
-    return run

@@ -41,7 +41,6 @@ class Refused(Exception):
     def __init__(self, status: int, sentence: str, retry_after: str | None = None) -> None:
         super().__init__(sentence)
         self.status = status
-        self.sentence = sentence
         self.retry_after = retry_after
 
 
@@ -78,18 +77,18 @@ class Api:
         path: str | None = self._page
         while path:
             page = self._ask("GET", path)
-            found += [self._check(check) for check in self._known(page, {"checks": list})["checks"]]
+            found += [self._known(check, _CHECK) for check in self._known(page, {"checks": list})["checks"]]
             after = page.get("next")
             path = f"{self._page}&after={quote(str(after), safe='')}" if after else None
         return found
 
     def create(self, settings: Mapping[str, Any]) -> CheckJson:
-        return self._check(self._ask("POST", "/checks", settings).get("check"))
+        return self._known(self._ask("POST", "/checks", settings).get("check"), _CHECK)
 
     def change(self, check: CheckJson, settings: Mapping[str, Any]) -> CheckJson:
         """The check as changed. Raises `Refused` 409 or 412, and changes nothing, if it has another version now."""
         changed = self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"])
-        return self._check(changed.get("check"))
+        return self._known(changed.get("check"), _CHECK)
 
     def delete(self, check: CheckJson) -> None:
         """Delete the check. Raises `Refused` 412, and deletes nothing, if it has another version now."""
@@ -98,9 +97,6 @@ class Api:
     def ping(self, check_id: str) -> dict[str, Any]:
         """The answer to a ping."""
         return self._known(self._ask("GET", f"/ping/{check_id}"), {"recovered": bool, "deadline_at": str})
-
-    def _check(self, value: object) -> CheckJson:
-        return self._known(value, _CHECK)
 
     def _known(self, value: object, members: Mapping[str, type]) -> dict[str, Any]:
         """The value, if it is an object with these members. Raises `Unanswered` if not."""

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
 from cardbeat.database.sqlite.backup import back_up
 from cardbeat.errors import StartupError
-from cardbeat.host.output import say
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
 
 

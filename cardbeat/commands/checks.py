@@ -46,7 +46,7 @@ def run(argv: Sequence[str]) -> int:
     try:
         return _ACTIONS[given.action](Api(URL.value(given), _key(), keeps_trying=given.action == "ping"), given)
     except Refused as refused:
-        raise StartupError(refused.sentence) from None
+        raise StartupError(str(refused)) from None
 
 
 def _key() -> str:

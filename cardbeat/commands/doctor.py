@@ -27,8 +27,7 @@ from cardbeat.database.sqlite.file import (
 )
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
-from cardbeat.host.output import say
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
 from cardbeat.keys.store import count_by_tier
 from cardbeat.keys.tiers import tiers_from

@@ -19,8 +19,7 @@ from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.host.output import printable, say, table
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import printable, say, table, tell_if_slow
 from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys

@@ -12,8 +12,7 @@ from cardbeat.clock import utc_text, wall_clock
 from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
 from cardbeat.database import restore_server
 from cardbeat.database.sqlite.restore import Restored, restore
-from cardbeat.host.output import say
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
 from cardbeat.host.system import current_user
 

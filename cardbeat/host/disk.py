@@ -18,9 +18,6 @@ LOOK_SECONDS = 1.0
 """Free space is asked of the system at most once in this time."""
 RETRY_AFTER_SECONDS = 60
 
-DiskUsage = Callable[[Path], tuple[int, int, int]]
-"""Gives the size of the disk that holds a folder, in bytes: total, used, and free for this user."""
-
 
 class Reserve:
     """Tells whether the disk that holds `folder` has less free space than the reserve.
@@ -30,7 +27,10 @@ class Reserve:
     """
 
     def __init__(
-        self, folder: Path, disk_usage: DiskUsage = shutil.disk_usage, monotonic: Callable[[], float] = time.monotonic
+        self,
+        folder: Path,
+        disk_usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._disk_usage = disk_usage

@@ -1,12 +1,17 @@
-"""Text on standard output: safe characters, tables, and errors of a closed or full output."""
+"""Text on the terminal: safe characters, tables, errors of a closed or full output, and a line during slow steps."""
 
 import io
 import os
 import sys
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from cardbeat.errors import StartupError
 from cardbeat.host.system import reader_is_gone
+
+QUIET_SECONDS = 1.0
+"""A step that takes longer is announced."""
 
 
 def printable(text: str) -> str:
@@ -45,3 +50,17 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if must_arrive or not reader_is_gone(error):
             raise StartupError(f"can't print: {error.strerror}") from None
+
+
+@contextmanager
+def tell_if_slow(doing: str) -> Iterator[None]:
+    """Print `doing` to stderr if the block takes longer than one second."""
+    timer = threading.Timer(QUIET_SECONDS, lambda: print(f"{doing}, please wait ...", file=sys.stderr, flush=True))
+    timer.daemon = True
+    with suppress(RuntimeError):
+        # If the system grants no thread, the line is left out.
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

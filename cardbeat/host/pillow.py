@@ -7,6 +7,8 @@ from typing import Final
 OLDEST: Final = (9, 4)
 
 _PIP: Final = "python -m pip install Pillow"
+_PIP_UPGRADE: Final = "python -m pip install --upgrade Pillow"
+_OWN_PYTHON: Final = "python3 -m venv .venv && .venv/bin/pip install Pillow, and run cardbeat with .venv/bin/python"
 _PACKAGES: Final = {
     "debian": "apt install python3-pil",
     "ubuntu": "apt install python3-pil",
@@ -21,19 +23,20 @@ def problem(prefix: str = sys.prefix) -> str | None:
 
     `prefix` is the folder in which this Python is installed.
     """
+    # The Python of the system's packages, in which pip must not install. Virtual environments have other prefixes.
+    is_the_systems = prefix == "/usr"
     try:
         from PIL import __version__ as version  # noqa: PLC0415 - it may be missing
     except ImportError:
-        return f"Pillow is missing; install it: {_install_command(prefix)}"
+        return f"Pillow is missing; install it: {_system_package() if is_the_systems else _PIP}"
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
-        return f"Pillow {version} is too old, cardbeat needs 9.4 or newer; upgrade it: {_upgrade_command(prefix)}"
+        command = _OWN_PYTHON if is_the_systems else _PIP_UPGRADE
+        return f"Pillow {version} is too old, cardbeat needs 9.4 or newer; upgrade it: {command}"
     return None
 
 
-def _install_command(prefix: str) -> str:
-    """The system's package for the system's Python, in which pip must not install; pip for any other Python."""
-    if not _is_the_systems(prefix):
-        return _PIP
+def _system_package() -> str:
+    """The command that installs the system's package; that of pip if the package's name is not known."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
@@ -41,14 +44,3 @@ def _install_command(prefix: str) -> str:
     # This system, and then those that it resembles.
     names = [release["ID"], *release.get("ID_LIKE", "").split()]
     return next((_PACKAGES[name] for name in names if name in _PACKAGES), _PIP)
-
-
-def _upgrade_command(prefix: str) -> str:
-    if _is_the_systems(prefix):
-        return "python3 -m venv .venv && .venv/bin/pip install Pillow, and run cardbeat with .venv/bin/python"
-    return "python -m pip install --upgrade Pillow"
-
-
-def _is_the_systems(prefix: str) -> bool:
-    """Whether this is the Python of the system's packages. Virtual environments have other prefixes."""
-    return prefix == "/usr"

@@ -31,7 +31,10 @@ def staging_folder(parent: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as name:
         descriptor = os.open(Path(name, LOCK), LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
         try:
-            _lock(descriptor)
+            # On a file system without locks the file stays empty, and the folder's age decides.
+            with contextlib.suppress(OSError):
+                if try_lock(descriptor):
+                    os.write(descriptor, b"\n")
             yield Path(name)
         finally:
             os.close(descriptor)
@@ -44,13 +47,6 @@ def remove_left_behind(parent: Path) -> None:
             if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError):
                     _remove_if_left_behind(Path(entry.path))
-
-
-def _lock(descriptor: int) -> None:
-    # On a file system without locks the file stays empty, and the folder's age decides.
-    with contextlib.suppress(OSError):
-        if try_lock(descriptor):
-            os.write(descriptor, b"\n")
 
 
 def _remove_if_left_behind(folder: Path) -> None:

@@ -27,12 +27,9 @@ JUDGED_SECONDS: Final = 0.05
 Found = Answer | Route
 """What a request leads to: its answer, or the route that answers it when its body has come."""
 
-Observer = Callable[[Sequence[Answered]], None]
-"""Called with the answers that were sent in one iteration of the loop."""
-
 
 class Exchange:
-    """Gives requests to their routes, and passes the answers to the access log and to `observe`.
+    """Gives requests to their routes, and passes the answers of an iteration to the access log and to `observe`.
 
     `soon` holds work for a worker thread, to be started after the next answers. Only the loop's thread uses this class.
     """
@@ -44,7 +41,7 @@ class Exchange:
         trusted_proxies: Sequence[Network] = (),
         *,
         access_log: AccessLog | None = None,
-        observe: Observer = lambda _: None,
+        observe: Callable[[Sequence[Answered]], None] = lambda _: None,
         soon: list[Callable[[], None]] | None = None,
     ) -> None:
         self.router = router

@@ -167,22 +167,15 @@ class Phases(Generic[C]):
             for connection in phase.overdue(now):
                 connection.do(phase.expired)
 
-    def close_idle(self) -> None:
-        """Close the connections that wait for a next request, or have waited more than 5 s for their first byte."""
-        self._close(self.idle)
-
     def count_unasked(self) -> int:
         """The number of connections that have sent nothing yet, or a part of a request's head."""
         return len(self.new.deadlines) + len(self.header.deadlines)
 
-    def close_unasked(self) -> None:
-        """Close the connections that have sent nothing since their last answer, or a part of a request's head."""
-        self._close(self.idle, self.new, self.header)
-
     def close_all(self) -> None:
-        self._close(*self._waiting, self.working)
+        self.close(*self._waiting, self.working)
 
-    def _close(self, *phases: Phase[C]) -> None:
+    def close(self, *phases: Phase[C]) -> None:
+        """Close all connections in these phases."""
         for phase in phases:
             for connection in phase.overdue():
                 connection.close()

@@ -235,9 +235,7 @@ def _check_host(host: str | None, minor: str) -> None:
 def _body_bytes(headers: Mapping[str, str]) -> int:
     length = headers.get("content-length")
     if "transfer-encoding" in headers:
-        if length is not None:
-            raise Refusal("bad_framing")
-        raise Refusal("transfer_encoding")
+        raise Refusal("transfer_encoding" if length is None else "bad_framing")
     if length is None:
         return 0
     if not (length.isascii() and length.isdigit()):

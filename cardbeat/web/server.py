@@ -170,14 +170,14 @@ class HttpServer(ThreadingHTTPServer):
         # Read the requests that have come already; the poller reports about 1,000 sockets at once.
         for _ in range(1 + phases.count // 1000):
             self.loop.run_once(0)
-        phases.close_idle()
+        phases.close(phases.idle)
         ask_by = self._stop_by - ANSWER_SECONDS
         if unasked := phases.count_unasked():
             log.info(WAITS, max(0.0, ask_by - self.loop.now), unasked)
         while phases.count and self.loop.now < self._stop_by:
             self.loop.run_once(TICK_SECONDS)
             if self._is_hurried or self.loop.now >= ask_by:
-                phases.close_unasked()
+                phases.close(phases.idle, phases.new, phases.header)
             self.service_actions()
 
     def _stop_listening(self) -> None:

@@ -7,7 +7,7 @@ from cardbeat.database.postgresql.errors import LockNotAvailable, Unconfirmed
 from cardbeat.database.postgresql.examination import require_no_foreign_tables, version
 from cardbeat.database.schema import missing_scripts
 from cardbeat.errors import StartupError
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import tell_if_slow
 
 MIGRATION_LOCK = 0x43424541
 """The key of an advisory lock, which the session holds that makes the tables."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from cardbeat.database.schema import last_moment, missing_scripts, require_known
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
-from cardbeat.host.progress import tell_if_slow
+from cardbeat.host.output import tell_if_slow
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
 

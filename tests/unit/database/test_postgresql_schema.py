@@ -24,7 +24,7 @@ NOT_CONFIRMED = "the commit that makes the tables was not confirmed by a synchro
 def _soon(monkeypatch):
     monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.2)
     monkeypatch.setattr(postgresql_schema, "LOOK_SECONDS", 0.1)
-    monkeypatch.setattr("cardbeat.host.progress.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("cardbeat.host.output.QUIET_SECONDS", 0.0)
 
 
 def wait_for(postgresql, names):
