@@ -28,7 +28,7 @@ SUBCOMMANDS = {
 
 _USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
-_EPILOG = f"The checks key stands in the variable {KEY_VARIABLE}, the URL in {URL.variable}."
+_EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
 
 
 def parser() -> SubcommandParser:

@@ -14,9 +14,9 @@ from cardbeat.commands.options import Parser, SubcommandParser
 from cardbeat.host.output import say
 
 _EPILOG = """\
-bash, in ~/.bashrc:                       eval "$(cardbeat completion bash)"
-zsh, in ~/.zshrc and behind its compinit: source <(cardbeat completion zsh)
-It completes behind cardbeat, and behind cardbeat.pyz where that is run itself.
+bash, in ~/.bashrc:               eval "$(cardbeat completion bash)"
+zsh, in ~/.zshrc, after compinit: source <(cardbeat completion zsh)
+It works for cardbeat, and for cardbeat.pyz without python before it.
 """
 
 _SCRIPT = """\
@@ -61,8 +61,8 @@ _SHELLS = {
 
 
 def parser() -> Parser:
-    made = Parser("completion bash|zsh", "Print what completes the commands and options in a shell.", _EPILOG)
-    made.add_argument("shell", choices=_SHELLS, metavar="bash|zsh", help="the shell that is to read it")
+    made = Parser("completion bash|zsh", "Print a script that completes commands and options in a shell.", _EPILOG)
+    made.add_argument("shell", choices=_SHELLS, metavar="bash|zsh", help="the shell to print it for")
     return made
 
 

@@ -14,6 +14,9 @@ Checks and alerts:
     burst *           10,000 checks turn overdue at once
     delivery *        alerts to one receiver, and to 500 hosts of which half hang
     kills *           SIGKILL under load: nothing acknowledged is missing
+    node_kills        the same of two nodes over PostgreSQL: a node, the primary or the standby is killed or stopped
+    patroni           the same of a PostgreSQL that Patroni keeps alive; needs root
+    wal *             how large SQLite's write-ahead log grows while readers always overlap
 Clients that behave badly, and long runs:
     attacks *         strangers with every trick they know: how one victim fares alone and beside each attack
     slow_clients *    thousands of idle, half-sent and slow connections
@@ -25,6 +28,7 @@ Drawing, without a server:
     hostile_cards     thousands of hostile texts
     contact_sheet     every template, theme and kind of content
     languages         68 languages beside Chromium with Noto: what differs, and why
+    unicode_files     the order of text against all of Unicode's bidirectional test files
 
 What they share: `running` (a server process, and measuring two in turn), `wrk` (the load), `clients` (their headers),
 `peers` (the other servers), `stock` and `sealing` (stored cards), `checks` (checks in the database), `receivers`.

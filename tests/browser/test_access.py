@@ -56,7 +56,7 @@ def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
     api("PATCH", f"checks/{checks[0]['id']}", {"name": "Renamed elsewhere"}, key)
     page.get_by_label("Name", exact=True).fill("Renamed here")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("dialog", name="Changed by someone else meanwhile")).to_be_visible()
+    expect(page.get_by_role("dialog", name="This check was changed in another place")).to_be_visible()
     check(page)
 
 

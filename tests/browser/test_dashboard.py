@@ -114,7 +114,7 @@ def test_two_tabs_that_edit_one_check_lose_nothing(api, dashboard):
     second.get_by_label("Webhook").fill("https://chat.example.com/hook")
     second.get_by_label("Send a test alert now").uncheck()
     second.get_by_role("button", name="Save", exact=True).click()
-    conflict = second.get_by_role("dialog", name="Changed by someone else meanwhile")
+    conflict = second.get_by_role("dialog", name="This check was changed in another place")
     expect(conflict.get_by_role("row", name="Name")).to_have_text("NameRenamed firstRenamed second")
     expect(conflict.get_by_role("row", name="May be late by")).to_have_text("May be late by5 minutes1 minute")
     conflict.get_by_role("radio", name="Renamed first").check()
@@ -136,7 +136,7 @@ def test_a_discarded_conflict_leaves_what_was_saved(api, dashboard):
     expect(page.get_by_role("dialog")).to_contain_text("Theirs")
     api("PATCH", f"checks/{check['id']}", {"name": "Theirs again"}, key)
     page.get_by_role("button", name="Save what is chosen").click()
-    expect(page.get_by_role("alert")).to_contain_text("It was changed once more in this moment.")
+    expect(page.get_by_role("alert")).to_contain_text("This check was changed again just now, so nothing was saved.")
     expect(page.get_by_role("radio", name="Theirs again")).to_be_visible()
     page.get_by_role("button", name="Discard mine").click()
     expect(row(page, "Theirs again")).to_be_visible()
@@ -184,7 +184,7 @@ def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     api("DELETE", f"checks/{check['id']}", key=key)
     page.get_by_label("Name", exact=True).fill("Too late")
     page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
+    expect(page.get_by_role("alert")).to_have_text("This check was deleted while you edited it, so nothing was saved.")
     page.get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("heading", name="No checks yet")).to_be_visible()
     check = api.check(key)
@@ -196,7 +196,7 @@ def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
     expect(page.get_by_role("dialog")).to_contain_text("Theirs")
     api("DELETE", f"checks/{check['id']}", key=key)
     page.get_by_role("button", name="Save what is chosen").click()
-    expect(page.get_by_role("alert")).to_have_text("This check was deleted meanwhile, so nothing was saved.")
+    expect(page.get_by_role("alert")).to_have_text("This check was deleted while you edited it, so nothing was saved.")
 
 
 def test_the_focus_goes_to_the_button_for_a_new_check_where_it_would_be_lost(api, dashboard):

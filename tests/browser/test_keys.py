@@ -181,7 +181,7 @@ def test_nothing_of_a_key_stays_open_or_comes_back_once_it_is_signed_out_in_anot
     expect(shown).to_have_count(0)
     sign_in(page, key, remember=True)
     rename("Renamed again").click()
-    expect(page.get_by_role("dialog", name="Changed by someone else meanwhile")).to_be_visible()
+    expect(page.get_by_role("dialog", name="This check was changed in another place")).to_be_visible()
     sign_out_elsewhere()
     expect(page.locator("#checks li")).to_have_count(0)
 

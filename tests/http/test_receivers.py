@@ -18,7 +18,7 @@ from tests.receiver import Receiver, answer
 from tests.support import FakeClock, wait_until
 
 HOOKS = {
-    "Mattermost": "/hooks/" + "a1" * 13,
+    "Mattermost": "/secret/hooks/" + "a1" * 13,
     "Gotify": "/message?token=A-secret.token",
     "Telegram": "/bot123456:A-secret-token/sendMessage?chat_id=-1",
     "Microsoft Teams": "/workflows/6a/triggers/manual/paths/invoke?sig=A-secret-token",

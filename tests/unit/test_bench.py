@@ -1,9 +1,11 @@
 """What the benchmarks compute from what they measure."""
 
+import re
 from pathlib import Path
 
 from cardbeat.cards.seal import unseal
 from cardbeat.cards.store import file_name
+from tests import bench
 from tests.bench.attacks import resolving
 from tests.bench.attacks.callers import TIMEOUT_SECONDS, Times
 from tests.bench.attacks.demands import at_least, at_most
@@ -12,6 +14,14 @@ from tests.bench.path import SENDS, Call, Trace, count
 from tests.bench.running import interleaved
 from tests.bench.sealing import IEND, seal_all
 from tests.bench.stock import targets_of
+
+
+def test_the_list_of_benchmarks_names_all_that_can_be_run() -> None:
+    text = bench.__doc__ or ""
+    files = "".join(path.read_text() for path in Path(bench.__file__).parent.rglob("*.py"))
+    can_be_run = set(re.findall(r"(?m)^    python -m tests\.bench\.(\w+)", files))
+    assert can_be_run <= set(re.findall(r"\w+", text))
+    assert set(re.findall(r"(?m)^    (\w+)", text)) <= can_be_run
 
 
 def test_rounds_go_there_and_back_and_give_medians_and_summed_failures() -> None:

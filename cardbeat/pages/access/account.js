@@ -81,7 +81,7 @@ async function replace(open) {
   const issued = await call("POST", "key/rotate", { key: old });
   const kept = findKey(old);
   const hold = (remembered) => addKey({ value: issued.key, label: labelOf(issued), remembered });
-  // Held at once: what is shown now is shown nowhere again. Who has signed out meanwhile wants nothing held.
+  // Held at once: the key is shown only now. After a sign-out during the request, nothing is held.
   if (kept) hold(kept.remembered);
   forgetKey(old);
   closeAnd(() => showIssued("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {

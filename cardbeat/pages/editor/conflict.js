@@ -22,9 +22,9 @@ const SHOWN = {
 
 /** What is said of an error that a check was not saved for. */
 export const whyNotSaved = ({ status, message }) =>
-  status === 404 ? "This check was deleted meanwhile, so nothing was saved." : message;
+  status === 404 ? "This check was deleted while you edited it, so nothing was saved." : message;
 
-/** Saves what is chosen between the check that was saved meanwhile and what was typed. Gives the check as it then stands. */
+/** Saves the values chosen from what was saved in another place and what was typed. Returns the saved check. */
 export async function resolveConflict(key, opened, theirs, mine) {
   let rows = show(opened, theirs, mine);
   const save = async () => {
@@ -36,7 +36,7 @@ export async function resolveConflict(key, opened, theirs, mine) {
       if (error.status !== 409 && error.status !== 412) throw error;
       theirs = (await call("GET", `checks/${theirs.id}`, { key })).check;
       rows = show(opened, theirs, mine);
-      throw new Error("It was changed once more in this moment. This is what stands now.");
+      throw new Error("This check was changed again just now, so nothing was saved. Look at the new values, and choose again.");
     }
   };
   return (await ask("conflict", save, (error) => showText(byId("conflict-error"), whyNotSaved(error)))) ?? theirs;

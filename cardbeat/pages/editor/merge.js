@@ -1,4 +1,4 @@
-// Two edits of one check: what was opened, what was saved meanwhile, what was typed. Pure.
+// Two edits of one check: what was opened, what was saved in another place, what was typed. Pure.
 
 export const FIELDS = ["name", "period_seconds", "grace_seconds", "webhook_url"];
 
@@ -12,7 +12,7 @@ export function changes(check, settings) {
 
 export const isEmpty = (changed) => Object.keys(changed).length === 0;
 
-/** For each field both values, whether they differ, and whose is taken if nobody says otherwise. */
+/** For each field both values, whether they differ, and which one is chosen at first. */
 export function compare(opened, theirs, mine) {
   return FIELDS.map((field) => ({
     field,

@@ -2,6 +2,7 @@
 //
 // The shapes are those by which the server tells them apart, in the README's section "Receivers".
 
+const anyCase = (word) => word.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
 const below = (path) => new RegExp(`^[^/]+(/[^?]*)?${path}$`);
 
 /** For each: its name, its URL as one may write it, where that comes from, and what fits `host/path?query` of it. */
@@ -28,7 +29,7 @@ export const RECEIVERS = [
     name: "ntfy",
     url: "https://ntfy.sh/TOPIC",
     source: "A topic on ntfy.sh, or on a host of yours whose name begins with “ntfy.”",
-    shape: /^ntfy(\.[^/]+)?\/[\w-]{1,64}(\?.*)?$/,
+    shape: /^ntfy(\.[^/]+)?\/[\w-]{1,64}(\?(?!(.*&)?(x-template|template|tpl)=).*)?$/,
   },
   {
     name: "ntfy on another host",
@@ -45,7 +46,7 @@ export const RECEIVERS = [
     name: "Telegram",
     url: "https://api.telegram.org/botTOKEN/sendMessage?chat_id=ID",
     source: "The bot's token from @BotFather, and the chat's id",
-    shape: /^[^/]+\/bot\d+(:|%3A)[\w-]+\/(test\/)?sendMessage(\?.*)?$/i,
+    shape: new RegExp(`^[^/]+/bot\\d+(:|%3[Aa])[\\w-]+/(test/)?${anyCase("sendMessage")}(\\?.*)?$`),
   },
   {
     name: "Google Chat",

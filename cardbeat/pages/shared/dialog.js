@@ -38,7 +38,7 @@ export async function ask(id, submit, explain = (error) => showText(byId(`${id}-
     button.disabled = true;
     try {
       outcome = await submit();
-      // Left meanwhile, the dialog may be showing something else by now.
+      // If it was left during the request, the dialog may show something else now.
       if (!shown.signal.aborted) dialog.close();
     } catch (error) {
       if (!shown.signal.aborted) explain(error);
