@@ -18,7 +18,7 @@ CheckJson = dict[str, Any]
 """A check as the server shows it."""
 
 TIMEOUT_SECONDS = 30
-PAGE_CHECKS = 1000
+PAGE = "/checks?limit=1000"
 RETRY_SECONDS = (1, 2, 4, 8, 16)
 """The pause before each further try, as curl's with five retries. An answer's `Retry-After` can make it longer."""
 LONGEST_RETRY_SECONDS = 30
@@ -56,30 +56,23 @@ class Api:
     """
 
     def __init__(
-        self,
-        url: str,
-        key: str,
-        *,
-        keeps_trying: bool = False,
-        page_checks: int = PAGE_CHECKS,
-        sleep: Callable[[float], None] = time.sleep,
+        self, url: str, key: str, *, keeps_trying: bool = False, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self._url = url
         self._key = key
         self._keeps_trying = keeps_trying
-        self._page = f"/checks?limit={page_checks}"
         self._try_again = _MAY_PASS if keeps_trying else _NOTHING_DONE
         self._sleep = sleep
 
     def checks(self) -> list[CheckJson]:
         """All checks of the key, oldest first."""
         found: list[CheckJson] = []
-        path: str | None = self._page
+        path: str | None = PAGE
         while path:
             page = self._ask("GET", path)
             found += [self._known(check, _CHECK) for check in self._known(page, {"checks": list})["checks"]]
             after = page.get("next")
-            path = f"{self._page}&after={quote(str(after), safe='')}" if after else None
+            path = f"{PAGE}&after={quote(str(after), safe='')}" if after else None
         return found
 
     def create(self, settings: Mapping[str, Any]) -> CheckJson:

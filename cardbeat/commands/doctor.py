@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import undefined_tiers, unknown_variables, unreachable_base_url
-from cardbeat.commands.options import BASE_URL, DATA, DATABASE, HOST, TIERS, Parser, add_json
-from cardbeat.config import Tier
+from cardbeat.commands.options import BASE_URL, DATA, DATABASE, HOST, TIERS, Parser, add_json, values_of
+from cardbeat.config import Config
 from cardbeat.database import open_to_look
 from cardbeat.database.postgresql import examination
 from cardbeat.database.sqlite.file import (
@@ -39,17 +39,9 @@ LOW_DISK_BYTES = 512 * 1024 * 1024
 RELEASED_AT = 1_767_225_600
 """2026-01-01: a clock before it is wrong."""
 SAMPLE_TEXT = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
+OPTIONS = (DATA, DATABASE, HOST, BASE_URL, TIERS)
+"""The options of `serve` that `doctor` examines."""
 FRESH_COPY = "get a fresh copy of cardbeat"
-
-
-class Setup(NamedTuple):
-    """The options of `serve` that `doctor` examines."""
-
-    data: Path
-    database: str | None
-    host: str
-    base_url: str | None
-    tiers: dict[str, Tier]
 
 
 class Finding(NamedTuple):
@@ -74,7 +66,7 @@ class Finding(NamedTuple):
 def parser() -> Parser:
     made = Parser("doctor [options]", "Check this host, and say what to do about what is wrong.")
     add_json(made)
-    for option in (DATA, DATABASE, HOST, BASE_URL, TIERS):
+    for option in OPTIONS:
         option.add_to(made)
     return made
 
@@ -82,8 +74,8 @@ def parser() -> Parser:
 def run(argv: Sequence[str]) -> int:
     """Print all findings. Returns 1 if one is a problem, else 0; warnings don't count."""
     given = parser().parse_args(list(argv))
-    data, database, host, base_url = (option.value(given) for option in (DATA, DATABASE, HOST, BASE_URL))
-    setup = Setup(data, database, host, base_url, tiers_from(TIERS.value(given)))
+    values = values_of(OPTIONS, given)
+    setup = Config(tiers=tiers_from(values.pop("tiers")), **values)
     findings = _of_one_clock([finding for name in EXAMINATIONS for finding in _examine(name, setup)])
     healthy = all(finding.level != PROBLEM for finding in findings)
     if given.json:
@@ -93,7 +85,7 @@ def run(argv: Sequence[str]) -> int:
     return 0 if healthy else 1
 
 
-def _examine(name: str, setup: Setup) -> Iterator[Finding]:
+def _examine(name: str, setup: Config) -> Iterator[Finding]:
     """The findings of one examination. A `StartupError`, which serving would raise too, is a problem."""
     try:
         yield from EXAMINATIONS[name](setup)
@@ -107,12 +99,12 @@ def _of_one_clock(findings: list[Finding]) -> list[Finding]:
     return [finding for finding in findings if not (is_doubted and finding.name == "clock" and finding.level == OK)]
 
 
-def _python(_setup: Setup) -> Iterator[Finding]:
+def _python(_setup: Config) -> Iterator[Finding]:
     # `__main__` refuses older versions.
     yield Finding(OK, "python", f"{sys.version.split()[0]}, with SQLite {sqlite3.sqlite_version}")
 
 
-def _pillow(_setup: Setup) -> Iterator[Finding]:
+def _pillow(_setup: Config) -> Iterator[Finding]:
     if problem := pillow.problem():
         yield Finding(PROBLEM, "pillow", problem)
     try:
@@ -129,7 +121,7 @@ def _pillow(_setup: Setup) -> Iterator[Finding]:
         yield Finding(WARNING, "raqm", f"it is not usable, so Indic scripts are not shaped; {HOW_TO_GET_FRIBIDI}")
 
 
-def _fonts(_setup: Setup) -> Iterator[Finding]:
+def _fonts(_setup: Config) -> Iterator[Finding]:
     try:
         from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
         from cardbeat.cards.request import Card  # noqa: PLC0415
@@ -145,7 +137,7 @@ def _fonts(_setup: Setup) -> Iterator[Finding]:
     yield Finding(PROBLEM, "fonts", lack) if missing else Finding(OK, "fonts", "a sample card was drawn")
 
 
-def _folder(setup: Setup) -> Iterator[Finding]:
+def _folder(setup: Config) -> Iterator[Finding]:
     if ownership.others_may_write(setup.data):
         found = f"others may write to the data folder {setup.data}"
         yield Finding(WARNING, "folder", f"{found}; serving takes that from them, as does: chmod go-w")
@@ -153,10 +145,6 @@ def _folder(setup: Setup) -> Iterator[Finding]:
         ownership.check_writable(setup.data)
     elif sentence := ownership.foreign_file(setup.data, FILES):
         yield Finding(PROBLEM, "folder", sentence)
-
-
-def _database(setup: Setup) -> Iterator[Finding]:
-    return _file(setup.data) if setup.database is None else _server(setup.database)
 
 
 def _file(data: Path) -> Iterator[Finding]:
@@ -185,7 +173,7 @@ def _server(url: str) -> Iterator[Finding]:
             yield Finding(PROBLEM if is_problem else WARNING, "clock", sentence)
 
 
-def _tiers(setup: Setup) -> Iterator[Finding]:
+def _tiers(setup: Config) -> Iterator[Finding]:
     path = setup.data / FILE_NAME
     # The examination of the database tells why it can't be opened.
     with contextlib.suppress(StartupError), start_up_errors(path), contextlib.ExitStack() as stack:
@@ -198,13 +186,13 @@ def _warnings(name: str, sentences: Iterable[str]) -> Iterator[Finding]:
     return (Finding(WARNING, name, sentence) for sentence in sentences)
 
 
-def _sockets(_setup: Setup) -> Iterator[Finding]:
+def _sockets(_setup: Config) -> Iterator[Finding]:
     if MOST_SOCKETS is not None:
         found = f"this system waits for {MOST_SOCKETS} at most, so {connection_limit()} clients are held at once"
         yield Finding(OK, "sockets", found)
 
 
-def _disk(setup: Setup) -> Iterator[Finding]:
+def _disk(setup: Config) -> Iterator[Finding]:
     existing = next(folder for folder in (setup.data, *setup.data.absolute().parents) if os.path.exists(folder))
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:.1f} GB free for {setup.data}"
@@ -212,7 +200,7 @@ def _disk(setup: Setup) -> Iterator[Finding]:
     yield low if free < LOW_DISK_BYTES else Finding(OK, "disk", found)
 
 
-def _clock(setup: Setup) -> Iterator[Finding]:
+def _clock(setup: Config) -> Iterator[Finding]:
     now, latest = time.time(), RELEASED_AT
     if setup.database is None:
         with contextlib.suppress(StartupError):
@@ -224,12 +212,12 @@ def _clock(setup: Setup) -> Iterator[Finding]:
         yield Finding(OK, "clock", f"{utc_text(now)} UTC")
 
 
-EXAMINATIONS: dict[str, Callable[[Setup], Iterator[Finding]]] = {
+EXAMINATIONS: dict[str, Callable[[Config], Iterator[Finding]]] = {
     "python": _python,
     "pillow": _pillow,
     "fonts": _fonts,
     "folder": _folder,
-    "database": _database,
+    "database": lambda setup: _file(setup.data) if setup.database is None else _server(setup.database),
     "tiers": _tiers,
     "base_url": lambda setup: _warnings("base_url", unreachable_base_url(setup.host, setup.base_url)),
     "variables": lambda _setup: _warnings("variables", unknown_variables(os.environ)),

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cardbeat.config import Network
+from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
 from cardbeat.passwords import NAMED
 
@@ -21,8 +21,9 @@ Parse = Callable[[str], Any]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option. `shown` is the default as `--help` shows it. A `switch` takes no value on the command line.
+    """One option. Without a `metavar` it is a switch; if its default is a list, it may be repeated.
 
+    `shown` is the default as `--help` shows it, if that is not the default itself.
     `parse_flag` checks a flag's value in place of `parse`, which then checks the variable only.
     """
 
@@ -30,10 +31,8 @@ class Option:
     metavar: str
     parse: Parse
     default: Any
-    shown: str
     help: str
-    switch: bool = False
-    repeatable: bool = False
+    shown: str | None = None
     parse_flag: Parse | None = None
 
     @property
@@ -45,11 +44,11 @@ class Option:
         return f"CARDBEAT_{self.name.upper()}"
 
     def add_to(self, parser: argparse.ArgumentParser) -> None:
-        text = f"{self.help} [{self.shown}]".replace("%", "%%")
-        if self.switch:
+        text = f"{self.help} [{self.shown or self.default}]".replace("%", "%%")
+        if not self.metavar:
             parser.add_argument(self.flag, action="store_true", default=None, help=text)
         else:
-            action = "extend" if self.repeatable else "store"
+            action = "extend" if isinstance(self.default, list) else "store"
             parse = self.parse_flag or self.parse
             parser.add_argument(self.flag, metavar=self.metavar, type=parse, action=action, help=text)
 
@@ -242,35 +241,34 @@ def networks(text: str) -> list[Network]:
         raise ArgumentTypeError(f"must be an address or a network such as 10.0.0.0/8, not {text!r}") from None
 
 
-MILLION = 1_000_000
+_POSITIVE = partial(integer, 1, 1_000_000)
+_DEFAULT = Config()
 
-HOST = Option("--host", "ADDRESS", host_name, "127.0.0.1", "127.0.0.1", "address to listen on")
-DATA = Option("--data", "DIR", file_path, Path("cardbeat-data"), "./cardbeat-data", "folder of all data")
+HOST = Option("--host", "ADDRESS", host_name, _DEFAULT.host, "address to listen on")
+DATA = Option("--data", "DIR", file_path, _DEFAULT.data, "folder of all data", "./cardbeat-data")
 _DATABASE_HELP = "PostgreSQL's URL, or a file that holds it"
-DATABASE = Option("--database", "URL", database_url, None, "none", _DATABASE_HELP, parse_flag=database_url_flag)
-BASE_URL = Option("--base-url", "URL", base_url, None, "http://HOST:PORT", "where clients reach the server")
-TIERS = Option("--tiers", "FILE", file_path, None, "free and unlimited", "TOML file that defines tiers")
-URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "http://127.0.0.1:8080", "the server to ask")
+DATABASE = Option("--database", "URL", database_url, None, _DATABASE_HELP, "none", parse_flag=database_url_flag)
+BASE_URL = Option("--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT")
+TIERS = Option("--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited")
+URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
 KEY_VARIABLE = "CARDBEAT_KEY"
 """The variable with a client's key. It has no flag: every user of the host can read the command line."""
 
 SERVE_OPTIONS = (
     HOST,
-    Option("--port", "N", partial(integer, 0, 65535), 8080, "8080", "port to listen on"),
+    Option("--port", "N", partial(integer, 0, 65535), _DEFAULT.port, "port to listen on"),
     DATA,
     DATABASE,
     BASE_URL,
-    Option("--sweep-seconds", "N", seconds, 60, "60", "from one sweep to the next"),
-    Option("--registration", "open|closed", open_or_closed, "open", "open", "who may register"),
-    Option("--register-per-minute", "N", partial(integer, 1, MILLION), 30, "30", "keys issued for each client address"),
+    Option("--sweep-seconds", "N", seconds, _DEFAULT.sweep_seconds, "from one sweep to the next"),
+    Option("--registration", "open|closed", open_or_closed, "open", "who may register"),
+    Option(
+        "--register-per-minute", "N", _POSITIVE, _DEFAULT.register_per_minute, "keys issued for each client address"
+    ),
     TIERS,
-    Option("--store-mb", "N", partial(integer, 1, MILLION), 1024, "1024", "MiB of stored cards"),
-    Option(
-        "--allow-private-webhooks", "", yes_or_no, False, "off", "let webhooks reach private addresses", switch=True
-    ),
-    Option(
-        "--trusted-proxy", "NETWORK", networks, [], "none", "whose X-Forwarded-For counts; repeatable", repeatable=True
-    ),
-    Option("--report-to", "URL", http_url, None, "none", "requested after every finished sweep"),
-    Option("--quiet-health", "", yes_or_no, False, "off", "leave /healthz and metrics out of the log", switch=True),
+    Option("--store-mb", "N", _POSITIVE, _DEFAULT.store_bytes // 2**20, "MiB of stored cards"),
+    Option("--allow-private-webhooks", "", yes_or_no, False, "let webhooks reach private addresses", "off"),
+    Option("--trusted-proxy", "NETWORK", networks, [], "whose X-Forwarded-For counts; repeatable", "none"),
+    Option("--report-to", "URL", http_url, None, "requested after every finished sweep", "none"),
+    Option("--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log", "off"),
 )

@@ -35,6 +35,7 @@ import socket
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from email.utils import formatdate
 from math import inf
 from typing import Any, Final, Generic, TypeVar
@@ -119,6 +120,7 @@ class Loop:
             call(*values)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Phase(Generic[C]):
     """The connections that wait for the same thing, each for at most `seconds`.
 
@@ -126,17 +128,12 @@ class Phase(Generic[C]):
     keeps the events of its phase before. All members wait equally long, so their deadlines are in ascending order.
     """
 
-    __slots__ = ("deadlines", "events", "expired", "ready", "seconds")
-
-    def __init__(
-        self, seconds: float, ready: Callable[[C], None], expired: Callable[[C], None], events: int | None = READ
-    ) -> None:
-        self.seconds = seconds
-        self.ready = ready
-        self.expired = expired
-        self.events = events
-        self.deadlines: OrderedDict[C, float] = OrderedDict()
-        """When the time of each member is up, earliest first: a new member goes to the end."""
+    seconds: float
+    ready: Callable[[C], None]
+    expired: Callable[[C], None]
+    events: int | None = READ
+    deadlines: OrderedDict[C, float] = field(default_factory=OrderedDict)
+    """When the time of each member is up, earliest first: a new member goes to the end."""
 
     def overdue(self, now: float = inf) -> Iterator[C]:
         """Yield the members whose time is up, longest ago first. Each must leave before the next is asked for."""

@@ -6,6 +6,7 @@ It is strict, because a proxy in front must not read a head in another way than 
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
@@ -53,38 +54,25 @@ _FAULTS: Final = (
 _SINGLE: Final = frozenset({"host", "content-length"})
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Reader:
     """Cuts the bytes of one connection into requests. After a `Refusal` nothing more can be read."""
 
-    __slots__ = (
-        "_buffer",
-        "_checked",
-        "_host",
-        "_ignored_bytes",
-        "_ignores_body",
-        "_limits",
-        "_wanted_bytes",
-        "expects_continue",
-        "keep_alive",
-        "request",
-    )
-
-    def __init__(self, limits: HttpLimits, ignores_body: Callable[[str, str], bool] = lambda *_: False) -> None:
-        self._limits = limits
-        self._ignores_body = ignores_body
-        self._buffer = b""
-        self._checked = 0
-        """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
-        self._host: str | None = None
-        """The header Host of the last request, which is known to be valid."""
-        self.request: Request | None = None
-        """The request whose head is complete and whose body is not."""
-        self._wanted_bytes = 0
-        self._ignored_bytes = 0
-        self.keep_alive = False
-        """Whether the client allows another request after the last one on this connection."""
-        self.expects_continue = False
-        """Whether the client waits for `100 Continue` before it sends the body."""
+    _limits: HttpLimits
+    _ignores_body: Callable[[str, str], bool] = lambda *_: False
+    _buffer: bytes = b""
+    _checked: int = 0
+    """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
+    _host: str | None = None
+    """The header Host of the last request, which is known to be valid."""
+    request: Request | None = None
+    """The request whose head is complete and whose body is not."""
+    _wanted_bytes: int = 0
+    _ignored_bytes: int = 0
+    keep_alive: bool = False
+    """Whether the client allows another request after the last one on this connection."""
+    expects_continue: bool = False
+    """Whether the client waits for `100 Continue` before it sends the body."""
 
     @property
     def has_part(self) -> bool:
@@ -188,7 +176,8 @@ class Reader:
             _check_host(host, minor)
             self._host = host
         body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
-        expects_continue = "expect" in headers and _expects_continue(headers["expect"]) and minor == "1"
+        if "expect" in headers and headers["expect"].lower() != "100-continue":
+            raise Refusal("expectation_failed")
         if method not in METHODS:
             raise Refusal("unknown_method")
         path, query = split_target(method, target)
@@ -196,7 +185,7 @@ class Reader:
         if body_bytes:
             self._expect_body(body_bytes, is_ignored=self._ignores_body(method, path))
         self.keep_alive = _keeps_alive(headers["connection"], minor) if "connection" in headers else minor == "1"
-        self.expects_continue = expects_continue
+        self.expects_continue = "expect" in headers and minor == "1"
         return Request(method, target, path, query, headers)
 
     def _expect_body(self, body_bytes: int, *, is_ignored: bool) -> None:
@@ -243,12 +232,6 @@ def _body_bytes(headers: Mapping[str, str]) -> int:
     length = length.lstrip("0") or "0"
     # Converting millions of digits would take long. A number of 19 digits is too large anyway.
     return int(length) if len(length) < 19 else 10**18
-
-
-def _expects_continue(expect: str) -> bool:
-    if expect.lower() != "100-continue":
-        raise Refusal("expectation_failed")
-    return True
 
 
 def _check_part(part: str, checked: int, limits: HttpLimits) -> None:

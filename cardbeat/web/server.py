@@ -139,8 +139,12 @@ class HttpServer(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Let the loop serve this client from now on."""
-        peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
-        ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
+        try:
+            peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
+            ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
+        except Exception:
+            self.handle_error(request, client_address)
+            self.shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         log.exception("a client could not be served")
@@ -220,16 +224,8 @@ class HttpServer(ThreadingHTTPServer):
                 continue
             if is_full:
                 phases.give_way()
-            self._welcome(client, address)
-        return True
-
-    def _welcome(self, client: socket.socket, address: Any) -> None:
-        """Begin to serve a client."""
-        try:
             self.process_request(client, address)
-        except Exception:
-            self.handle_error(client, address)
-            self.shutdown_request(client)
+        return True
 
     def _pause_accepting(self) -> bool:
         """Leave new clients in the kernel's queue for 0.1 s: to try at once again would use a whole core."""

@@ -257,8 +257,9 @@ def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
     assert (status, err) == (2, "cardbeat: there are 0 checks named 'b'; see: checks list\n")
 
 
-def test_all_pages_are_listed(server, key):
-    api = Api(server, key, page_checks=2)
+def test_all_pages_are_listed(server, key, monkeypatch):
+    monkeypatch.setattr("cardbeat.client.api.PAGE", "/checks?limit=2")
+    api = Api(server, key)
     names = [api.create(settings(f"job {n}"))["name"] for n in range(5)]
     assert [check["name"] for check in api.checks()] == names
 
