@@ -4,6 +4,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 
@@ -19,6 +20,7 @@ LOOK_SECONDS = 1.0
 RETRY_AFTER_SECONDS = 60
 
 
+@dataclass(eq=False, repr=False)
 class Reserve:
     """Tells whether the disk that holds `folder` has less free space than the reserve.
 
@@ -26,18 +28,12 @@ class Reserve:
     alerts, updates and deletions use the reserve: SQLite needs free space even to delete.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        disk_usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._folder = folder
-        self._disk_usage = disk_usage
-        self._monotonic = monotonic
-        # Read and written by any thread, without a lock: at worst two threads ask, or log, at the same moment.
-        self._looked_at = -inf
-        self._is_low = False
+    _folder: Path
+    _disk_usage: Callable[[Path], tuple[int, int, int]] = shutil.disk_usage
+    _monotonic: Callable[[], float] = time.monotonic
+    # Read and written by any thread, without a lock: at worst two threads ask, or log, at the same moment.
+    _looked_at: float = -inf
+    _is_low: bool = False
 
     def is_low(self) -> bool:
         """Whether free space is below the reserve. False if the system does not report free space."""

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 from math import inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -131,10 +132,8 @@ class Phases(Generic[C]):
         If one network has more than 1/8 of all connections, one of its connections is closed.
         """
         is_crowd = self._by_network[self._largest] > self.count * CROWD_PART
-        for connection in self._in_order(self._largest) if is_crowd else ():
-            connection.close()
-            return True
-        for connection in self._in_order():
+        crowd = self._in_order(self._largest) if is_crowd else ()
+        for connection in chain(crowd, self._in_order()):
             connection.close()
             return True
         return False
