@@ -333,11 +333,11 @@ def test_an_address_outside_of_the_consoles_code_page_is_printed(start, run):
     ("argv", "word"),
     [
         (("--port", "70000"), "--port"),
-        (("--host", "192.0.2.1"), "192.0.2.1"),
+        (("--host", "192.0.2.1", "--port", "0"), "192.0.2.1"),
         (("--tiers", "none.toml"), "none.toml"),
         (("backup", "copy.db"), "no database"),
         (("keys", "create", "--tier", "gold"), "gold"),
-        (("--data", "file/data"), "file"),
+        (("--port", "0", "--data", "file/data"), "file"),
         (("nonsense",), "nonsense"),
     ],
 )
