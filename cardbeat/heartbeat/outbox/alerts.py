@@ -20,21 +20,13 @@ WAITING_OUTAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The data that one attempt needs. `webhook_url` is the check's present one."""
+    """The data that one attempt needs. `webhook_url` is the check's present one, each of `secrets` signs the post."""
 
     id: str
     body: bytes
     attempts: int
     webhook_url: str | None
-    webhook_secret: str
-    old_secret: str | None
-    old_secret_until: int | None
-
-    def secrets_at(self, now: int) -> tuple[str, ...]:
-        """The secrets that sign an attempt at this Unix second: the key's and, for a while, the one before it."""
-        if self.old_secret is None or self.old_secret_until is None or now >= self.old_secret_until:
-            return (self.webhook_secret,)
-        return self.webhook_secret, self.old_secret
+    secrets: tuple[str, ...]
 
 
 class Alerts:
@@ -84,17 +76,17 @@ class Alerts:
             )
             transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
 
-    def message(self, seq: int) -> Message | None:
-        """What the next attempt needs; None if the alert is finished or deleted, or its key revoked."""
+    def message(self, seq: int, now: int) -> Message | None:
+        """What an attempt at this Unix second needs; None if the alert is finished or deleted, or its key revoked."""
         with self.database.read() as connection:
             row = connection.execute(
                 "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret,"
-                " keys.old_webhook_secret, keys.old_webhook_secret_until"
+                " CASE WHEN keys.old_webhook_secret_until > ? THEN keys.old_webhook_secret END"
                 " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
-                (seq,),
+                (now, seq),
             ).fetchone()
-        return row and Message(row[0], row[1].encode(), *row[2:])
+        return row and Message(row[0], row[1].encode(), row[2], row[3], tuple(filter(None, row[4:])))
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.
