@@ -44,6 +44,14 @@ FAMILIES: Final = {
         "cardbeat_sweep_duration_seconds": "Duration of the last sweep by this process; 0 if another process sweeps.",
         "process_start_time_seconds": "Start of the process, in Unix time.",
         "cardbeat_build_info": "Versions of cardbeat, Python and Pillow.",
+        "cardbeat_check_up": "1 while the check is on time, also before its first ping, and 0 while it is overdue.",
+        "cardbeat_check_last_ping_timestamp_seconds": (
+            "Time of the last ping, in Unix seconds; absent before the first ping."
+        ),
+        "cardbeat_check_deadline_timestamp_seconds": "Time at which it turns overdue without a ping, in Unix seconds.",
+        "cardbeat_check_delivery_ok": (
+            "1 if the receiver took the last alert sent, else 0; absent before the first alert and without a webhook."
+        ),
     },
     "histogram": {
         "cardbeat_http_request_duration_seconds": "Seconds from a complete request to its answer, by route.",
@@ -189,10 +197,13 @@ def _if_available(read: Callable[[], list[Sample]]) -> list[Sample]:
 
 def family(name: str, samples: Iterable[Sample]) -> str:
     """The text of one family."""
+    return heading(name) + "".join(f"{name}{suffix}{_in_braces(labels)} {n}\n" for suffix, labels, n in samples)
+
+
+def heading(name: str) -> str:
+    """The lines that begin a family."""
     kind = next(kind for kind, families in FAMILIES.items() if name in families)
-    lines = [f"# HELP {name} {FAMILIES[kind][name]}", f"# TYPE {name} {kind}"]
-    lines += [f"{name}{suffix}{_in_braces(labels)} {value}" for suffix, labels, value in samples]
-    return "\n".join(lines) + "\n"
+    return f"# HELP {name} {FAMILIES[kind][name]}\n# TYPE {name} {kind}\n"
 
 
 def _in_braces(labels: Labels) -> str:
