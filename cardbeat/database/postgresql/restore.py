@@ -40,10 +40,10 @@ _SETTINGS: Final = (
 
 
 def restore(url: str, folder: Path, source: Path, require_going: RequireGoing = always_going) -> Restored:
-    """Bring all rows of a backup into an empty database, in one transaction. As `restore_server`.
+    """Bring all rows of a backup into an empty database, in one transaction. `folder` is that of the stored cards.
 
-    The file is copied into `folder` first, and the copy is checked and brought up to date there. What `require_going`
-    raises ends the restore with nothing changed.
+    The file is copied into it first, and the copy is checked and brought up to date there. Raises `StartupError` if
+    that can't be done. What `require_going` raises ends the restore with nothing changed.
     """
     check_source(source)
     with start_up_errors(), contextlib.closing(connect(url)) as connection:
@@ -95,7 +95,10 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
     except BaseException:
         roll_back(connection)
         raise
-    _commit(connection)
+    try:
+        connection.commit_in_time(COMMIT_SECONDS)
+    except Unconfirmed as error:
+        raise StartupError(f"{error}, so it may be restored or not; look with: keys list") from None
 
 
 def _lock(connection: Connection) -> None:
@@ -104,13 +107,6 @@ def _lock(connection: Connection) -> None:
         connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
     except LockNotAvailable:
         raise _in_use(connection) from None
-
-
-def _commit(connection: Connection) -> None:
-    try:
-        connection.commit_in_time(COMMIT_SECONDS)
-    except Unconfirmed as error:
-        raise StartupError(f"{error}, so it may be restored or not; look with: keys list") from None
 
 
 def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, require_going: RequireGoing) -> None:
