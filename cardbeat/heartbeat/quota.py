@@ -1,13 +1,12 @@
 """Limits of test alerts. They are low because a stranger with a free key chooses the receiver."""
 
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.database import Transaction
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
 
 WAITING_TESTS = 5
 """Test alerts of one check that may wait."""
-TESTS_AN_HOUR = 30
-"""Test alerts of one key, all checks together, in any 60 minutes."""
 HOUR_SECONDS = 3600
 _SHORTEST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10, 3600
 """Bounds of `Retry-After` while tests wait: the longest attempt, and long enough to repair the receiver."""

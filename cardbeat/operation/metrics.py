@@ -137,24 +137,24 @@ class Answers:
 
 
 class MetricsRoutes:
-    """Collects the counters and gauges of all parts of the service."""
+    """Collects the counters and gauges of all parts of the service. `shed` counts the connections shed."""
 
     def __init__(
         self,
         answers: Answers,
-        *,
         store: Store,
         checks: Checks,
         delivery: Delivery,
         sweep: Sweep,
-        connections_shed: Callable[[], int],
+        *,
+        shed: Callable[[], int],
     ) -> None:
         self._answers = answers
         self._store = store
         self._checks = checks
         self._delivery = delivery
         self._sweep = sweep
-        self._connections_shed = connections_shed
+        self._shed = shed
         self._started_at = time.time()
 
     def routes(self) -> list[Route]:
@@ -167,7 +167,7 @@ class MetricsRoutes:
     def _samples(self) -> dict[str, list[Sample]]:
         versions = {"version": __version__, "python": platform.python_version(), "pillow": PIL.__version__}
         return {
-            "cardbeat_connections_shed_total": _one(self._connections_shed()),
+            "cardbeat_connections_shed_total": _one(self._shed()),
             "cardbeat_store_bytes": _one(self._store.bytes_stored),
             "cardbeat_checks": _if_available(lambda: _by("status", self._checks.totals())),
             "cardbeat_alert_attempts_total": _by("outcome", self._delivery.totals()),
