@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from math import inf
 
 from cardbeat import __version__
@@ -93,9 +93,7 @@ class Service:
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
             parts = (
-                KeyRoutes(
-                    config, self.keys, webhook_secrets, renders, checks.usage, after_revocation=self.removal.wake
-                ),
+                KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
@@ -127,13 +125,15 @@ class Service:
         )
         return Checks(self.database, clock, alerts, self.delivery)
 
-    def run(self) -> bool:
+    def run(self, stops: Collection[int] = ()) -> bool:
         """Serve until SIGTERM or SIGINT, then stop all parts, and return whether all have ended.
 
-        Signals must wake the loop. Raises `StartupError` before it serves, if the lock file of the alerts can't be used
-        or the system grants too few threads.
+        Signals must wake the loop; `stops` are those that came before. Raises `StartupError` before it serves, if the
+        lock file of the alerts can't be used or the system grants too few threads.
         """
         on_stop_signals(lambda _number, _frame: self._stop())
+        if stops:
+            self._stop()
         try:
             self.delivery.start()
             self.sweep.start()

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cardbeat import __version__
@@ -58,14 +59,8 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     config = config_from(values_of(SERVE_OPTIONS, parser().parse_args(list(argv))))
-    # A signal during the start ends the process. Nothing is half done at any point of it.
     stops: list[int] = []
-
-    def leave(number: int, _frame: object) -> None:
-        stops.append(number)
-        sys.exit(0)
-
-    on_stop_signals(leave)
+    on_stop_signals(partial(_note, stops))
     loop = Loop()
     watchdog = Watchdog(config.http.stop_seconds + OVERTIME_SECONDS, on_signal=loop.wake)
     watchdog.start()
@@ -96,10 +91,17 @@ def _serve(config: Config, loop: Loop, stops: list[int]) -> tuple[BatchHandler, 
     service = Service(config, listener, loop, access_log)
     for warning in _warnings(config, service):
         log.warning("%s", warning)
-    if stops:
-        # The signal came inside a callback of the interpreter, where `sys.exit` has no effect.
-        service.server.stop()
-    return main_log, service.run()
+    return main_log, service.run(stops)
+
+
+def _note(stops: list[int], number: int, _frame: object) -> None:
+    """Note a stop signal during the start: clients may have connected, and are answered before the stop.
+
+    A second one ends the process. Nothing is half done at any point of the start.
+    """
+    stops.append(number)
+    if len(stops) > 1:
+        sys.exit(0)
 
 
 def config_from(values: dict[str, Any]) -> Config:

@@ -31,7 +31,7 @@ class KeyRoutes:
     """Handlers of `/register` and `/key`.
 
     `renders` counts the cards drawn for each key. `usage` returns the number of checks of a key id and of its test
-    alerts in the last hour. `after_revocation` is called after a key was revoked.
+    alerts in the last hour. `wake_removal` is called after a key was revoked.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class KeyRoutes:
         renders: RateLimit,
         usage: Callable[[str], tuple[int, int]],
         *,
-        after_revocation: Callable[[], None],
+        wake_removal: Callable[[], None],
     ) -> None:
         self._config = config
         self._keys = keys
@@ -52,7 +52,7 @@ class KeyRoutes:
         self._renders = renders
         self._registrations = StrictRateLimit()
         self._usage = usage
-        self._after_revocation = after_revocation
+        self._wake_removal = wake_removal
 
     def routes(self) -> list[Route]:
         return [
@@ -84,7 +84,7 @@ class KeyRoutes:
         return self._keys.revoke(key_of(request).id).map(self._revoked)
 
     def _revoked(self, _is_done: bool) -> Response:
-        self._after_revocation()
+        self._wake_removal()
         return Response(204)
 
     def renew_webhook_secret(self, request: Request) -> Later[Response]:

@@ -168,6 +168,8 @@ class ClientConnection:
         self._hold(reader.held_bytes)
         if not reader.has_part:
             # This was the end of a body that is dropped, or an empty line before a request.
+            if self._phase is phases.new:
+                return self.watch(READ)
             return None if self._phase is phases.idle else self._rest()
         phase = phases.body if reader.in_body else phases.header
         if phase is not self._phase:

@@ -82,6 +82,33 @@ def test_a_client_that_had_connected_before_a_stop_pings_during_it(start):
     assert ask(start(), "GET", f"/checks/{check['id']}", key=key).json["check"]["ping_count"] == 1
 
 
+def test_a_client_that_has_connected_during_the_start_is_answered_though_a_stop_follows(python, pyz, tmp_path):
+    port = free_port()
+    with subprocess.Popen([python, pyz, "--port", str(port)], cwd=tmp_path, env=clean_environment()) as process:
+        try:
+            client = first_client(port)
+            process.send_signal(signal.SIGTERM)
+            with client:
+                client.sendall(b"GET /robots.txt HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+            assert process.wait(10) == 0
+        finally:
+            process.kill()
+
+
+def first_client(port):
+    """A connection to a server that starts, made as soon as its port is open."""
+    connected = []
+
+    def connects():
+        with contextlib.suppress(ConnectionRefusedError):
+            connected.append(socket.create_connection(("127.0.0.1", port), timeout=20))
+        return connected
+
+    wait_until(connects)
+    return connected[0]
+
+
 def test_a_second_signal_ends_the_wait_for_a_client_that_sends_nothing(start):
     server = start()
     with socket.create_connection(("127.0.0.1", server.port)):

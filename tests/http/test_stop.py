@@ -14,7 +14,7 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
 from cardbeat.web.server import ACCEPT_AT_ONCE, ANSWER_SECONDS, HttpServer
 from tests.http.malformed import get
-from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting, wait_until_all_is_read
 from tests.support import FakeClock, wait_until
 
 STOP_SECONDS = HttpLimits().stop_seconds
@@ -163,18 +163,19 @@ def test_a_stop_waits_for_no_client_that_had_been_silent_for_5_s(start: Start, c
         assert silent.rest() == b""
 
 
-def test_a_client_that_was_silent_for_less_than_10_s_is_answered(start: Start, clock: Clock) -> None:
+@pytest.mark.parametrize("begun", [b"", b"\r\n"])
+def test_a_client_that_sent_no_request_for_less_than_10_s_is_answered(start: Start, clock: Clock, begun: bytes) -> None:
     server = start()
-    with Client(server) as silent:
-        wait_until(lambda: server.connections == 1)
+    with Client(server, begun) as silent:
+        wait_until_all_is_read(server)
         clock.pass_in(server, IDLE_SECONDS)
         clock.pass_in(server, IDLE_SECONDS - 0.1)
         silent.send(get())
         assert silent.answer()[0] == 200
         clock.pass_in(server, IDLE_SECONDS)
         assert silent.rest() == b""
-    with Client(server) as silent:
-        wait_until(lambda: server.connections == 1)
+    with Client(server, begun) as silent:
+        wait_until_all_is_read(server)
         clock.pass_in(server, IDLE_SECONDS)
         clock.pass_in(server, IDLE_SECONDS)
         assert silent.rest() == b""

@@ -1,4 +1,4 @@
-// Getting in: with a key, or by registering for one; and values that are shown once.
+// Signing in with a key, or registering for one; and values that are shown once.
 
 import { call } from "../shared/api.js";
 import { copies } from "../shared/copy.js";
@@ -18,7 +18,7 @@ export function showSection(name) {
   for (const section of SECTIONS) byId(section).hidden = section !== name;
 }
 
-/** Shows the forms and what keys there are; `back` is the key that is open, if one is, to which one may return. */
+/** Shows the forms and the stored keys. `back` is the open key, if any: a button returns to it. */
 export function showAccess({ open, leave, back = "" }) {
   const changed = (forgotten) => (forgotten === back ? leave() : showAccess({ open, leave, back }));
   byId("known").hidden = showKeys(byId("known-keys"), back, { open, changed }) === 0;
@@ -26,7 +26,7 @@ export function showAccess({ open, leave, back = "" }) {
   showSection("access");
 }
 
-/** Makes the forms work; `open(value)` is called with each key that is good. */
+/** Makes the forms work; `open(value)` is called with each key that the server accepts. */
 export function setUpAccess(open) {
   onSubmit("sign-in", "key", () => signIn(open));
   onSubmit("register", "email", () => register(open));
@@ -46,7 +46,7 @@ async function signIn(open) {
   const about = await call("GET", "key", { key: value });
   if (about.scope !== "checks") throw new Error(NOT_FOR_CHECKS);
   byId("key-owner").value = about.email;
-  // What this device remembers it goes on remembering: "Key and limits" is where one changes that.
+  // A key that this device remembers stays remembered; "Key and limits" changes that.
   const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
   addKey({ value, label: labelOf(about), remembered });
   byId("key").value = "";
@@ -79,7 +79,7 @@ export function showIssued(title, issued, remembered, saved) {
   byId("issued-title").focus();
 }
 
-/** Says beside a field why it was not taken. */
+/** Shows beside a field why it was refused. */
 export function refuse(field, error) {
   showText(byId(`${field}-error`), error?.message);
   byId(field).setAttribute("aria-invalid", String(Boolean(error)));

@@ -1,4 +1,4 @@
-// What the open key is and may do, its replacement, its webhook secret, and the other keys of this browser.
+// The dialog of the open key: its limits, its replacement, its webhook secret, and the other keys of this browser.
 
 import { showIssued } from "./access.js";
 import { call } from "../shared/api.js";
@@ -21,7 +21,7 @@ const RENEW = {
 
 let value = "";
 
-/** Makes the dialog work; `open(value)` opens another key, `add()` asks for one, `leave()` is called when none is left. */
+/** Makes the dialog work: `open(value)` opens another key, `add()` asks for one, `leave()` runs after the last one. */
 export function setUpAccount({ open, add, leave }) {
   const changed = (forgotten) => (forgotten === value ? closeAnd(leave) : showOthers());
   const showOthers = () => showKeys(byId("account-keys"), value, { open: (other) => closeAnd(() => open(other)), changed });
@@ -36,7 +36,7 @@ export function setUpAccount({ open, add, leave }) {
   byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
 }
 
-/** Takes the key that is open, "" if none is. */
+/** Sets the open key; "" if there is none. */
 export function setAccount(current) {
   value = current;
 }
@@ -74,14 +74,14 @@ function showMeter(name, used, most) {
   Object.assign(meter, { max: most || 1, value: used });
 }
 
-// These two show by themselves what was issued: the dialog that asks may be left before it is.
+// These two show what was issued themselves: the dialog that asks may be closed before the answer comes.
 
 async function replace(open) {
   const old = value;
   const issued = await call("POST", "key/rotate", { key: old });
   const kept = findKey(old);
   const hold = (remembered) => addKey({ value: issued.key, label: labelOf(issued), remembered });
-  // Held at once: what is shown now is shown nowhere again. Who has signed out meanwhile wants nothing held.
+  // Stored at once, because the value is shown only here. After a sign-out nothing is stored.
   if (kept) hold(kept.remembered);
   forgetKey(old);
   closeAnd(() => showIssued("Save the new key now", issued, Boolean(kept?.remembered), (remembered) => {

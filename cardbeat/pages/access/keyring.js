@@ -1,4 +1,4 @@
-// The checks keys that this browser holds: in this tab until it is closed, or on this device where that was chosen.
+// The checks keys that this browser holds: in this tab until it is closed, or on this device if the user chose that.
 
 import { keep, recall } from "../shared/keep.js";
 
@@ -6,7 +6,7 @@ const CURRENT = "cardbeat.checks_key";
 const KEYS = "cardbeat.checks_keys";
 const STORES = ["localStorage", "sessionStorage"];
 
-/** All keys as `{ value, label, remembered }`, those of this device first, and the one added last before others. */
+/** All keys as `{ value, label, remembered }`: those of this device first, the newest first. */
 export function allKeys() {
   const onDevice = read("localStorage").map((key) => ({ ...key, remembered: true }));
   const inTab = read("sessionStorage").map((key) => ({ ...key, remembered: false }));
@@ -15,29 +15,29 @@ export function allKeys() {
 
 export const findKey = (value) => allKeys().find((key) => key.value === value);
 
-/** The key that this tab has open, else the only one that is remembered; "" if there is none. */
+/** The key that this tab has open, else the remembered key if there is just one, else "". */
 export function currentKey() {
   const keys = allKeys();
   return recall("sessionStorage", CURRENT) || (keys.length === 1 ? keys[0].value : "");
 }
 
-/** `value` "" opens none. */
+/** Makes a key the open one; with "" none is open. */
 export const openKey = (value) => keep("sessionStorage", CURRENT, value);
 
-/** Holds a key, or holds it elsewhere than before; at no time nowhere, which other tabs would take for a sign-out. */
+/** Stores a key, or moves it. It is always stored somewhere: other tabs take a missing key for a sign-out. */
 export function addKey({ value, label, remembered }) {
   const [store, other] = remembered ? STORES : STORES.toReversed();
   write(store, [{ value, label }, ...without(value, store)]);
   write(other, without(value, other));
 }
 
-/** Nothing of the key stays, neither in this tab nor on this device. */
+/** Removes the key from this tab and from this device. */
 export function forgetKey(value) {
   for (const store of STORES) write(store, without(value, store));
   if (recall("sessionStorage", CURRENT) === value) openKey("");
 }
 
-/** How a key is called where it must not be read: by its e-mail address and how it begins, as the API's answers tell. */
+/** The name of a key where the key itself must not be shown: its e-mail address and its first characters. */
 export const labelOf = ({ email, key, prefix = key.slice(0, 8) }) => `${email} · ${prefix}…`;
 
 function read(store) {

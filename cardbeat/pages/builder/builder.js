@@ -1,4 +1,4 @@
-// The card builder: the form, the key, and what is copied.
+// The card builder: the form, the key, and the HTML to copy.
 
 import { call } from "../shared/api.js";
 import { FIELDS, TEXTS, cardUrl } from "./card.js";
@@ -17,7 +17,7 @@ const output = new Output();
 const preview = new Preview(judge);
 const drawSoon = onPause(draw, PAUSE_MILLISECONDS);
 
-/** What the form says, each text on one line: some programs delete line breaks from the address of an image. */
+/** The values of the form, each on one line: some programs delete line breaks from the URL of an image. */
 function readCard() {
   const fields = Object.fromEntries(new FormData(form));
   for (const name of TEXTS) fields[name] = fields[name].replace(/\s+/g, " ").trim();
@@ -47,7 +47,7 @@ function draw() {
   else askForWhatIsMissing(key);
 }
 
-/** A link's card is not yet one that the visitor wants, and drawing it would spend their key. */
+/** A card from a link is drawn only on demand: drawing it uses up the visitor's limit. */
 function waitForTheVisitor(url) {
   drawSoon.never();
   preview.stop();
@@ -75,11 +75,11 @@ function showOutput(url, card) {
   for (const node of document.querySelectorAll("[data-domain]")) setText(node, card.domain || location.host);
 }
 
-/** In this browser. */
+/** Stores the key in this browser. */
 const keepKey = (key) => keep("localStorage", KEY_NAME, key);
 const keptKey = () => recall("localStorage", KEY_NAME);
 
-/** A key that the server has taken for a card is kept; a refused one may open checks, which this page must not keep. */
+/** Stores a key that has drawn a card. A refused key may be one for checks, which this page must not store. */
 function judge(url, refusal) {
   output.judge(url, refusal);
   const key = new URL(url).searchParams.get("key");
@@ -87,13 +87,13 @@ function judge(url, refusal) {
   else if (refusal.refusesKey && key === keptKey()) keepKey("");
 }
 
-/** The card is in the page's own address, so that it can be kept as a bookmark. */
+/** Puts the card into the page's own URL, so that it can be bookmarked. */
 function remember(card) {
   history.replaceState(null, "", `#${new URLSearchParams(card)}`);
   keep("sessionStorage", OWN_NAME, location.hash);
 }
 
-/** Whether the page's address holds a card that was not made in this tab. */
+/** Whether the page's URL holds a card that was not made in this tab. */
 function cameByLink() {
   const card = new URLSearchParams(location.hash.slice(1));
   return card.has("title") && location.hash !== recall("sessionStorage", OWN_NAME);
@@ -115,7 +115,7 @@ function start() {
   else drawSoon.now();
 }
 
-/** For a button that hides once it was clicked. */
+/** Draws at once, and moves the focus from the button, which hides. */
 function drawNow() {
   refresh();
   drawSoon.now();

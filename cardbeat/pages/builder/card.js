@@ -1,10 +1,10 @@
-// A card's URL and the HTML that names it. Pure.
+// A card's URL and the HTML that holds it. Pure.
 
 export const TEXTS = ["title", "description", "author", "tag", "domain"];
 const DEFAULTS = { template: "default", theme: "dark" };
 export const FIELDS = [...TEXTS, ...Object.keys(DEFAULTS)];
 
-/** Names and values of the query. What is empty or the default is left out: the shorter URL draws the same card. */
+/** Names and values of the query, without empty and default ones: the shorter URL draws the same card. */
 export const cardPairs = (card, key) => [
   ...FIELDS.filter((name) => card[name] && card[name] !== DEFAULTS[name]).map((name) => [name, card[name]]),
   ["key", key],
@@ -16,14 +16,14 @@ export function cardUrl(base, card, key) {
   return new URL(`og?${query.toString().replaceAll("+", "%20")}`, base).href;
 }
 
-/** The lines that show an image, given its URL and its text as they are written behind `content=`. */
+/** The meta tags of an image; `url` and `text` are written behind `content=`. */
 export const imageMeta = (url, alt) => `<meta property="og:image" content=${url}>
 <meta property="og:image:width" content="1200">
 <meta property="og:image:height" content="630">
 <meta property="og:image:alt" content=${alt}>
 <meta name="twitter:card" content="summary_large_image">`;
 
-/** Those lines for the <head> of a page that has its own title. */
+/** These tags for the <head> of a page that has its own title. */
 export const imageLines = (url, card) => imageMeta(`"${escaped(url)}"`, `"${escaped(card.title)}"`);
 
 /** A <head> ready to paste. */
@@ -52,5 +52,5 @@ const lines = (rows) =>
     .join("\n");
 
 const ENTITIES = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-// A line break would tear an attribute's line apart.
+// White space becomes one space: a line break would split the attribute.
 export const escaped = (text) => text.replace(/[&<>"]/g, (character) => ENTITIES[character]).replace(/\s+/g, " ");

@@ -1,5 +1,5 @@
-// What is copied: for one page or for a program that makes a site, and only with a key that the server has taken and
-// for a card that it has not refused.
+// The HTML to copy, for one page or for a static site generator; only with a key that the server has accepted and for
+// a card that it has not refused.
 
 import { cardUrl, imageLines, wholeHead } from "./card.js";
 import { copies } from "../shared/copy.js";
@@ -32,7 +32,7 @@ export class Output {
     showText(byId("unreachable"), reachText(new URL(document.baseURI)));
   }
 
-  /** For this card, or for null while there is none to copy. */
+  /** Shows the HTML of this card; null if there is none to copy. */
   show(card, key) {
     this.#card = card;
     this.#key = key;
@@ -41,7 +41,7 @@ export class Output {
     this.#showKey();
   }
 
-  /** What the server said of a card's URL: null if it drew the card, or an ApiError. */
+  /** Notes the server's answer to a card's URL: null if it drew the card, or an ApiError. */
   judge(url, refusal) {
     const ofKey = !refusal || refusal.refusesKey;
     this.#refusedUrl = !ofKey && refusal.status < 500 ? url : undefined;
@@ -93,7 +93,7 @@ export class Output {
 
 const chosenForm = () => document.querySelector('input[name="form"]:checked').value;
 
-/** Text with code between backticks. */
+/** The nodes of a text that has code between backticks. */
 function showWithCode(node, text) {
   const parts = text.split("`").map((part, place) => (place % 2 ? codeOf(part) : part));
   if (node.textContent !== text.replaceAll("`", "")) node.replaceChildren(...parts);

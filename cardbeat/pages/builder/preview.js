@@ -1,4 +1,4 @@
-// The picture on the stage: what is drawn, being drawn, or in the way of it.
+// The preview: the card, the progress of drawing it, or what prevents it.
 
 import { request } from "../shared/api.js";
 import { byId, setText, showText } from "../shared/dom.js";
@@ -13,12 +13,12 @@ export class Preview {
   #retry;
   #picture;
 
-  /** `onAnswer(url, refusal)` hears what the server said of a URL: null if it drew the card, or an ApiError. */
+  /** `onAnswer(url, refusal)` is called with each answer: null if the server drew the card, or an ApiError. */
   constructor(onAnswer) {
     this.#onAnswer = onAnswer;
   }
 
-  /** Draws this URL; whatever was being drawn no longer matters. */
+  /** Draws this URL, in place of one that is being drawn. */
   async draw(url) {
     if (url === this.#url) return;
     this.stop();
@@ -41,7 +41,7 @@ export class Preview {
     this.#url = undefined;
   }
 
-  /** Says what has to be done before a card can be drawn; `getKey` and `draw` offer the button for it. */
+  /** Shows what to do before a card can be drawn; `getKey` and `draw` show the button for it. */
   ask(title, text, { getKey = false, draw = false } = {}) {
     byId("stage").dataset.state = "asking";
     setText(byId("cover-title"), title);

@@ -1,19 +1,19 @@
-// What programs that make sites take, so that every page of a site gets a card of its own. Pure.
+// Templates for static site generators, which give every page of a site its own card. Pure.
 //
-// A page's title and description become percent-encoded values in the card's address, and the address the value of an
-// attribute, in which "&" is written "&amp;". What a program's templates do of this by themselves is left to them.
+// A page's title and description become percent-encoded values in the card's URL, and the URL the value of an
+// attribute, in which "&" is written "&amp;". A recipe leaves out what the generator does by itself.
 
 import { cardPairs, escaped, imageMeta } from "./card.js";
 
 const FROM_THE_PAGE = new Set(["title", "description"]);
 
-/** A site: its cards' address without a query, and the names and values that are the same on all of its pages. */
+/** A site: the URL of its cards without a query, and the names and values that are the same on all pages. */
 export function siteOf(base, card, key) {
   const fixed = cardPairs(card, key).filter(([name]) => !FROM_THE_PAGE.has(name));
   return { address: new URL("og", base).href, fixed };
 }
 
-/** For each program its name, where its recipe goes (with code between backticks), and the recipe for a site. */
+/** Of each generator its name, where its recipe goes (with code between backticks), and the recipe for a site. */
 export const RECIPES = {
   hugo: {
     name: "Hugo",
@@ -88,7 +88,7 @@ ${imageMeta('"<?= htmlspecialchars($card) ?>"', '"<?= htmlspecialchars($title) ?
   },
 };
 
-/** The address as a quoted attribute; `texts` makes the page's part of its query. */
+/** The URL as a quoted attribute; `texts` makes the page's part of the query. */
 const inMarkup = ({ address, fixed }, texts) => {
   const rest = fixed.map(([name, value]) => `&amp;${name}=${escaped(encodeURIComponent(value))}`);
   return `"${escaped(address)}?${texts}${rest.join("")}"`;

@@ -1,4 +1,4 @@
-// The alerts of one check and how their delivery went; and a test alert, watched until it is known whether it arrives.
+// The alerts of one check with the results of their delivery; and a test alert, watched until it has a result.
 
 import { explain } from "./answers.js";
 import { call } from "../shared/api.js";
@@ -12,7 +12,7 @@ const SHOWN = 5;
 const WATCHED_MILLISECONDS = 15_000;
 const LOOK_MILLISECONDS = 500;
 
-/** Reads and shows the alerts of a row's check, and gives them. Throws ApiError. */
+/** Reads, shows and returns the alerts of a row's check. Throws ApiError. */
 export async function showAlerts(key, row) {
   const { alerts } = await call("GET", `checks/${row.check.id}/alerts`, { key });
   row.showAnswer(alerts);
@@ -23,7 +23,7 @@ export async function showAlerts(key, row) {
   return alerts;
 }
 
-/** Sends a test alert and says in the row whether it has arrived, as soon as that is known. */
+/** Sends a test alert and shows in the row whether it has arrived, as soon as that is known. */
 export async function sendTest(key, row) {
   const note = row.part("test-note");
   setText(note, "Sending a test alert…");
@@ -35,7 +35,7 @@ export async function sendTest(key, row) {
   }
 }
 
-/** The newest test alert once it was tried, or as it stands after some seconds. */
+/** The newest test alert once it was tried, or after some seconds in any case. */
 async function triedTest(key, row) {
   const until = Date.now() + WATCHED_MILLISECONDS;
   for (;;) {
@@ -57,7 +57,7 @@ function resultText(test, { webhook_url: url }) {
 const noneText = (check) =>
   check.webhook_url
     ? "No alerts so far."
-    : "This check has no webhook, so nobody is alerted. Add one with Edit.";
+    : "This check has no webhook, so no alerts are sent. Add one with Edit.";
 
 function showOlder(row, count) {
   const button = row.part("older");
@@ -93,7 +93,7 @@ const capitalized = (text) => text[0].toUpperCase() + text.slice(1);
 
 const HEADS = ["Alert", "Raised", "Delivery", "Attempts", "Last answer"];
 
-// Rows that stay are changed in place, so that a selection in them survives a refresh.
+// Existing rows are changed in place, so that a selection in them survives a refresh.
 function fillRows(body, rows) {
   while (body.rows.length > rows.length) body.deleteRow(-1);
   rows.forEach((texts, index) => {
@@ -102,7 +102,7 @@ function fillRows(body, rows) {
   });
 }
 
-// With roles of their own, since a phone shows them as blocks, and a browser then takes them for no table.
+// With explicit roles: on a phone they are shown as blocks, and browsers then drop the roles of a table.
 function newRow(body) {
   const row = body.insertRow();
   row.setAttribute("role", "row");

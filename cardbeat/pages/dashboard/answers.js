@@ -1,8 +1,8 @@
-// What came of sending an alert, in words that say what to do. Pure.
+// The result of an attempt to send an alert, in words that say what to do. Pure.
 
-const NOT_LET_IN = ["not let in", "The receiver lets nobody in with this URL: its token is missing, wrong or withdrawn."];
+const NOT_LET_IN = ["not let in", "The receiver refuses this URL: its token is missing, wrong or withdrawn."];
 
-// By status, or by its class: what stands in a check's line, and what its details say.
+// By status, or by its class: the text in a check's line, and the text in its details.
 const ANSWERS = {
   400: [
     "message refused",
@@ -28,14 +28,14 @@ const ANSWERS = {
   5: ["receiver failed", "The receiver has a failure of its own. The alert is tried again."],
 };
 
-/** `{ short, long }` of the last attempt to deliver an alert; null where it arrived or none was made. */
+/** `{ short, long }` of the last attempt to deliver an alert; null if it arrived or none was made. */
 export function explain({ last_status: status, last_error: error }) {
   if (!error) return null;
-  // The status may be that of an earlier attempt: a later one that got no answer does not clear it.
+  // The status may be that of an earlier attempt: a later one without an answer does not clear it.
   if (!error.includes(`answered ${status}`)) return { short: "no answer", long: error };
   const [short, long] = ANSWERS[status] ?? ANSWERS[Math.floor(status / 100)] ?? ["refused", error];
   return { short: `${short} (${status})`, long: `The receiver answered ${status}. ${long}` };
 }
 
-/** The newest alert whose last attempt failed, of a check's alerts as the API lists them: the newest first. */
+/** The newest alert whose last attempt failed. `alerts` are in the order of the API: the newest first. */
 export const lastFailed = (alerts) => alerts.find((alert) => alert.attempts > 0 && explain(alert));

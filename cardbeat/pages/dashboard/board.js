@@ -1,4 +1,4 @@
-// The list of checks, in sections: found by what they need and by name, a hundred on a page.
+// The list of checks, in sections, with a filter and a search by name; a hundred on a page.
 
 import { byId, setText, showText } from "../shared/dom.js";
 import { arrange, countKinds, kindOf, summaryText } from "./groups.js";
@@ -16,7 +16,7 @@ export class Board {
   #isDead = false;
   #on;
 
-  /** `on` is what a row's buttons do. */
+  /** `on` holds the actions of a row's buttons. */
   constructor(on) {
     this.#on = on;
     byId("filters").addEventListener("input", () => this.#turnTo(0));
@@ -29,7 +29,7 @@ export class Board {
     return [...this.#rows.values()];
   }
 
-  /** Shows all checks of a key, given oldest first, and announces those that turned. */
+  /** Shows all checks of a key, given oldest first, and announces those whose status changed. */
   show(checks) {
     const before = new Map(this.#checks.map((check) => [check.id, check]));
     const news = checks.map((check) => newsText(before.get(check.id) ?? check, check)).filter(Boolean);
@@ -38,7 +38,7 @@ export class Board {
     this.#render();
   }
 
-  /** Takes one check as it now stands. */
+  /** Shows the present state of one check. */
   put(check) {
     const at = this.#checks.findIndex(({ id }) => id === check.id);
     this.show(at < 0 ? [...this.#checks, check] : this.#checks.with(at, check));
@@ -48,7 +48,7 @@ export class Board {
     this.show(this.#checks.filter(({ id }) => id !== check.id));
   }
 
-  /** Opens a check where it stands, whatever was being searched, and gives its row. */
+  /** Clears the search, opens a check in its place, and returns its row. */
   reveal(check) {
     byId("search").value = "";
     document.querySelector('input[name="kind"]').checked = true;
@@ -65,7 +65,7 @@ export class Board {
     this.setDead(false);
   }
 
-  /** Greys everything, and lets nothing be changed: what is shown is the last that was seen. */
+  /** Greys everything and disables all changes: the page shows the last known state. */
   setDead(isDead) {
     this.#isDead = isDead;
     byId("board").toggleAttribute("data-dead", isDead);
@@ -90,7 +90,7 @@ export class Board {
     showPager(first, found.length);
   }
 
-  // In the order of the page, over all its sections.
+  // In the order of the page, across all sections.
   #found() {
     const kind = document.querySelector('input[name="kind"]:checked').value;
     const words = byId("search").value.trim().toLowerCase();
@@ -100,7 +100,7 @@ export class Board {
     return arrange(found, this.#checks).flatMap(({ checks }) => checks);
   }
 
-  // Elements stay and only move where their order changed, and what has the focus keeps it.
+  // Elements are kept and moved only where their order changed, so the focus stays.
   #place(checks) {
     const focused = document.activeElement;
     const shown = new Set(checks.map(({ id }) => id));

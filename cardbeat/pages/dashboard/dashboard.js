@@ -1,4 +1,4 @@
-// The dashboard: who is in, what is shown, and keeping it fresh.
+// The dashboard: the open key, the sections shown, and the refresh.
 
 import { refuse, setUpAccess, showAccess, showSection } from "../access/access.js";
 import { setAccount, setUpAccount } from "../access/account.js";
@@ -15,7 +15,7 @@ const LARGEST_PAGE = 1000;
 const REFRESH_MILLISECONDS = 5000;
 const REFRESH_MILLISECONDS_PER_CHECK = 10;
 const DEAD_MILLISECONDS = 60_000;
-// The server lets a hundred requests of a key wait.
+// The server queues at most a hundred requests of a key.
 const ALERTS_AT_ONCE = 20;
 
 let key = "";
@@ -35,13 +35,13 @@ function open(newKey) {
   refresh();
 }
 
-/** Opens a key from forms that are hidden then, and the focus with them. */
+/** Opens a key, hides the forms, and moves the focus out of them. */
 function enter(newKey) {
   open(newKey);
   byId("create").focus();
 }
 
-/** Shows nothing of the key that was open; it stays where it is kept. */
+/** Closes the open key on the page; it stays stored. */
 function close() {
   key = "";
   setAccount("");
@@ -57,7 +57,7 @@ function close() {
 function leave(error) {
   close();
   openKey("");
-  // What is shown this once stays until it is saved.
+  // A value that is shown once stays until the user has saved it.
   if (!byId("issued").hidden) return;
   showAccess({ open: enter, leave });
   refuse("key", error);
@@ -86,7 +86,7 @@ async function loadChecks() {
   return checks;
 }
 
-/** Reads everything anew, now and from then on, while somebody is looking. */
+/** Reads everything now, and again at intervals while the page is visible. */
 async function refresh() {
   clearTimeout(refreshTimer);
   if (!key || document.hidden) return;
@@ -147,7 +147,7 @@ async function edit(row) {
   const saved = await editCheck(asked, row.check);
   if (key !== asked) return;
   if (saved) board.put(saved.check);
-  // Its new name may be none that is looked for.
+  // Its new name may not match the search.
   if (!row.element.isConnected) byId("create").focus();
   if (saved?.wantsTest) await test(row);
   else refresh();
@@ -171,7 +171,7 @@ async function deleteCheck({ id }) {
   try {
     await call("DELETE", `checks/${id}`, { key });
   } catch (error) {
-    // Somebody else was faster.
+    // Another user has deleted it before.
     if (error.status !== 404) throw error;
   }
   return true;
@@ -197,7 +197,7 @@ byId("create-first").addEventListener("click", create);
 byId("leave").addEventListener("click", signOut);
 byId("back").addEventListener("click", () => showSection("board"));
 document.addEventListener("visibilitychange", refresh);
-// Whoever signs out in one tab is out in all.
+// A sign-out in one tab signs out all tabs.
 addEventListener("storage", () => key && !findKey(key) && leave());
 setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);
 const first = currentKey();

@@ -1,4 +1,4 @@
-// In which order, and under which headings, checks are shown: what needs attention first. Pure.
+// The order and the headings of the checks: those that need attention first. Pure.
 
 /** "overdue", "waiting" (for its first ping) or "on_time". */
 export function stateOf({ status, last_ping_at: lastPing }) {
@@ -6,7 +6,7 @@ export function stateOf({ status, last_ping_at: lastPing }) {
   return lastPing ? "on_time" : "waiting";
 }
 
-/** What the filter calls a check: "attention" where it is overdue or its alerts don't arrive, "waiting" or "on_time". */
+/** A check's name in the filter: "attention" if it is overdue or its alerts don't arrive, "waiting" or "on_time". */
 export function kindOf(check) {
   const state = stateOf(check);
   return state === "overdue" || check.delivery === "failing" ? "attention" : state;
@@ -30,7 +30,7 @@ const collator = new Intl.Collator(undefined, { numeric: true });
 
 /**
  * The checks in sections `{ title, isGroup, checks }`: first all that need attention, then each group of two or more,
- * then the others. `all` are those that make groups, of which `found` are shown.
+ * then the others. `all` determine the groups; of these, `found` are shown.
  */
 export function arrange(found, all) {
   const named = groupBy(all, ({ name }) => splitName(name).group);
@@ -61,7 +61,7 @@ function groupBy(items, keyOf) {
 const placeOf = (key) => (key === ATTENTION ? 0 : key ? 1 : 2);
 const restTitle = (sections) => (sections > 1 ? "All others" : "All checks");
 
-// The newest outage first; the others by name, where one looks for them.
+// The newest outage first; the others by name.
 function byNeed(a, b) {
   const newest = a.status === "overdue" ? collator.compare(b.deadline_at, a.deadline_at) : 0;
   return rankOf(a) - rankOf(b) || newest || collator.compare(a.name, b.name);
@@ -69,7 +69,7 @@ function byNeed(a, b) {
 
 const rankOf = (check) => ORDER.indexOf(check.status === "overdue" ? "overdue" : kindOf(check));
 
-/** One line on all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
+/** One line about all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
 export function summaryText(checks) {
   const all = checks.length;
   const overdue = checks.filter(({ status }) => status === "overdue").length;

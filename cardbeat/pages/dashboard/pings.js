@@ -1,19 +1,19 @@
-// How a job pings its check: the bare URL, and the lines for what runs jobs. Pure.
+// How a job pings its check: the URL alone, and lines for the programs that run jobs. Pure.
 
 import { crontabLine } from "./cron.js";
 import { isLoopback } from "../shared/reach.js";
 
 const CURL = "curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null";
-// BusyBox's wget does not try again by itself.
+// BusyBox's wget has no retries.
 const WGET = "for wait in 1 2 4 8 0; do wget -q -T 10 -O /dev/null URL && break; sleep $wait; done";
 
-/** For each recipe its name, `text(check)`, and a note. What stands in for the job is the reader's to change. */
+/** Of each recipe its name, `text(check)`, and a note. The reader replaces the example job. */
 export const RECIPES = [
   {
     id: "url",
     name: "URL",
     text: ({ ping_url: url }) => url,
-    note: "Request it by GET, HEAD or POST when the job has succeeded. Whoever knows the URL can ping.",
+    note: "Request it by GET, HEAD or POST when the job has succeeded. Anyone who knows the URL can ping.",
   },
   {
     id: "crontab",
@@ -47,8 +47,8 @@ export const RECIPES = [
   },
 ];
 
-// A service of the type oneshot starts its ExecStartPost only when its command has succeeded; the dash lets a ping that
-// could not be sent not fail the job. A percent sign begins a specifier there.
+// A service of the type oneshot runs its ExecStartPost only after its command has succeeded. With the dash, a ping that
+// could not be sent does not fail the job. In a unit file a percent sign begins a specifier.
 function systemdText({ ping_url: url }) {
   return `[Service]
 Type=oneshot
@@ -87,7 +87,7 @@ ${crontabLine(check, "docker run --rm your-image")}
 CMD ["sh", "-c", "/path/to/job && ${WGET.replace("URL", check.ping_url)}"]`;
 }
 
-/** What to know where only the server's own host reaches its ping URLs; "" where it is not so. */
+/** A warning if only the server's own host reaches its ping URLs; else "". */
 export function reachText({ ping_url: url }) {
   const { hostname } = new URL(url);
   if (!isLoopback(hostname)) return "";

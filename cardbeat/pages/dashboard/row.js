@@ -15,7 +15,7 @@ const RECIPE_NAME = "cardbeat.recipe";
 const CHANGES = ["edit", "delete", "test"];
 const ANSWER_MILLISECONDS = 60_000;
 
-// Who uses systemd for one job uses it for the next: rows begin with what was chosen last.
+// A row begins with the recipe that was chosen last: users run most jobs in one way.
 let lastRecipe = recall("localStorage", RECIPE_NAME) || "crontab";
 
 export class Row {
@@ -48,12 +48,12 @@ export class Row {
     if (open) this.#showRecipe();
   }
 
-  /** Whether the last answer to its alerts is shown, or shall be, and may be out of date. */
+  /** Whether the last answer to its alerts is shown, or will be, and may be out of date. */
   get needsAlerts() {
     return this.isOpen || (this.check.delivery === "failing" && Date.now() - this.#answerAt > ANSWER_MILLISECONDS);
   }
 
-  /** `isInGroup`: under a heading that already says the first part of its name. */
+  /** `isInGroup`: its heading shows the first part of its name already. */
   show(check, isInGroup) {
     this.check = check;
     this.element.dataset.state = stateOf(check);
@@ -68,12 +68,12 @@ export class Row {
     if (this.isOpen) this.#showRecipe();
   }
 
-  /** Lets nothing of the check be changed until it is shown again. */
+  /** Disables all changes of the check until it is shown again. */
   disable() {
     for (const name of CHANGES) this.part(name).disabled = true;
   }
 
-  /** Takes the check's alerts, from which the last answer is told. */
+  /** Shows the last answer, from the check's alerts. */
   showAnswer(alerts) {
     const failed = lastFailed(alerts);
     this.#answer = failed ? explain(failed) : null;
@@ -81,7 +81,7 @@ export class Row {
     this.#showDelivery();
   }
 
-  /** Says again how long ago and how soon. */
+  /** Updates the relative times. */
   showTimes() {
     this.#showTime("last", this.check.last_ping_at);
     this.#showTime("deadline", this.check.deadline_at);
@@ -141,7 +141,7 @@ export class Row {
     this.part("older").hidden = true;
   }
 
-  // Twenty buttons called "Edit" say nothing to who hears them in a list.
+  // A screen reader that lists the buttons must not read "Edit" twenty times.
   #nameControls(name) {
     const labels = {
       edit: `Edit ${name}`,
@@ -159,7 +159,7 @@ function scheduleText({ period_seconds: period, grace_seconds: grace }) {
   return `Every ${durationText(period)}${late}`;
 }
 
-/** What stands in a check's line of its alerts, and before it where no head of a column says so. */
+/** The text on alerts in a check's line, with a label where no column has a heading. */
 function deliveryTexts(check, answer) {
   if (!check.webhook_url) return ["", "no webhook"];
   if (check.delivery !== "failing") return ["Alerts to ", receiverText(check)];

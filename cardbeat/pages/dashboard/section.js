@@ -1,4 +1,4 @@
-// One section of the list of checks: a heading that folds it, and the rows below.
+// One section of the list of checks: a heading that opens and closes it, and the rows below.
 
 import { fromTemplate, part, setText } from "../shared/dom.js";
 
@@ -7,7 +7,7 @@ export class Section {
     this.element = fromTemplate("check-section");
   }
 
-  /** Shows what `arrange` gave, with the row of each check from `rowOf(check, isInGroup)`. */
+  /** Shows a section that `arrange` returned, with the row of each check from `rowOf(check, isInGroup)`. */
   show({ title, isGroup, checks }, rowOf) {
     setText(part(this.element, "title"), title);
     setText(part(this.element, "count"), String(checks.length));
@@ -15,7 +15,7 @@ export class Section {
   }
 }
 
-/** Lets a node have these children. Those that stay only move where their order changed. */
+/** Sets the children of a node. Those that stay are moved only where their order changed. */
 export function place(parent, children) {
   const wanted = new Set(children);
   for (const child of [...parent.children]) {

@@ -4,7 +4,7 @@ let made = 0;
 
 /**
  * Fills `list` (role="tablist") with a tab for each `{ id, name }`; they show in `panel` (role="tabpanel").
- * `choose(id)` is called when one is chosen. Gives `select(id)`, which shows the choice without calling it.
+ * `choose(id)` is called when one is chosen. Returns `select(id)`, which shows the choice without calling it.
  */
 export function makeTabs(list, panel, items, choose) {
   made += 1;

@@ -24,7 +24,7 @@ export async function createCheck(key) {
   return ask("editor", create, explain);
 }
 
-/** `{ check, wantsTest }` of the check as it then stands, or undefined if nothing was saved. */
+/** `{ check, wantsTest }` of the check after the change, or undefined if nothing was saved. */
 export async function editCheck(key, opened) {
   fill("Edit check", "Save", opened);
   const path = `checks/${opened.id}`;
@@ -63,7 +63,7 @@ function fill(title, saveText, settings) {
   showMeaning();
 }
 
-/** What the form says. Throws ApiError for an amount that is no whole number; all else the server judges. */
+/** The values of the form. Throws ApiError for an amount that is no whole number; the server checks the rest. */
 function read() {
   FIELDS.forEach(clear);
   const [period_seconds, grace_seconds] = AMOUNTS.map(readSeconds);
@@ -72,7 +72,7 @@ function read() {
 
 const webhookUrl = () => controls().webhook_url.value.trim() || null;
 
-// A test is offered where it can tell something new: to another receiver than before.
+// A test is offered only for another receiver than before.
 const offersTest = () => webhookUrl() !== null && webhookUrl() !== before.webhook_url;
 const wantsTest = () => offersTest() && controls().test.checked;
 
@@ -88,7 +88,7 @@ function showMeaning() {
     const [period, grace] = AMOUNTS.map(readSeconds);
     text = `Overdue after ${durationText(period + grace)} without a ping.`;
   } catch {
-    // The field itself says so when it is saved.
+    // The field shows this error when it is saved.
   }
   showText(byId("editor-meaning"), text);
   byId("test-offer").hidden = !offersTest();

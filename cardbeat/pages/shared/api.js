@@ -2,14 +2,14 @@
 
 import { setServerTime } from "./time.js";
 
-/** An answer other than the one asked for. `status` is 0 when there was none. */
+/** An error answer; `status` is 0 if there was no answer. */
 export class ApiError extends Error {
   constructor(status, message, { code, field, retryAfterSeconds } = {}) {
     super(message);
     Object.assign(this, { status, code, field, retryAfterSeconds });
   }
 
-  /** Whether it was the key that was refused. */
+  /** Whether the server refused the key. */
   get refusesKey() {
     return this.status === 401 || this.status === 403;
   }
@@ -17,7 +17,7 @@ export class ApiError extends Error {
 
 const GONE = "The server does not answer.";
 
-/** The response to a request. Throws ApiError for every status from 400 on, and AbortError when `signal` says so. */
+/** The response to a request. Throws ApiError for every status from 400 on, and AbortError if `signal` aborts. */
 export async function request(url, options) {
   let response;
   try {

@@ -4,7 +4,7 @@ import { setText } from "./dom.js";
 
 const SHOWN_MILLISECONDS = 2000;
 
-/** Makes a button copy what `text()` gives, and say so for a moment. */
+/** Makes a button copy what `text()` returns, and say so for a moment. */
 export function copies(button, text) {
   const label = button.textContent;
   let timer;

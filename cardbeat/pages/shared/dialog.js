@@ -1,11 +1,11 @@
-// Modal dialogs: opened with a promise of their outcome, closed by Escape or anything marked data-close.
+// Modal dialogs: opened with a promise of their result, closed by Escape or by any element marked data-close.
 
 import { byId, setText, showText } from "./dom.js";
 
-/** Leaves all that are open: what asked in them is given nothing. */
+/** Closes all open dialogs; their promises give undefined. */
 export const closeDialogs = () => document.querySelectorAll("dialog[open]").forEach((dialog) => dialog.close());
 
-/** Asks before what can't be undone; the dialog's button says `action`. Otherwise as `ask`. */
+/** Asks before an action that can't be undone; the dialog's button says `action`. Otherwise like `ask`. */
 export function confirm({ title, text, action }, submit) {
   setText(byId("confirm-title"), title);
   setText(byId("confirm-text"), text);
@@ -14,9 +14,9 @@ export function confirm({ title, text, action }, submit) {
 }
 
 /**
- * Shows a dialog until `submit()` has succeeded or the person leaves. Gives what `submit` gave, undefined if left,
- * also if `submit` still runs then: it runs on, so what must not be lost it does itself.
- * An error thrown by `submit` keeps the dialog open: `explain(error)` says what is wrong.
+ * Shows a dialog until `submit()` has succeeded or the user closes it. Returns the result of `submit`, undefined if
+ * closed. A `submit` that runs then runs on, and must itself store what must not be lost.
+ * An error thrown by `submit` keeps the dialog open, with the text of `explain(error)`.
  */
 export async function ask(id, submit, explain = (error) => showText(byId(`${id}-error`), error.message)) {
   const dialog = byId(id);
@@ -38,7 +38,7 @@ export async function ask(id, submit, explain = (error) => showText(byId(`${id}-
     button.disabled = true;
     try {
       outcome = await submit();
-      // Left meanwhile, the dialog may be showing something else by now.
+      // If it was closed before, the dialog may show something else now.
       if (!shown.signal.aborted) dialog.close();
     } catch (error) {
       if (!shown.signal.aborted) explain(error);

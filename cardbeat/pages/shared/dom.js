@@ -1,4 +1,4 @@
-// Small help for reading and changing the page. Text enters it as text only.
+// Helpers to read and change the page. Texts are never parsed as HTML.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -8,7 +8,7 @@ export const part = (root, name) => root.querySelector(`[data-part="${name}"]`);
 /** A copy of the one element inside a <template>. */
 export const fromTemplate = (id) => byId(id).content.firstElementChild.cloneNode(true);
 
-/** Leaves the node alone when nothing changes, so that a selection in it, or its reading aloud, goes on. */
+/** Sets the text of a node. Does nothing if it is the same: a selection in it, or a screen reader, goes on. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -19,7 +19,7 @@ export function showText(node, text) {
   node.hidden = !text;
 }
 
-/** Runs `action` when it has not been called for so long; `now` runs it at once, `never` not at all. */
+/** Runs `action` once it has not been called for this long; `now` runs it at once, `never` cancels it. */
 export function onPause(action, milliseconds) {
   let timer;
   const later = () => {

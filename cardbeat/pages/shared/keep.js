@@ -1,4 +1,4 @@
-// Remembering a text in the browser. Where storage is switched off, the page works and only forgets.
+// Stores a text in the browser. Without browser storage the page works, but forgets it.
 
 /** `store` is "localStorage" (this browser) or "sessionStorage" (this tab). */
 export function recall(store, name) {
@@ -14,6 +14,6 @@ export function keep(store, name, text) {
     if (text) window[store].setItem(name, text);
     else window[store].removeItem(name);
   } catch {
-    // Nothing is lost but the convenience.
+    // The page works without it.
   }
 }

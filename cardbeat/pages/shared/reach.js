@@ -13,17 +13,17 @@ const PRIVATE_ADDRESSES = [
 ];
 const LOOPBACK = /^127(?:\.\d+){3}$|^\[::1\]$|(?:^|\.)localhost$/;
 
-/** Whether it is this machine's own, given as `URL.hostname` has it. */
+/** Whether a host, in the form of `URL.hostname`, is this machine. */
 export const isLoopback = (hostname) => LOOPBACK.test(asIpv4(hostname));
 
-/** Whether nobody but this machine and those near it can reach it. */
+/** Whether only this machine and its local network can reach a host. */
 export function isPrivate(hostname) {
   const host = asIpv4(hostname);
   const isAddress = /^\[|^\d+\.\d+\.\d+\.\d+$/.test(host);
   return isAddress ? PRIVATE_ADDRESSES.some((range) => range.test(host)) : PRIVATE_NAMES.test(host);
 }
 
-/** An IPv4 address that is written as IPv6 in its own form; any other host as it is. */
+/** An IPv4 address written as IPv6 in its usual form; any other host unchanged. */
 function asIpv4(hostname) {
   const halves = /^\[::ffff:([\da-f]{1,4}):([\da-f]{1,4})\]$/.exec(hostname);
   if (!halves) return hostname.replace(/\.$/, "");

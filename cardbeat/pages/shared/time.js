@@ -12,10 +12,10 @@ const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeSty
 
 let aheadMilliseconds = 0;
 
-/** Takes the server's `Date`, so that a wrong clock in the browser moves no deadline. */
+/** Sets the clock by the server's `Date`, so that a wrong clock in the browser moves no deadline. */
 export function setServerTime(date) {
   const ahead = Date.parse(date) - Date.now();
-  // The header has whole seconds: a small difference says nothing.
+  // The header has whole seconds, so small differences are ignored.
   if (!Number.isNaN(ahead)) aheadMilliseconds = Math.abs(ahead) < 2000 ? 0 : ahead;
 }
 
@@ -31,7 +31,7 @@ export function fromNow(time, now = serverNow()) {
   return relative.format(Math.round(seconds / size), unit);
 }
 
-/** The date and time of day where the browser is. */
+/** The date and time of day in the browser's time zone. */
 export const dateText = (time) => absolute.format(time);
 
 /** "1 day 12 hours". */
@@ -45,7 +45,7 @@ export function durationText(seconds) {
   return parts.join(" ") || "0 seconds";
 }
 
-/** The largest unit that holds a number of seconds without a rest: `{count, size}`. */
+/** The largest unit that divides a number of seconds without remainder: `{count, size}`. */
 export function inLargestUnit(seconds) {
   const [, size] = UNITS.find(([, size]) => seconds >= size && seconds % size === 0) ?? UNITS.at(-1);
   return { count: seconds / size, size };

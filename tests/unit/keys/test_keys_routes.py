@@ -24,7 +24,7 @@ def test_no_thread_waits_until_a_changed_key_is_known_everywhere(
     waiting: list[tuple[float, Callable[[], object]]] = []
     keys = Keys(database, clock, {"free": FREE}, call_after=lambda *call: waiting.append(call))
     secrets = WebhookSecrets(database, clock)
-    routes = KeyRoutes(Config(), keys, secrets, RateLimit(), lambda _: (0, 0), after_revocation=lambda: None)
+    routes = KeyRoutes(Config(), keys, secrets, RateLimit(), lambda _: (0, 0), wake_removal=lambda: None)
     issued = keys.issue("a@b").wait()
     answer = change(routes, Request("POST", "/key/rotate", "/key/rotate", key=issued.key))
     database.write(lambda _: None)
