@@ -29,11 +29,6 @@ GROUP_SECONDS: Final = 0.001
 wait for few other writes, and a slow disk gets enough in each commit."""
 
 
-def database_unavailable() -> Unavailable:
-    """The refusal of a request while the database can't be used."""
-    return Unavailable("database_unavailable")
-
-
 class EngineConnection(Protocol):
     """The methods of an engine's connection that are used here."""
 

@@ -76,10 +76,6 @@ class Histogram:
         self.counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
         self.sum_seconds += seconds
 
-    def add(self, other: "Histogram") -> None:
-        self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
-        self.sum_seconds += other.sum_seconds
-
     def samples(self, labels: Labels) -> Iterable[Sample]:
         totals = list(accumulate(self.counts))
         for bound, total in zip((*BOUNDS_SECONDS, "+Inf"), totals, strict=True):
@@ -95,33 +91,27 @@ class Answers:
         self.drawing_seconds: deque[float] = deque()
         """Seconds that each new card took. Drawing threads append; `observe` counts and removes. Both are atomic."""
         self._drawings = Histogram()
-        self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
+        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._durations: defaultdict[str, Histogram] = defaultdict(Histogram)
+        self._cards = {"HIT": 0, "MISS": 0}
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:
         while self.drawing_seconds:
             self._drawings.observe(self.drawing_seconds.popleft())
         for request, response, seconds in answers:
-            key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
-            histogram = self._histograms.get(key)
-            if histogram is None:
-                histogram = self._histograms[key] = Histogram()
-            histogram.observe(seconds)
-            if request.pattern == PING and response.status == 200:
+            route = request.pattern or "none"
+            self._requests[route, request.method, response.status] += 1
+            self._durations[route].observe(seconds)
+            if cache := response.headers.get("X-Cache"):
+                self._cards[cache] += 1
+            if route == PING and response.status == 200:
                 self._pings[isinstance(response.body, bytes) and b'"recovered":true' in response.body] += 1
 
     def samples(self) -> dict[str, list[Sample]]:
         """The samples of each family."""
-        requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        durations: defaultdict[str, Histogram] = defaultdict(Histogram)
-        cards = {"hit": 0, "miss": 0}
-        # A copy, because the server's thread may add to it while this thread reads.
-        for (pattern, method, status, cache), histogram in self._histograms.copy().items():
-            route, count = pattern or "none", sum(histogram.counts)
-            requests[route, method, status] += count
-            durations[route].add(histogram)
-            if cache:
-                cards[cache.lower()] += count
+        # Copies, because the server's thread may add to them while this thread reads.
+        requests, durations = self._requests.copy(), self._durations.copy()
         return {
             "cardbeat_http_requests_total": [
                 ("", {"route": route, "method": method, "status": code}, n)
@@ -130,7 +120,7 @@ class Answers:
             "cardbeat_http_request_duration_seconds": [
                 sample for route, sums in sorted(durations.items()) for sample in sums.samples({"route": route})
             ],
-            "cardbeat_cards_total": _by("cache", cards),
+            "cardbeat_cards_total": _by("cache", {"hit": self._cards["HIT"], "miss": self._cards["MISS"]}),
             "cardbeat_pings_total": _by("recovered", {"false": self._pings[False], "true": self._pings[True]}),
             "cardbeat_card_render_duration_seconds": list(self._drawings.samples({})),
         }

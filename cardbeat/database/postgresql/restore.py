@@ -74,7 +74,6 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
     try:
         _lock(connection)
         _require_empty(connection)
-        _require_unused(connection)
         for table in ("monitor", "totals_by_status", *NODE_TABLES):
             connection.execute(f"DELETE FROM {table}")
         # The totals are copied, so the triggers must not count too.
@@ -102,11 +101,17 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
 
 
 def _lock(connection: Connection) -> None:
-    """Keep all others from writing and from taking the lease. Raises `StartupError` while another restore does."""
+    """Keep all others from writing and from taking the lease.
+
+    Raises `StartupError` while another restore does, and while servers have the database open: one holds the lease.
+    """
+    in_use = StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
     try:
         connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
     except LockNotAvailable:
-        raise _in_use(connection) from None
+        raise in_use from None
+    if connection.execute("SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())").fetchone():
+        raise in_use
 
 
 def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, require_going: RequireGoing) -> None:
@@ -134,17 +139,6 @@ def _require_empty(connection: Connection) -> None:
     """Raise `StartupError` for a database with keys, which all other rows belong to."""
     if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
         raise StartupError(f"the database {_name(connection)} is not empty; restore into an empty one")
-
-
-def _require_unused(connection: Connection) -> None:
-    """Raise `StartupError` while servers have the database open: then one of them holds the lease."""
-    held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
-    if connection.execute(held).fetchone():
-        raise _in_use(connection)
-
-
-def _in_use(connection: Connection) -> StartupError:
-    return StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
 
 
 def _name(connection: Connection) -> str:

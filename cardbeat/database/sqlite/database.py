@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from cardbeat.clock import wall_clock
 from cardbeat.concurrency.later import Later
-from cardbeat.database.queue import Readers, Write, WriteQueue, database_unavailable
+from cardbeat.database.queue import Readers, Write, WriteQueue
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
     DELIVERY_LOCK,
@@ -205,7 +205,7 @@ def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
 def translated(error: Exception) -> Exception:
     """A refusal for SQLite's trouble with the disk or with memory; any other error unchanged."""
     if isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
-        return database_unavailable()
+        return Unavailable("database_unavailable")
     return error
 
 

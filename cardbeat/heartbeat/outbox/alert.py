@@ -75,7 +75,12 @@ def to_json(value: object) -> str:
 
 def shown_name(name: str) -> str:
     """A check's name, safe inside a sentence: no mentions, no Markdown links, no effect on the text's direction."""
-    return _isolated(_disarmed(name))
+    # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
+    name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
+    if any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
+        # Outside an isolate such letters would reorder the sentence.
+        return f"\u2068{name}\u2069"
+    return name
 
 
 def _overdue(name: str, check: Check) -> str:
@@ -92,18 +97,6 @@ def _test(name: str, check: Check) -> str:
 
 
 _SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
-
-
-def _disarmed(name: str) -> str:
-    """The name with mentions such as <!channel> and @everyone, and Markdown links, made harmless."""
-    return name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
-
-
-def _isolated(name: str) -> str:
-    """The name inside an isolate (U+2068, U+2069) if it has right-to-left letters, which would reorder the sentence."""
-    if not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
-        return name
-    return f"\u2068{name}\u2069"
 
 
 _LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")
