@@ -89,12 +89,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             """The status of the files that SQLite keeps open, from the moment when it opened them."""
             undo.pop_all()
         self._wal_may_reach_bytes = WAL_BYTES
-        self._readers = Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read"))
         self._is_closed = False
-        super().__init__()
-
-    def read(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        return self._readers.read()
+        super().__init__(Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read")))
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()

@@ -37,7 +37,7 @@ class Outcome:
 
 def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
     """The JSON body as it is stored; some receivers get another form (`receivers`). Most show `text`."""
-    sentence = _SENTENCES[alert_type](shown_name(check.name), check)
+    sentence = _sentence(alert_type, check)
     body = {
         "type": alert_type,
         # ISO 8601, as Standard Webhooks asks.
@@ -83,20 +83,14 @@ def shown_name(name: str) -> str:
     return name
 
 
-def _overdue(name: str, check: Check) -> str:
+def _sentence(alert_type: str, check: Check) -> str:
+    name, deadline = shown_name(check.name), utc_text(check.deadline_at)
+    if alert_type == TEST:
+        return f'This is a test alert for "{name}"; its alerts arrive here.'
+    if alert_type == RECOVERED:
+        return f'"{name}" has recovered: pinged again, next ping expected by {deadline} UTC.'
     last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
-    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
-
-
-def _recovered(name: str, check: Check) -> str:
-    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
-
-
-def _test(name: str, check: Check) -> str:
-    return f'This is a test alert for "{name}"; its alerts arrive here.'
-
-
-_SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
+    return f'"{name}" is overdue: {last}, expected by {deadline} UTC.'
 
 
 _LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

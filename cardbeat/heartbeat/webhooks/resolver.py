@@ -61,15 +61,8 @@ class Resolver:
     free, so keys with silent name servers leave slots for the next key. `lookup` may block without limit.
     """
 
-    def __init__(
-        self,
-        lookup: Callable[[str], list[IpAddress]] = system_addresses,
-        lookups: int = LOOKUPS,
-        remembered: int = REMEMBERED,
-    ) -> None:
+    def __init__(self, lookup: Callable[[str], list[IpAddress]] = system_addresses) -> None:
         self._lookup = lookup
-        self._lookups = lookups
-        self._remembered = remembered
         # Guards all attributes below.
         self._lock = threading.Lock()
         self._waiting = tuple(FairQueue[tuple[str, _Found]](sys.maxsize) for _ in (False, True))
@@ -120,9 +113,9 @@ class Resolver:
 
     def _free(self, known: bool) -> int:
         """The number of free slots for names that were resolved before (`known`), or for others."""
-        free = self._lookups - len(self._running)
+        free = LOOKUPS - len(self._running)
         others = sum(not lookup.known for lookup in self._running.values())
-        return free if known else min(free, self._lookups - self._lookups // KEPT_SHARE - others)
+        return free if known else min(free, LOOKUPS - LOOKUPS // KEPT_SHARE - others)
 
     def _run(self, lookup: _Lookup) -> None:
         self._look_up(lookup)
@@ -150,5 +143,5 @@ class Resolver:
         self._found_before.pop(host, None)
         if found:
             self._found_before[host] = None
-        if len(self._found_before) > self._remembered:
+        if len(self._found_before) > REMEMBERED:
             del self._found_before[next(iter(self._found_before))]
