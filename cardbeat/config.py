@@ -43,6 +43,8 @@ class Tier:
 
 FREE = Tier()
 UNLIMITED = Tier(max_checks=None, renders_per_minute=None)
+TESTS_AN_HOUR = 30
+"""Test alerts of one key of any tier, all checks together, in any 60 minutes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,6 @@ from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.delivery.courier import Courier
 from cardbeat.heartbeat.delivery.delivery import Delivery
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
@@ -94,11 +93,13 @@ class Service:
                 note_drawing_seconds=answers.drawing_seconds.append,
             )
             parts = (
-                self._key_routes(config, checks, webhook_secrets, renders),
+                KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
                 HealthRoutes(self.database, clock, self.sweep.healthy),
-                self._metrics_routes(answers, checks),
+                MetricsRoutes(
+                    answers, self.store, checks, self.delivery, self.sweep, shed=lambda: self.server.connections_shed
+                ),
                 CheckMetricsRoutes(checks, self.keys),
                 PageRoutes(),
             )
@@ -123,31 +124,6 @@ class Service:
             fence=self.database.fence,
         )
         return Checks(self.database, clock, alerts, self.delivery)
-
-    def _key_routes(
-        self, config: Config, checks: Checks, webhook_secrets: WebhookSecrets, renders: RateLimit
-    ) -> KeyRoutes:
-        return KeyRoutes(
-            self.keys,
-            webhook_secrets,
-            renders,
-            checks.count,
-            self.removal.wake,
-            count_tests=checks.count_tests,
-            tests_an_hour=TESTS_AN_HOUR,
-            registration_open=config.registration_open,
-            register_per_minute=config.register_per_minute,
-        )
-
-    def _metrics_routes(self, answers: Answers, checks: Checks) -> MetricsRoutes:
-        return MetricsRoutes(
-            answers,
-            store=self.store,
-            checks=checks,
-            delivery=self.delivery,
-            sweep=self.sweep,
-            connections_shed=lambda: self.server.connections_shed,
-        )
 
     def run(self, stops: Collection[int] = ()) -> bool:
         """Serve until SIGTERM or SIGINT, then stop all parts, and return whether all have ended.

@@ -10,7 +10,7 @@ from typing import Any
 
 from cardbeat.clock import utc_text, wall_clock
 from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
-from cardbeat.database import restore_server
+from cardbeat.database import require_driver
 from cardbeat.database.sqlite.restore import Restored, restore
 from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
@@ -35,11 +35,13 @@ def run(argv: Sequence[str]) -> int:
     data, url = DATA.value(given), DATABASE.value(given)
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):
-        restored = (
-            restore(data, given.file, wall_clock(), require_going)
-            if url is None
-            else restore_server(url, data, given.file, require_going)
-        )
+        if url is None:
+            restored = restore(data, given.file, wall_clock(), require_going)
+        else:
+            require_driver()
+            from cardbeat.database.postgresql.restore import restore as restore_server  # noqa: PLC0415
+
+            restored = restore_server(url, data, given.file, require_going)
     say([json.dumps(_as_json(restored))] if given.json else _report(data, given.file, restored))
     return 0
 

@@ -12,17 +12,13 @@ from a module that uses the database. The driver of PostgreSQL is imported only 
 import re
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from cardbeat.database.protocols import Database, Fence, Lease, Row, Transaction
 from cardbeat.database.sqlite.database import SqliteDatabase
 from cardbeat.errors import StartupError
-from cardbeat.host.stopping import RequireGoing
 
-if TYPE_CHECKING:
-    from cardbeat.database.sqlite.restore import Restored
-
-__all__ = ["Database", "Fence", "Lease", "Row", "Transaction", "open_database", "open_to_look", "restore_server"]
+__all__ = ["Database", "Fence", "Lease", "Row", "Transaction", "open_database", "open_to_look", "require_driver"]
 
 OLDEST_DRIVER: Final = (3, 2, 11)
 """Oldest psycopg. The compiled part of older ones ignores our time limits: it keeps control while it waits."""
@@ -37,7 +33,7 @@ def open_database(folder: Path, url: str | None = None, *, stores_cards: bool = 
     """
     if url is None:
         return SqliteDatabase(folder)
-    _require_driver()
+    require_driver()
     from cardbeat.database.postgresql.database import PostgresqlDatabase  # noqa: PLC0415
 
     return PostgresqlDatabase(folder, url, stores_cards=stores_cards)
@@ -48,24 +44,14 @@ def open_to_look(url: str) -> AbstractContextManager[Transaction]:
 
     Raises `StartupError` if it can't be reached, and for a statement that fails.
     """
-    _require_driver()
+    require_driver()
     from cardbeat.database.postgresql.database import looking  # noqa: PLC0415
 
     return looking(url)
 
 
-def restore_server(url: str, folder: Path, source: Path, require_going: RequireGoing) -> "Restored":
-    """Bring a backup into an empty PostgreSQL database. `folder` is that of the stored cards.
-
-    Raises `StartupError`, with nothing changed, if that can't be done.
-    """
-    _require_driver()
-    from cardbeat.database.postgresql.restore import restore  # noqa: PLC0415
-
-    return restore(url, folder, source, require_going)
-
-
-def _require_driver() -> None:
+def require_driver() -> None:
+    """Raise `StartupError` without the driver of PostgreSQL, and for one that is too old."""
     oldest = ".".join(map(str, OLDEST_DRIVER))
     how = f"run: pip install 'psycopg[binary]>={oldest}'"
     try:

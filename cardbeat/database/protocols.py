@@ -66,7 +66,7 @@ class Lease(Protocol):
         """Free the lease for other processes. This one can't take it again."""
 
 
-class Fence(Protocol):
+class Fence(Lease, Protocol):
     """Keeps several machines with one database from sweeping at the same time: only the holder of the lease may."""
 
     @property
@@ -76,9 +76,6 @@ class Fence(Protocol):
     @property
     def epoch(self) -> int:
         """A number that no other holder ever has, so that it belongs to one monotonic clock; 0 without the lease."""
-
-    def held(self) -> bool:
-        """As `Lease.held`."""
 
     def confirm(self, transaction: Transaction) -> None:
         """Keep others from taking the lease until the transaction ends. Raises `LeaseLost` if another one has it."""

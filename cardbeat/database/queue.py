@@ -29,11 +29,6 @@ GROUP_SECONDS: Final = 0.001
 wait for few other writes, and a slow disk gets enough in each commit."""
 
 
-def database_unavailable() -> Unavailable:
-    """The refusal of a request while the database can't be used."""
-    return Unavailable("database_unavailable")
-
-
 class EngineConnection(Protocol):
     """The methods of an engine's connection that are used here."""
 
@@ -75,10 +70,11 @@ class Write(Later[T]):
 class WriteQueue(ABC, Generic[C]):
     """Takes writes from any thread, and makes them in a thread of its own, in groups. An engine says how.
 
-    The constructor starts the thread, so an engine calls it last.
+    The constructor starts the thread, so an engine calls it last. `read` lends one of the `readers`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, readers: "Readers[C]") -> None:
+        self._readers = readers
         # Callers and the writer's thread use these under the condition's lock only.
         self._queued = threading.Condition()
         self._queue: deque[Write[Any]] = deque()
@@ -97,6 +93,9 @@ class WriteQueue(ABC, Generic[C]):
         self.precedence = Precedence()
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
+
+    def read(self) -> AbstractContextManager[C]:
+        return self._readers.read()
 
     def write(self, work: Callable[[C], T]) -> T:
         return self.write_later(work).wait()
@@ -177,7 +176,7 @@ class WriteQueue(ABC, Generic[C]):
         """
         began, made, self._ends_group = time.monotonic(), 0, False
         ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
-        for work, neighbours in groupby(group, _work_of):
+        for work, neighbours in groupby(group, attrgetter("work")):
             if made and (self._ends_group or time.monotonic() > ends_at):
                 break
             writes = list(neighbours)
@@ -217,9 +216,6 @@ class WriteQueue(ABC, Generic[C]):
 
     def _release_savepoint(self, connection: C) -> None:
         connection.execute("RELEASE job")
-
-
-_work_of = attrgetter("work")
 
 
 class Readers(Generic[C]):

@@ -2,7 +2,7 @@
 
 A ping: `routes` > `checks` > the database's writer, which takes many pings at once (`pings`) and commits them. If the
 check was overdue, its recovery alert is stored in the same commit. While the disk is full the writer can't commit, and
-the ping is refused with 503 (`database/sqlite/errors.py`); the reserve of the disk (`host/disk.py`) only keeps new
+the ping is refused with 503 (`database/sqlite/database.py`); the reserve of the disk (`host/disk.py`) only keeps new
 keys, checks, test alerts and stored cards from using the last space. A late check: `sweep` marks it and stores its
 alert, after `credit`.
 

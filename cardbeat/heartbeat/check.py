@@ -106,21 +106,19 @@ def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: R
 
 def _name(value: Any) -> str:
     if not isinstance(value, str):
-        raise Invalid("invalid_field", "The field name must be a string.", field="name")
-    name = value.strip()
-    if not 1 <= len(name) <= NAME_CHARACTERS:
-        sentence = f"The field name must have 1 to {NAME_CHARACTERS} characters, not counting spaces around it."
-        raise Invalid("invalid_field", sentence, field="name")
+        wrong = "be a string"
+    elif not 1 <= len(name := value.strip()) <= NAME_CHARACTERS:
+        wrong = f"have 1 to {NAME_CHARACTERS} characters, not counting spaces around it"
     # Line and paragraph separators also break lines, and names appear in one-line messages.
-    if any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
-        raise Invalid("invalid_field", "The field name must not hold control characters.", field="name")
-    if first_control_of_direction(name):
-        sentence = "The field name must not hold characters that control the direction of text."
-        raise Invalid("invalid_field", sentence, field="name")
-    if not first_seen(name):
-        sentence = "The field name must hold a visible character."
-        raise Invalid("invalid_field", sentence, field="name")
-    return name
+    elif any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
+        wrong = "not hold control characters"
+    elif first_control_of_direction(name):
+        wrong = "not hold characters that control the direction of text"
+    elif not first_seen(name):
+        wrong = "hold a visible character"
+    else:
+        return name
+    raise Invalid("invalid_field", f"The field name must {wrong}.", field="name")
 
 
 def _whole_number(values: Mapping[str, Any], field: str, least: int) -> int:

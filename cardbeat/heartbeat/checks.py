@@ -147,10 +147,10 @@ class Checks:
         with self._database.read() as connection:
             return _count(connection, key_id)
 
-    def count_tests(self, key_id: str) -> int:
-        """The number of test alerts of a key in the last hour."""
+    def usage(self, key_id: str) -> tuple[int, int]:
+        """The number of checks of a key, and of its test alerts in the last hour."""
         with self._database.read() as connection:
-            return tests_taken(connection, key_id, int(self._clock()))
+            return _count(connection, key_id), tests_taken(connection, key_id, int(self._clock()))
 
     def totals(self) -> dict[str, int]:
         """The number of checks by status, without those of revoked keys."""

@@ -157,7 +157,9 @@ class Credit:
 
         Call before each sweep. If `stopping` is set, a credit may stay unfinished, and no sweep may follow.
         """
-        if self._is_due():
+        with self._database.read() as connection:
+            noted = monitor.values(connection)
+        if self._lost(noted, self.moment()) or "credit_seconds" in noted:
             while not stopping.is_set() and self.write(self.step):
                 pass
         return self.moment()
@@ -165,11 +167,6 @@ class Credit:
     def _epoch(self) -> int:
         """The epoch of the lease; 0 without a lease, because then all writers run on one machine."""
         return 0 if self._fence is None else self._fence.epoch
-
-    def _is_due(self) -> bool:
-        with self._database.read() as connection:
-            noted = monitor.values(connection)
-        return self._lost(noted, self.moment()) != 0 or "credit_seconds" in noted
 
     def _lost(self, noted: Mapping[str, int], moment: Moment) -> int:
         """`lost_seconds` since the last stored moment, or since this process last listened, if that is later.
@@ -215,7 +212,7 @@ class Credit:
             (noted["credit_after_seq"], self._batch),
         ).fetchone()
         if last_seq is None:
-            return _end_credit(transaction)
+            return _end_credit(transaction, noted)
         batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
         self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
         transaction.execute(
@@ -241,27 +238,21 @@ class Credit:
 
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
     """Store a credit as the current one, or behind those that are not finished."""
-    prefix = ""
-    while f"{prefix}credit_seconds" in noted:
-        prefix += "next_"
     credit = {"credit_seconds": seconds, "credit_before": before, "credit_after_seq": 0}
-    monitor.note(transaction, **{f"{prefix}{name}": value for name, value in credit.items()})
-    log.warning(*_sentence(seconds))
-
-
-def _sentence(seconds: int) -> tuple[str, int]:
-    """The log line of a credit and its seconds, which are negative if the clock was set back."""
+    behind = "next_" * sum(name.endswith("credit_seconds") for name in noted)
+    monitor.note(transaction, **{behind + name: value for name, value in credit.items()})
     if seconds < 0:
-        return "the clock was set back by %d s: the deadlines of checks that are on time move back by as much", -seconds
-    cause = "no ping could be taken for %d s, or the clock was set forward by as much"
-    return f"{cause}: the deadlines of checks that were on time move on by as much", seconds
+        line = "the clock was set back by %d s: the deadlines of checks that are on time move back by as much"
+    else:
+        cause = "no ping could be taken for %d s, or the clock was set forward by as much"
+        line = f"{cause}: the deadlines of checks that were on time move on by as much"
+    log.warning(line, abs(seconds))
 
 
-def _end_credit(transaction: Transaction) -> bool:
+def _end_credit(transaction: Transaction, noted: Mapping[str, int]) -> bool:
     """Remove the finished credit and make the next one the current one. Whether there is a next one."""
-    transaction.execute("DELETE FROM monitor WHERE name LIKE 'credit_%'")
-    sql = "UPDATE monitor SET name = substr(name, length('next_') + 1) WHERE name LIKE ?"
-    prefix = "next_"
-    while transaction.execute(sql, (f"{prefix}credit_%",)).rowcount:
-        prefix += "next_"
-    return prefix != "next_"
+    transaction.execute("DELETE FROM monitor WHERE name LIKE '%credit_%'")
+    left = {name.removeprefix("next_"): value for name, value in noted.items() if name.startswith("next_")}
+    if left:
+        monitor.note(transaction, **left)
+    return bool(left)

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from functools import cache
 
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.transitions import KEY_PREFIX
@@ -16,7 +15,7 @@ def note_pings(database: Database, transaction: Transaction, check_ids: Sequence
     unique = list(dict.fromkeys(check_ids))
     if len(unique) > 1:
         ids = _padded(unique)
-        database.lock(transaction, _lock_sql(len(ids)), ids)
+        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
     if len(unique) == len(check_ids):
         return _note(transaction, unique, 1, now)
     by_number = defaultdict(list)
@@ -27,9 +26,9 @@ def note_pings(database: Database, transaction: Transaction, check_ids: Sequence
 
 def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
     """Turn overdue checks to on time; their rows, each with the column `KEY_PREFIX`."""
-    among = ", ".join("?" * len(check_ids))
     return transaction.execute(
-        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({among}) RETURNING *, {KEY_PREFIX}",
+        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({_marks(check_ids)})"
+        f" RETURNING *, {KEY_PREFIX}",
         check_ids,
     ).fetchall()
 
@@ -37,7 +36,13 @@ def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
 def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
     """Record `pings` pings of each of these checks."""
     ids = _padded(check_ids)
-    return transaction.execute(_note_sql(len(ids)), (now, now, pings, *ids)).fetchall()
+    return transaction.execute(
+        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
+        f" WHERE id IN ({_marks(ids)})"
+        " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
+        " RETURNING id, status, deadline_at",
+        (now, now, pings, *ids),
+    ).fetchall()
 
 
 def _padded(check_ids: list[str]) -> list[str]:
@@ -45,16 +50,5 @@ def _padded(check_ids: list[str]) -> list[str]:
     return check_ids + check_ids[-1:] * ((1 << (len(check_ids) - 1).bit_length()) - len(check_ids))
 
 
-@cache
-def _lock_sql(size: int) -> str:
-    return f"SELECT seq FROM checks WHERE id IN ({', '.join('?' * size)}) ORDER BY seq"
-
-
-@cache
-def _note_sql(size: int) -> str:
-    return (
-        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
-        f" WHERE id IN ({', '.join('?' * size)})"
-        " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
-        " RETURNING id, status, deadline_at"
-    )
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join("?" * len(values))

@@ -1,13 +1,12 @@
 """Limits of test alerts. They are low because a stranger with a free key chooses the receiver."""
 
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.database import Transaction
 from cardbeat.errors import TooMany
 from cardbeat.heartbeat.check import Check
 
 WAITING_TESTS = 5
 """Test alerts of one check that may wait."""
-TESTS_AN_HOUR = 30
-"""Test alerts of one key, all checks together, in any 60 minutes."""
 HOUR_SECONDS = 3600
 _SHORTEST_RETRY_SECONDS, _LONGEST_RETRY_SECONDS = 10, 3600
 """Bounds of `Retry-After` while tests wait: the longest attempt, and long enough to repair the receiver."""
@@ -20,10 +19,15 @@ def take_test(transaction: Transaction, check: Check, now: int) -> None:
     """
     # Locks the key's row, so that on PostgreSQL no other node counts at the same time.
     transaction.execute("UPDATE keys SET tier = tier WHERE id = ?", (check.api_key_id,))
-    waiting, next_attempt_at = _waiting_tests(transaction, check.id)
-    if waiting >= WAITING_TESTS:
+    # Only test alerts have no outage.
+    waiting = transaction.execute(
+        "SELECT next_attempt_at FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending' ORDER BY seq",
+        (check.id,),
+    ).fetchall()
+    if len(waiting) >= WAITING_TESTS:
+        seconds = (waiting[0]["next_attempt_at"] or 0) - now
         sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver already; try again later."
-        raise TooMany(sentence, min(max(next_attempt_at - now, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS))
+        raise TooMany(sentence, min(max(seconds, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS))
     # A time in the future was stored before the clock was set back.
     sql = "DELETE FROM tests_taken WHERE api_key_id = ? AND taken_at NOT BETWEEN ? AND ?"
     transaction.execute(sql, (check.api_key_id, now - HOUR_SECONDS + 1, now))
@@ -41,13 +45,3 @@ def tests_taken(transaction: Transaction, key_id: str, now: int) -> int:
     sql = "SELECT count(*) FROM tests_taken WHERE api_key_id = ? AND taken_at BETWEEN ? AND ?"
     (count,) = transaction.execute(sql, (key_id, now - HOUR_SECONDS + 1, now)).fetchone()
     return int(count)
-
-
-def _waiting_tests(transaction: Transaction, check_id: str) -> tuple[int, int]:
-    """The number of waiting test alerts, and when the first is due, in Unix seconds."""
-    # Only test alerts have no outage.
-    rows = transaction.execute(
-        "SELECT next_attempt_at FROM alerts WHERE check_id = ? AND outage IS NULL AND state = 'pending' ORDER BY seq",
-        (check_id,),
-    ).fetchall()
-    return len(rows), rows[0]["next_attempt_at"] or 0 if rows else 0

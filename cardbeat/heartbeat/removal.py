@@ -23,8 +23,8 @@ POLL_SECONDS = 60.0
 """Interval of looking for keys that another process revoked and did not remove, and of tries after an error."""
 
 
-class Removal:
-    """Removes revoked keys with their checks and alerts, in a thread: at the start, and after each `wake`.
+class Removal(BackgroundThread):
+    """Removes revoked keys with their checks and alerts: at the start, and after each `wake`.
 
     Each function in `also` removes other old rows. They are called afterwards, and every `poll_seconds`.
     """
@@ -36,32 +36,18 @@ class Removal:
         also: Iterable[Callable[[], object]] = (),
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
+        super().__init__("removal", self._remove_all, poll_seconds, monotonic=monotonic)
         self._database = database
         self._also = tuple(also)
-        self._monotonic = monotonic
-        self._thread = BackgroundThread("removal", self._remove_all, poll_seconds)
-
-    def start(self) -> None:
-        """Raises `StartupError` without a thread."""
-        self._thread.start()
-
-    def wake(self) -> None:
-        """Note that the revocation of a key is committed."""
-        self._thread.wake()
-
-    def stop(self, seconds: float | None = None) -> bool:
-        """End the thread after its present step; False if that takes longer than `seconds`."""
-        return self._thread.stop(seconds)
 
     def finish(self) -> None:
         """Take steps until nothing is left, or until a stop. Raises `Unavailable` when the database can't be used."""
-        stopping = self._thread.stopping
-        while not stopping.is_set() and self._is_anything_left():
+        while not self.stopping.is_set() and self._is_anything_left():
             started = self._monotonic()
             self._database.write(_step)
             step_seconds = self._monotonic() - started
             # At most `POLL_SECONDS`: the process may have been suspended during the step.
-            stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
+            self.stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
 
     def _is_anything_left(self) -> bool:
         with self._database.read() as connection:

@@ -7,8 +7,6 @@ from cardbeat.keys.key import Key, key_missing, require_scope
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.message import Request
 
-_HOW = "Send the API key in a header: Authorization: Bearer sk_..."
-
 
 class Bearer:
     """The guard of a route: accepts a known key of `scope`, or of both scopes if that is None.
@@ -50,7 +48,7 @@ def _hash_in(request: Request) -> bytes:
     """The hash of the key's value. Raises `Refusal` 401 if the request has none."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer":
-        raise key_missing(_HOW)
+        raise key_missing("Send the API key in a header: Authorization: Bearer sk_...")
     if not value.strip():
         raise key_missing()
     return hash_of(value.strip())

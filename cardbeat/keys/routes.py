@@ -6,6 +6,7 @@ from typing import Any
 
 from cardbeat.characters import first_seen, holds_formats
 from cardbeat.concurrency.later import Later
+from cardbeat.config import TESTS_AN_HOUR, Config
 from cardbeat.errors import Invalid, Refusal, TooMany
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
@@ -29,36 +30,29 @@ _PUBLIC = (
 class KeyRoutes:
     """Handlers of `/register` and `/key`.
 
-    `renders` counts the cards drawn for each key. `count_checks` returns the number of checks of a key id, and
-    `count_tests` its test alerts of the last hour, of which `tests_an_hour` are allowed. `after_revocation` is called
-    after a key was revoked.
+    `renders` counts the cards drawn for each key. `usage` returns the number of checks of a key id and of its test
+    alerts in the last hour. `wake_removal` is called after a key was revoked.
     """
 
     def __init__(
         self,
+        config: Config,
         keys: Keys,
         webhook_secrets: WebhookSecrets,
         renders: RateLimit,
-        count_checks: Callable[[str], int],
-        after_revocation: Callable[[], None],
+        usage: Callable[[str], tuple[int, int]],
         *,
-        count_tests: Callable[[str], int],
-        tests_an_hour: int,
-        registration_open: bool,
-        register_per_minute: int,
+        wake_removal: Callable[[], None],
     ) -> None:
+        self._config = config
         self._keys = keys
         self._any_key = Bearer(keys)
         self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
         self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._registrations = StrictRateLimit()
-        self._count_checks = count_checks
-        self._count_tests = count_tests
-        self._tests_an_hour = tests_an_hour
-        self._after_revocation = after_revocation
-        self._registration_open = registration_open
-        self._register_per_minute = register_per_minute
+        self._usage = usage
+        self._wake_removal = wake_removal
 
     def routes(self) -> list[Route]:
         return [
@@ -70,10 +64,10 @@ class KeyRoutes:
         ]
 
     def register(self, request: Request) -> Later[Response]:
-        if not self._registration_open:
+        if not self._config.registration_open:
             raise Refusal("registration_closed")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        if wait_seconds := self._registrations.take(request.network, self._register_per_minute):
+        if wait_seconds := self._registrations.take(request.network, self._config.register_per_minute):
             raise TooMany(None, wait_seconds)
         return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
 
@@ -90,7 +84,7 @@ class KeyRoutes:
         return self._keys.revoke(key_of(request).id).map(self._revoked)
 
     def _revoked(self, _is_done: bool) -> Response:
-        self._after_revocation()
+        self._wake_removal()
         return Response(204)
 
     def renew_webhook_secret(self, request: Request) -> Later[Response]:
@@ -100,17 +94,18 @@ class KeyRoutes:
 
     def _limits_and_usage(self, key: Key) -> dict[str, Any]:
         per_minute = key.limits.renders_per_minute
+        checks, tests = self._usage(key.id)
         return {
             "limits": {
                 "max_checks": key.limits.max_checks,
                 "min_period_seconds": key.limits.min_period_seconds,
                 "renders_per_minute": per_minute,
-                "test_alerts_per_hour": self._tests_an_hour,
+                "test_alerts_per_hour": TESTS_AN_HOUR,
             },
             "usage": {
-                "checks": self._count_checks(key.id),
+                "checks": checks,
                 "renders": 0 if per_minute is None else self._renders.used(key.id, per_minute),
-                "test_alerts": self._count_tests(key.id),
+                "test_alerts": tests,
             },
         }
 

@@ -24,6 +24,8 @@ CACHE_SECONDS = 0.1
 CHANGES = "key_changes"
 """The row of the table `monitor` that counts changes of keys."""
 
+MAX_CACHED = 4096
+"""Keys in the cache of a process. One more empties it."""
 _PREFIX_LENGTH = 8
 
 
@@ -46,7 +48,7 @@ class Keys:
     The process that made the change drops that one key from its cache, so a client that changes its key in a loop costs
     other keys nothing.
 
-    `max_cached`, `monotonic` and `call_after` are replaced in tests.
+    `monotonic` and `call_after` are replaced in tests.
     """
 
     def __init__(
@@ -55,14 +57,12 @@ class Keys:
         clock: Clock,
         tiers: Mapping[str, Tier],
         *,
-        max_cached: int = 4096,
         monotonic: Clock = time.monotonic,
         call_after: Callable[[float, Callable[[], object]], None] = call_after,
     ) -> None:
         self._database = database
         self._clock = clock
         self.tiers = tiers
-        self._max_cached = max_cached
         self._monotonic = monotonic
         self._call_after = call_after
         # These are written under the lock. Any thread reads each of them without it: each read is atomic.
@@ -203,7 +203,7 @@ class Keys:
         with self._lock:
             # If the cache was emptied since, what was read here may be from before the change.
             if changes == self._changes:
-                if len(self._cache) >= self._max_cached:
+                if len(self._cache) >= MAX_CACHED:
                     self._cache.clear()
                 self._cache[digest] = key
         return key

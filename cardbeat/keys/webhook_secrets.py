@@ -40,13 +40,14 @@ class WebhookSecrets:
     def forget_old(self) -> None:
         """Delete old secrets that no longer sign, at most 500 in one write. Raises `Unavailable`."""
         now = int(self._clock())
-        with self._database.read() as connection:
-            sql = "SELECT seq FROM keys WHERE old_webhook_secret_until <= ? LIMIT ?"
-            seqs = [row["seq"] for row in connection.execute(sql, (now, _FORGOTTEN_AT_ONCE))]
-        if not seqs:
-            return
+        due = "SELECT seq FROM keys WHERE old_webhook_secret_until <= ? LIMIT ?"
         forget = (
             "UPDATE keys SET old_webhook_secret = NULL, old_webhook_secret_until = NULL"
-            f" WHERE seq IN ({', '.join('?' * len(seqs))}) AND old_webhook_secret_until <= ?"
+            f" WHERE seq IN ({due}) AND old_webhook_secret_until <= ?"
         )
-        self._database.write(lambda transaction: transaction.execute(forget, (*seqs, now)).rowcount)
+        with self._database.read() as connection:
+            is_any_due = connection.execute(due, (now, 1)).fetchone() is not None
+        if is_any_due:
+            self._database.write(
+                lambda transaction: transaction.execute(forget, (now, _FORGOTTEN_AT_ONCE, now)).rowcount
+            )

@@ -3,9 +3,8 @@
 from dataclasses import asdict
 from typing import Any, Final
 
-from cardbeat.config import FREE
+from cardbeat.config import FREE, TESTS_AN_HOUR
 from cardbeat.heartbeat.check import CHANGEABLE
-from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 
 CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
 ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"

@@ -5,8 +5,9 @@ from typing import Final
 from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_OUTAGES
-from cardbeat.heartbeat.quota import TESTS_AN_HOUR, WAITING_TESTS
+from cardbeat.heartbeat.quota import WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
 from cardbeat.openapi.examples import ALERT_ID, CARDS_KEY_VALUE, CHECK_ID, ETAG

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check
@@ -10,7 +10,7 @@ from cardbeat.heartbeat.checks import Checks
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS
 from cardbeat.keys.store import Keys
-from cardbeat.operation.metrics import PROMETHEUS_HEADERS, escaped
+from cardbeat.operation.metrics import PROMETHEUS_HEADERS, escaped, heading
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route
 
@@ -24,50 +24,23 @@ PAUSE_SECONDS: Final = 0.001
 """After so many checks, about 2.5 ms of CPU, pings get the interpreter for this time."""
 
 
-class Gauge(NamedTuple):
-    """One family of samples. A check for which `value` returns None has no sample."""
-
-    name: str
-    meaning: str
-    value: Callable[[Check], int | None]
-
-
 def _delivery_ok(check: Check) -> int | None:
     return None if check.webhook_url is None or check.delivery is None else int(check.delivery == "ok")
 
 
-GAUGES: Final = (
-    Gauge(
-        "cardbeat_check_up",
-        "1 while the check is on time, also before its first ping, and 0 while it is overdue.",
-        lambda check: int(check.status == "on_time"),
-    ),
-    Gauge(
-        "cardbeat_check_last_ping_timestamp_seconds",
-        "Time of the last ping, in Unix seconds; absent before the first ping.",
-        lambda check: check.last_ping_at,
-    ),
-    Gauge(
-        "cardbeat_check_deadline_timestamp_seconds",
-        "Time at which it turns overdue without a ping, in Unix seconds.",
-        lambda check: check.deadline_at,
-    ),
-    Gauge(
-        "cardbeat_check_delivery_ok",
-        "1 if the receiver took the last alert sent, else 0; absent before the first alert and without a webhook.",
-        _delivery_ok,
-    ),
-)
+GAUGES: Final[dict[str, Callable[[Check], int | None]]] = {
+    "cardbeat_check_up": lambda check: int(check.status == "on_time"),
+    "cardbeat_check_last_ping_timestamp_seconds": lambda check: check.last_ping_at,
+    "cardbeat_check_deadline_timestamp_seconds": lambda check: check.deadline_at,
+    "cardbeat_check_delivery_ok": _delivery_ok,
+}
+"""The value of each family for a check. One for which it is None has no sample."""
 
 
 class CheckMetricsRoutes:
     """The handler of `/checks/metrics`, which runs in a worker thread."""
 
-    def __init__(
-        self, checks: Checks, keys: Keys, *, most_checks: int = MOST_CHECKS, stretch_checks: int = STRETCH_CHECKS
-    ) -> None:
-        self._most_checks = most_checks
-        self._stretch_checks = stretch_checks
+    def __init__(self, checks: Checks, keys: Keys) -> None:
         self._checks = checks
         self._bearer = Bearer(keys, CHECKS)
 
@@ -76,15 +49,15 @@ class CheckMetricsRoutes:
 
     def read(self, request: Request) -> Response:
         key_id = key_of(request).id
-        if self._checks.count(key_id) > self._most_checks:
-            sentence = f"This key has more than {self._most_checks} checks, too many for one answer; use several keys."
+        if self._checks.count(key_id) > MOST_CHECKS:
+            sentence = f"This key has more than {MOST_CHECKS} checks, too many for one answer; use several keys."
             raise Refusal("too_many_checks", sentence)
-        families = [bytearray(f"# HELP {it.name} {it.meaning}\n# TYPE {it.name} gauge\n".encode()) for it in GAUGES]
+        families = {name: bytearray(heading(name).encode()) for name in GAUGES}
         for number, check in enumerate(self._checks.each(key_id), 1):
-            if number % self._stretch_checks == 0:
+            if number % STRETCH_CHECKS == 0:
                 time.sleep(PAUSE_SECONDS)
             labels = f'{{name="{escaped(check.name)}",id="{check.id[:SHOWN_OF_ID]}"}}'
-            for gauge, family in zip(GAUGES, families, strict=True):
-                if (value := gauge.value(check)) is not None:
-                    family.extend(f"{gauge.name}{labels} {value}\n".encode())
-        return Response(200, b"".join(families), PROMETHEUS_HEADERS)
+            for name, value_of in GAUGES.items():
+                if (value := value_of(check)) is not None:
+                    families[name].extend(f"{name}{labels} {value}\n".encode())
+        return Response(200, b"".join(families.values()), PROMETHEUS_HEADERS)

@@ -44,6 +44,14 @@ FAMILIES: Final = {
         "cardbeat_sweep_duration_seconds": "Duration of the last sweep by this process; 0 if another process sweeps.",
         "process_start_time_seconds": "Start of the process, in Unix time.",
         "cardbeat_build_info": "Versions of cardbeat, Python and Pillow.",
+        "cardbeat_check_up": "1 while the check is on time, also before its first ping, and 0 while it is overdue.",
+        "cardbeat_check_last_ping_timestamp_seconds": (
+            "Time of the last ping, in Unix seconds; absent before the first ping."
+        ),
+        "cardbeat_check_deadline_timestamp_seconds": "Time at which it turns overdue without a ping, in Unix seconds.",
+        "cardbeat_check_delivery_ok": (
+            "1 if the receiver took the last alert sent, else 0; absent before the first alert and without a webhook."
+        ),
     },
     "histogram": {
         "cardbeat_http_request_duration_seconds": "Seconds from a complete request to its answer, by route.",
@@ -68,10 +76,6 @@ class Histogram:
         self.counts[bisect_left(BOUNDS_SECONDS, seconds)] += 1
         self.sum_seconds += seconds
 
-    def add(self, other: "Histogram") -> None:
-        self.counts = [a + b for a, b in zip(self.counts, other.counts, strict=True)]
-        self.sum_seconds += other.sum_seconds
-
     def samples(self, labels: Labels) -> Iterable[Sample]:
         totals = list(accumulate(self.counts))
         for bound, total in zip((*BOUNDS_SECONDS, "+Inf"), totals, strict=True):
@@ -87,33 +91,27 @@ class Answers:
         self.drawing_seconds: deque[float] = deque()
         """Seconds that each new card took. Drawing threads append; `observe` counts and removes. Both are atomic."""
         self._drawings = Histogram()
-        self._histograms: dict[tuple[str | None, str, int, str | None], Histogram] = {}
+        self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
+        self._durations: defaultdict[str, Histogram] = defaultdict(Histogram)
+        self._cards = {"HIT": 0, "MISS": 0}
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:
         while self.drawing_seconds:
             self._drawings.observe(self.drawing_seconds.popleft())
         for request, response, seconds in answers:
-            key = request.pattern, request.method, response.status, response.headers.get("X-Cache")
-            histogram = self._histograms.get(key)
-            if histogram is None:
-                histogram = self._histograms[key] = Histogram()
-            histogram.observe(seconds)
-            if request.pattern == PING and response.status == 200:
+            route = request.pattern or "none"
+            self._requests[route, request.method, response.status] += 1
+            self._durations[route].observe(seconds)
+            if cache := response.headers.get("X-Cache"):
+                self._cards[cache] += 1
+            if route == PING and response.status == 200:
                 self._pings[isinstance(response.body, bytes) and b'"recovered":true' in response.body] += 1
 
     def samples(self) -> dict[str, list[Sample]]:
         """The samples of each family."""
-        requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
-        durations: defaultdict[str, Histogram] = defaultdict(Histogram)
-        cards = {"hit": 0, "miss": 0}
-        # A copy, because the server's thread may add to it while this thread reads.
-        for (pattern, method, status, cache), histogram in self._histograms.copy().items():
-            route, count = pattern or "none", sum(histogram.counts)
-            requests[route, method, status] += count
-            durations[route].add(histogram)
-            if cache:
-                cards[cache.lower()] += count
+        # Copies, because the server's thread may add to them while this thread reads.
+        requests, durations = self._requests.copy(), self._durations.copy()
         return {
             "cardbeat_http_requests_total": [
                 ("", {"route": route, "method": method, "status": code}, n)
@@ -122,31 +120,31 @@ class Answers:
             "cardbeat_http_request_duration_seconds": [
                 sample for route, sums in sorted(durations.items()) for sample in sums.samples({"route": route})
             ],
-            "cardbeat_cards_total": _by("cache", cards),
+            "cardbeat_cards_total": _by("cache", {"hit": self._cards["HIT"], "miss": self._cards["MISS"]}),
             "cardbeat_pings_total": _by("recovered", {"false": self._pings[False], "true": self._pings[True]}),
             "cardbeat_card_render_duration_seconds": list(self._drawings.samples({})),
         }
 
 
 class MetricsRoutes:
-    """Collects the counters and gauges of all parts of the service."""
+    """Collects the counters and gauges of all parts of the service. `shed` counts the connections shed."""
 
     def __init__(
         self,
         answers: Answers,
-        *,
         store: Store,
         checks: Checks,
         delivery: Delivery,
         sweep: Sweep,
-        connections_shed: Callable[[], int],
+        *,
+        shed: Callable[[], int],
     ) -> None:
         self._answers = answers
         self._store = store
         self._checks = checks
         self._delivery = delivery
         self._sweep = sweep
-        self._connections_shed = connections_shed
+        self._shed = shed
         self._started_at = time.time()
 
     def routes(self) -> list[Route]:
@@ -159,7 +157,7 @@ class MetricsRoutes:
     def _samples(self) -> dict[str, list[Sample]]:
         versions = {"version": __version__, "python": platform.python_version(), "pillow": PIL.__version__}
         return {
-            "cardbeat_connections_shed_total": _one(self._connections_shed()),
+            "cardbeat_connections_shed_total": _one(self._shed()),
             "cardbeat_store_bytes": _one(self._store.bytes_stored),
             "cardbeat_checks": _if_available(lambda: _by("status", self._checks.totals())),
             "cardbeat_alert_attempts_total": _by("outcome", self._delivery.totals()),
@@ -189,10 +187,13 @@ def _if_available(read: Callable[[], list[Sample]]) -> list[Sample]:
 
 def family(name: str, samples: Iterable[Sample]) -> str:
     """The text of one family."""
+    return heading(name) + "".join(f"{name}{suffix}{_in_braces(labels)} {n}\n" for suffix, labels, n in samples)
+
+
+def heading(name: str) -> str:
+    """The lines that begin a family."""
     kind = next(kind for kind, families in FAMILIES.items() if name in families)
-    lines = [f"# HELP {name} {FAMILIES[kind][name]}", f"# TYPE {name} {kind}"]
-    lines += [f"{name}{suffix}{_in_braces(labels)} {value}" for suffix, labels, value in samples]
-    return "\n".join(lines) + "\n"
+    return f"# HELP {name} {FAMILIES[kind][name]}\n# TYPE {name} {kind}\n"
 
 
 def _in_braces(labels: Labels) -> str:

@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from cardbeat.operation import check_metrics
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.web.message import Request
 from cardbeat.web.router import Router
@@ -97,24 +98,26 @@ def test_the_path_is_no_checks(app, key):
     assert app("PATCH", "/checks/metrics", {}, key=key).status == 405
 
 
-def asked(heart, **options):
-    """What a key with five checks reads, with other limits."""
+def asked(heart):
+    """What a key with five checks reads."""
     issued = heart.keys.issue("ops@example.com").wait()
     heart.key = issued.key
     checks = [heart.create() for _ in range(5)]
-    router = Router(CheckMetricsRoutes(heart.checks, heart.keys, **options).routes())
+    router = Router(CheckMetricsRoutes(heart.checks, heart.keys).routes())
     headers = {"authorization": f"Bearer {issued.value}"}
     answer = answer_of(router, Request("GET", "/checks/metrics", "/checks/metrics", headers=headers))
     return answer, [check.name for check in checks]
 
 
-def test_all_checks_are_in_the_oldest_first_also_past_a_pause(database, clock):
-    answer, names = asked(Heart(database, clock), stretch_checks=2)
+def test_all_checks_are_in_the_oldest_first_also_past_a_pause(database, clock, monkeypatch):
+    monkeypatch.setattr(check_metrics, "STRETCH_CHECKS", 2)
+    answer, names = asked(Heart(database, clock))
     found = list(text_string_to_metric_families(answer.body.decode()))
     assert [sample.labels["name"] for sample in found[0].samples] == names
 
 
 @pytest.mark.parametrize(("most_checks", "status"), [(5, 200), (4, 403)])
-def test_more_checks_than_one_answer_holds_are_refused(database, clock, most_checks, status):
-    answer, _ = asked(Heart(database, clock), most_checks=most_checks)
+def test_more_checks_than_one_answer_holds_are_refused(database, clock, most_checks, status, monkeypatch):
+    monkeypatch.setattr(check_metrics, "MOST_CHECKS", most_checks)
+    answer, _ = asked(Heart(database, clock))
     assert (answer.status, b"more than 4 checks" in answer.body) == (status, status == 403)

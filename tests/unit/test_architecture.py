@@ -133,7 +133,6 @@ SQLITE_ALLOWED = {
     "database/postgresql/restore.py",
     "database/sqlite/database.py",
     "database/sqlite/backup.py",
-    "database/sqlite/errors.py",
     "database/sqlite/file.py",
     "database/sqlite/restore.py",
 }

@@ -117,20 +117,18 @@ class Connection(psycopg.Connection[NamedRow]):
     _is_at_savepoint = False
     _to_release = 0
 
-    def execute(
-        self, query: Query, params: Params | None = None, *, prepare: bool | None = None, binary: bool = False
-    ) -> psycopg.Cursor[NamedRow]:
+    def execute(self, query: Query, params: Params | None = None, **options: Any) -> psycopg.Cursor[NamedRow]:
         text, names = in_its_own_sql(str(query))
         if self.only_reads and not text.startswith(("SELECT", "WITH", "EXPLAIN")):
             raise psycopg.errors.ReadOnlySqlTransaction("this connection is for reading")
         values = [params[name] for name in names] if isinstance(params, Mapping) else list(params or ())
         try:
-            return super().execute(text, values or None, prepare=prepare, binary=binary)
+            return super().execute(text, values or None, **options)
         except psycopg.DataError as error:
             if error.sqlstate is not None or not values:
                 raise
             # PostgreSQL takes no text with a NUL. No stored text has one, so the changed text finds nothing either.
-            return super().execute(text, list(map(without_nul, values)), prepare=prepare, binary=binary)
+            return super().execute(text, list(map(without_nul, values)), **options)
 
     def wait(self, gen: Generator[Any, Any, T], *args: Any, **options: Any) -> T:
         return super().wait(_limited(gen, time.monotonic() + self.limit_seconds), *args, **options)

@@ -68,20 +68,15 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._server = Server(url)
         with start_up_errors():
             self._writer = Writer(self._server, prepared(url))
-        self._readers = Readers(
-            partial(self._server.connect, only_reads=True), partial(unavailable, "read"), Connection.is_idle
-        )
         self._clock = SampledClock(self._ask_time)
-        self._lease = RowLease(self)
+        self.fence = RowLease(self)
         # Only the writer's thread uses `self._writer` and these, once it runs.
         self._may_repeat = False
         self._found_locked = 0
         self._cautious_until = 0.0
         self._gives_up_at = 0.0
-        super().__init__()
-
-    def read(self) -> contextlib.AbstractContextManager[Connection]:
-        return self._readers.read()
+        connect_to_read = partial(self._server.connect, only_reads=True)
+        super().__init__(Readers(connect_to_read, partial(unavailable, "read"), Connection.is_idle))
 
     def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
         # It takes no room on the disk of the data folder.
@@ -95,12 +90,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             (row,) = connection.execute(SERVER).fetchall()
         return str(row[0])
 
-    @property
-    def fence(self) -> RowLease:
-        return self._lease
-
     def lease(self) -> RowLease:
-        return self._lease
+        return self.fence
 
     def hold(self, transaction: "Transaction", name: str, /) -> None:
         # Locks with two keys do not collide with `MIGRATION_LOCK` itself, which has one.

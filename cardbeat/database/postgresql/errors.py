@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from cardbeat.database.queue import database_unavailable
+from cardbeat.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +65,7 @@ def only_reads(error: BaseException) -> bool:
 
 def translated(error: Exception) -> Exception:
     """A refusal for trouble with the server; any other error unchanged."""
-    return database_unavailable() if is_trouble(error) else error
+    return Unavailable("database_unavailable") if is_trouble(error) else error
 
 
 @contextlib.contextmanager
@@ -74,7 +74,7 @@ def unavailable(deed: str) -> Iterator[None]:
     try:
         yield
     except Unreachable:
-        raise database_unavailable() from None
+        raise Unavailable("database_unavailable") from None
     except psycopg.Error as error:
         log.error("the database can't %s: %s", deed, in_one_line(error))
         raise translated(error) from error

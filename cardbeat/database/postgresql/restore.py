@@ -40,10 +40,10 @@ _SETTINGS: Final = (
 
 
 def restore(url: str, folder: Path, source: Path, require_going: RequireGoing = always_going) -> Restored:
-    """Bring all rows of a backup into an empty database, in one transaction. As `restore_server`.
+    """Bring all rows of a backup into an empty database, in one transaction. `folder` is that of the stored cards.
 
-    The file is copied into `folder` first, and the copy is checked and brought up to date there. What `require_going`
-    raises ends the restore with nothing changed.
+    The file is copied into it first, and the copy is checked and brought up to date there. Raises `StartupError` if
+    that can't be done. What `require_going` raises ends the restore with nothing changed.
     """
     check_source(source)
     with start_up_errors(), contextlib.closing(connect(url)) as connection:
@@ -74,7 +74,6 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
     try:
         _lock(connection)
         _require_empty(connection)
-        _require_unused(connection)
         for table in ("monitor", "totals_by_status", *NODE_TABLES):
             connection.execute(f"DELETE FROM {table}")
         # The totals are copied, so the triggers must not count too.
@@ -95,22 +94,24 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
     except BaseException:
         roll_back(connection)
         raise
-    _commit(connection)
-
-
-def _lock(connection: Connection) -> None:
-    """Keep all others from writing and from taking the lease. Raises `StartupError` while another restore does."""
-    try:
-        connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
-    except LockNotAvailable:
-        raise _in_use(connection) from None
-
-
-def _commit(connection: Connection) -> None:
     try:
         connection.commit_in_time(COMMIT_SECONDS)
     except Unconfirmed as error:
         raise StartupError(f"{error}, so it may be restored or not; look with: keys list") from None
+
+
+def _lock(connection: Connection) -> None:
+    """Keep all others from writing and from taking the lease.
+
+    Raises `StartupError` while another restore does, and while servers have the database open: one holds the lease.
+    """
+    in_use = StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
+    try:
+        connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
+    except LockNotAvailable:
+        raise in_use from None
+    if connection.execute("SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())").fetchone():
+        raise in_use
 
 
 def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, require_going: RequireGoing) -> None:
@@ -138,17 +139,6 @@ def _require_empty(connection: Connection) -> None:
     """Raise `StartupError` for a database with keys, which all other rows belong to."""
     if connection.execute("SELECT 1 FROM keys LIMIT 1").fetchone():
         raise StartupError(f"the database {_name(connection)} is not empty; restore into an empty one")
-
-
-def _require_unused(connection: Connection) -> None:
-    """Raise `StartupError` while servers have the database open: then one of them holds the lease."""
-    held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
-    if connection.execute(held).fetchone():
-        raise _in_use(connection)
-
-
-def _in_use(connection: Connection) -> StartupError:
-    return StartupError(f"the database {_name(connection)} is in use; stop all its servers, then restore")
 
 
 def _name(connection: Connection) -> str:

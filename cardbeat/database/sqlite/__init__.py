@@ -2,7 +2,7 @@
 
 Begin with `database`, which implements the protocols. `file` creates, checks and opens the file; `007.sql` is its
 schema. `lock_file` lets one process write at a time, and chooses the one that sends alerts. `backup` and `restore` are
-behind the commands of these names; `errors` translates SQLite's errors.
+behind the commands of these names.
 
 May import the modules of `database` (not `postgresql`), `concurrency`, `host`, `clock` and `errors`.
 """

@@ -5,6 +5,7 @@ connection writes, all others are `query_only`, and a lock file keeps the writer
 """
 
 import contextlib
+import logging
 import os
 import sqlite3
 import time
@@ -16,7 +17,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from cardbeat.clock import wall_clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database.queue import Readers, Write, WriteQueue
-from cardbeat.database.sqlite.errors import as_sqlite, translated, unavailable
 from cardbeat.database.sqlite.file import (
     BUSY_SECONDS,
     DELIVERY_LOCK,
@@ -41,12 +41,23 @@ from cardbeat.host.system import try_lock, unlock
 if TYPE_CHECKING:
     from cardbeat.database.protocols import Transaction
 
+log = logging.getLogger(__name__)
+
 T = TypeVar("T")
 
 READERS_LEAVE_SECONDS = 0.1
 """How long the writer waits for readers that began before it empties the -wal."""
 WAL_GROWTH_BYTES = 4 * 1024 * 1024
 """By how much the -wal grows until the writer tries again, after readers stayed for longer than that."""
+_DISK_TROUBLE = {
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+}
 
 
 class SqliteDatabase(WriteQueue[sqlite3.Connection]):
@@ -72,20 +83,14 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                 migrate(self._writer)
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
-            self._opened = {str(self.path): self.path.stat()}
+            # If the file system is not made for WAL mode, the last two do not exist.
+            used = (self.path, self._wal_path, shm_path)
+            self._opened = {path: found for path in used if (found := status_of(path)) is not None}
             """The status of the files that SQLite keeps open, from the moment when it opened them."""
-            # If the file system is not made for WAL mode, these two do not exist.
-            for path in (self._wal_path, shm_path):
-                if (found := status_of(path)) is not None:
-                    self._opened[str(path)] = found
             undo.pop_all()
         self._wal_may_reach_bytes = WAL_BYTES
-        self._readers = Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read"))
         self._is_closed = False
-        super().__init__()
-
-    def read(self) -> contextlib.AbstractContextManager[sqlite3.Connection]:
-        return self._readers.read()
+        super().__init__(Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read")))
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()
@@ -184,3 +189,28 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             yield
         finally:
             unlock(self._lock_file)
+
+
+def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
+    """An error as SQLite's own with that code, for trouble that SQLite does not notice."""
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = code
+    return error
+
+
+def translated(error: Exception) -> Exception:
+    """A refusal for SQLite's trouble with the disk or with memory; any other error unchanged."""
+    if isinstance(error, MemoryError) or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DISK_TROUBLE:
+        return Unavailable("database_unavailable")
+    return error
+
+
+@contextlib.contextmanager
+def unavailable(deed: str) -> Iterator[None]:
+    """Translate SQLite's errors and log them. `deed` names what the database can't do."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, MemoryError) as error:
+        # A `MemoryError` has no text.
+        log.error("the database can't %s: %s", deed, error or "out of memory")
+        raise translated(error) from error

@@ -7,8 +7,7 @@ import stat
 import time
 from pathlib import Path
 
-from cardbeat.database.queue import database_unavailable
-from cardbeat.errors import StartupError
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import ownership
 from cardbeat.host.system import LOCK_FLAGS, try_lock
 
@@ -32,7 +31,7 @@ class FileLease:
             self._is_held = self._is_held or try_lock(self._descriptor)
         except OSError as error:
             log.error("can't lock %s (%s); what needs it waits until that works", self._path, error.strerror)
-            raise database_unavailable() from error
+            raise Unavailable("database_unavailable") from error
         return self._is_held
 
     def held(self) -> bool:

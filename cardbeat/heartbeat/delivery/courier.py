@@ -52,7 +52,7 @@ class Courier:
 
         Any other error of the post is a failed attempt.
         """
-        message = self._alerts.message(queue.alert)
+        message = self._alerts.message(queue.alert, int(self._clock()))
         if message is None or message.webhook_url is None or host_of(message.webhook_url) != queue.host:
             # Finished, deleted, or moved to another host, whose limits must count it.
             return Result(queue)
@@ -62,8 +62,7 @@ class Courier:
     def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:
         try:
             address, body = request_for(url, message.body)
-            now = int(self._clock())
-            headers = signed_headers(message.id, now, body, *message.secrets_at(now))
+            headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)
             return self._post(address, headers, body, permit)
         except Postponed:
             raise

@@ -37,7 +37,7 @@ class Outcome:
 
 def body_of(alert_type: str, check: Check, base_url: str, now: int) -> str:
     """The JSON body as it is stored; some receivers get another form (`receivers`). Most show `text`."""
-    sentence = _SENTENCES[alert_type](shown_name(check.name), check)
+    sentence = _sentence(alert_type, check)
     body = {
         "type": alert_type,
         # ISO 8601, as Standard Webhooks asks.
@@ -75,35 +75,22 @@ def to_json(value: object) -> str:
 
 def shown_name(name: str) -> str:
     """A check's name, safe inside a sentence: no mentions, no Markdown links, no effect on the text's direction."""
-    return _isolated(_disarmed(name))
+    # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
+    name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
+    if any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
+        # Outside an isolate such letters would reorder the sentence.
+        return f"\u2068{name}\u2069"
+    return name
 
 
-def _overdue(name: str, check: Check) -> str:
+def _sentence(alert_type: str, check: Check) -> str:
+    name, deadline = shown_name(check.name), utc_text(check.deadline_at)
+    if alert_type == TEST:
+        return f'This is a test alert for "{name}"; its alerts arrive here.'
+    if alert_type == RECOVERED:
+        return f'"{name}" has recovered: pinged again, next ping expected by {deadline} UTC.'
     last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
-    return f'"{name}" is overdue: {last}, expected by {utc_text(check.deadline_at)} UTC.'
-
-
-def _recovered(name: str, check: Check) -> str:
-    return f'"{name}" has recovered: pinged again, next ping expected by {utc_text(check.deadline_at)} UTC.'
-
-
-def _test(name: str, check: Check) -> str:
-    return f'This is a test alert for "{name}"; its alerts arrive here.'
-
-
-_SENTENCES = {OVERDUE: _overdue, RECOVERED: _recovered, TEST: _test}
-
-
-def _disarmed(name: str) -> str:
-    """The name with mentions such as <!channel> and @everyone, and Markdown links, made harmless."""
-    return name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
-
-
-def _isolated(name: str) -> str:
-    """The name inside an isolate (U+2068, U+2069) if it has right-to-left letters, which would reorder the sentence."""
-    if not any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
-        return name
-    return f"\u2068{name}\u2069"
+    return f'"{name}" is overdue: {last}, expected by {deadline} UTC.'
 
 
 _LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

@@ -20,21 +20,13 @@ WAITING_OUTAGES = 10
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """The data that one attempt needs. `webhook_url` is the check's present one."""
+    """The data that one attempt needs. `webhook_url` is the check's present one, each of `secrets` signs the post."""
 
     id: str
     body: bytes
     attempts: int
     webhook_url: str | None
-    webhook_secret: str
-    old_secret: str | None
-    old_secret_until: int | None
-
-    def secrets_at(self, now: int) -> tuple[str, ...]:
-        """The secrets that sign an attempt at this Unix second: the key's and, for a while, the one before it."""
-        if self.old_secret is None or self.old_secret_until is None or now >= self.old_secret_until:
-            return (self.webhook_secret,)
-        return self.webhook_secret, self.old_secret
+    secrets: tuple[str, ...]
 
 
 class Alerts:
@@ -44,12 +36,8 @@ class Alerts:
     """
 
     def __init__(self, database: Database, base_url: str) -> None:
-        self._database = database
+        self.database = database
         self._base_url = base_url
-
-    @property
-    def database(self) -> Database:
-        return self._database
 
     def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
@@ -63,7 +51,7 @@ class Alerts:
         alerts = [self._row(alert_type, check, now) for check in told]
         if alerts:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
-            self._database.hold(transaction, "alerts")
+            self.database.hold(transaction, "alerts")
             _insert(transaction, alerts)
         if alert_type != OVERDUE:
             return []
@@ -81,24 +69,24 @@ class Alerts:
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
-            self._database.hold(transaction, "alerts")
+            self.database.hold(transaction, "alerts")
             # A new row instead of an update: its `seq` must be the highest.
             transaction.execute(
                 "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
             )
             transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
 
-    def message(self, seq: int) -> Message | None:
-        """What the next attempt needs; None if the alert is finished or deleted, or its key revoked."""
-        with self._database.read() as connection:
+    def message(self, seq: int, now: int) -> Message | None:
+        """What an attempt at this Unix second needs; None if the alert is finished or deleted, or its key revoked."""
+        with self.database.read() as connection:
             row = connection.execute(
                 "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret,"
-                " keys.old_webhook_secret, keys.old_webhook_secret_until"
+                " CASE WHEN keys.old_webhook_secret_until > ? THEN keys.old_webhook_secret END"
                 " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
-                (seq,),
+                (now, seq),
             ).fetchone()
-        return row and Message(row[0], row[1].encode(), *row[2:])
+        return row and Message(row[0], row[1].encode(), row[2], row[3], tuple(filter(None, row[4:])))
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.
@@ -110,17 +98,17 @@ class Alerts:
             # No other transaction may change a check's URL between the questions and the changes of this one.
             among = ", ".join("?" * len(made))
             checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
-            self._database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in made])
+            self.database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in made])
             moved, failed = attempts.store(transaction, made)
             return moved, _subjects(transaction, failed)
 
-        moved, given_up = self._database.write(store)
+        moved, given_up = self.database.write(store)
         note(GIVEN_UP, given_up)
         return moved
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check in the form of `GET /checks/{id}/alerts`, newest first, at most `KEPT`."""
-        with self._database.read() as connection:
+        with self.database.read() as connection:
             rows = connection.execute(
                 "SELECT id, type, state, attempts, last_status, last_error, created_at, next_attempt_at"
                 " FROM alerts WHERE check_id = ? ORDER BY seq DESC LIMIT ?",

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardbeat.database import Database
+from cardbeat.database import Database, Row
 
 PAGE = 1000
 """Rows read at once."""
@@ -29,15 +29,13 @@ class Pending:
 class PendingAlerts:
     """Reads. Any thread may use it; every method raises `Unavailable` when the database can't be read."""
 
-    def __init__(self, database: Database, page: int = PAGE) -> None:
+    def __init__(self, database: Database) -> None:
         self._database = database
-        self._page_rows = page
 
     def newest_seqs(self) -> tuple[int, int]:
         """The `seq` of the newest alert and of the newest move, each 0 if there is none."""
-        with self._database.read() as connection:
-            sql = "SELECT coalesce(max(seq), 0) FROM "
-            (alert_seq,), (move_seq,) = (connection.execute(sql + table).fetchone() for table in ("alerts", "moves"))
+        alerts, moves = (f"(SELECT coalesce(max(seq), 0) FROM {table})" for table in ("alerts", "moves"))
+        ((alert_seq, move_seq),) = self._read(f"SELECT {alerts}, {moves}")
         return alert_seq, move_seq
 
     def after(self, seq: int) -> list[Pending]:
@@ -49,42 +47,39 @@ class PendingAlerts:
         return self._page("seq < ? ORDER BY seq DESC", seq)
 
     def _page(self, condition: str, seq: int) -> list[Pending]:
-        with self._database.read() as connection:
-            # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM ("
-                "SELECT seq, check_id, attempts, next_attempt_at, outage FROM alerts"
-                f" WHERE state = 'pending' AND {condition} LIMIT ?"
-                f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
-                (seq, self._page_rows),
-            )
-            return [Pending(*row) for row in rows]
+        # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
+        rows = self._read(
+            f"SELECT {_COLUMNS} FROM ("
+            "SELECT seq, check_id, attempts, next_attempt_at, outage FROM alerts"
+            f" WHERE state = 'pending' AND {condition} LIMIT ?"
+            f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
+            (seq, PAGE),
+        )
+        return [Pending(*row) for row in rows]
 
     def of_checks(self, check_seqs: Sequence[int]) -> list[Pending]:
         """The first undelivered alerts of some checks, at most `PAGE` checks."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM checks {_KEYS} JOIN alerts ON {_IS_FIRST}"
-                f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))})",
-                check_seqs,
-            )
-            return [Pending(*row) for row in rows]
+        among = ", ".join("?" * len(check_seqs))
+        sql = f"SELECT {_COLUMNS} FROM checks {_KEYS} JOIN alerts ON {_IS_FIRST} WHERE checks.seq IN ({among})"
+        return [Pending(*row) for row in self._read(sql, check_seqs)]
 
     def moves_after(self, seq: int) -> list[tuple[int, int]]:
         """The oldest moves after the one with this `seq`, at most `PAGE`: of each its `seq` and its check's.
 
         A move is a new webhook URL of a check that had undelivered alerts.
         """
-        with self._database.read() as connection:
-            sql = "SELECT seq, check_seq FROM moves WHERE seq > ? ORDER BY seq LIMIT ?"
-            return [(row[0], row[1]) for row in connection.execute(sql, (seq, self._page_rows))]
+        rows = self._read("SELECT seq, check_seq FROM moves WHERE seq > ? ORDER BY seq LIMIT ?", (seq, PAGE))
+        return [(row[0], row[1]) for row in rows]
 
     def first_due_at(self) -> int | None:
         """When the first of all undelivered alerts is or was due, in Unix seconds; None if there is none."""
-        with self._database.read() as connection:
-            sql = "SELECT min(next_attempt_at) FROM alerts INDEXED BY alerts_due WHERE state = 'pending'"
-            (due_at,) = connection.execute(sql).fetchone()
+        sql = "SELECT min(next_attempt_at) FROM alerts INDEXED BY alerts_due WHERE state = 'pending'"
+        ((due_at,),) = self._read(sql)
         return None if due_at is None else int(due_at)
+
+    def _read(self, sql: str, values: Sequence[int] = ()) -> list[Row]:
+        with self._database.read() as connection:
+            return connection.execute(sql, values).fetchall()
 
 
 _FIRST = (

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import partial
 
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.heartbeat.webhooks.target import IpAddress
@@ -47,12 +46,12 @@ def is_own(address: IpAddress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Lookup:
-    """A running lookup; `known` if the name was resolved before."""
+    """A running lookup; `known` if the name was resolved before. Each of the `futures` is that of a waiting thread."""
 
     known: bool
     key: str
     host: str
-    future: _Found
+    futures: list[_Found]
 
 
 class Resolver:
@@ -62,15 +61,8 @@ class Resolver:
     free, so keys with silent name servers leave slots for the next key. `lookup` may block without limit.
     """
 
-    def __init__(
-        self,
-        lookup: Callable[[str], list[IpAddress]] = system_addresses,
-        lookups: int = LOOKUPS,
-        remembered: int = REMEMBERED,
-    ) -> None:
+    def __init__(self, lookup: Callable[[str], list[IpAddress]] = system_addresses) -> None:
         self._lookup = lookup
-        self._lookups = lookups
-        self._remembered = remembered
         # Guards all attributes below.
         self._lock = threading.Lock()
         self._waiting = tuple(FairQueue[tuple[str, _Found]](sys.maxsize) for _ in (False, True))
@@ -112,19 +104,18 @@ class Resolver:
                 while (free := self._free(known)) > 0 and (taken := waiting.take(free)) is not None:
                     key, (host, future) = taken
                     if future.set_running_or_notify_cancel():
-                        running = self._running.get(host)
-                        if running is None:
-                            self._running[host] = _Lookup(known, key, host, future)
+                        if host not in self._running:
+                            self._running[host] = _Lookup(known, key, host, [future])
                             return self._running[host]
-                        running.future.add_done_callback(partial(_copy, future))
+                        self._running[host].futures.append(future)
                     waiting.done(key, 0)
         return None
 
     def _free(self, known: bool) -> int:
         """The number of free slots for names that were resolved before (`known`), or for others."""
-        free = self._lookups - len(self._running)
+        free = LOOKUPS - len(self._running)
         others = sum(not lookup.known for lookup in self._running.values())
-        return free if known else min(free, self._lookups - self._lookups // KEPT_SHARE - others)
+        return free if known else min(free, LOOKUPS - LOOKUPS // KEPT_SHARE - others)
 
     def _run(self, lookup: _Lookup) -> None:
         self._look_up(lookup)
@@ -142,22 +133,15 @@ class Resolver:
             del self._running[lookup.host]
             self._waiting[lookup.known].done(lookup.key, time.monotonic() - began)
             self._remember(lookup.host, bool(found))
-        if found:
-            lookup.future.set_result(found)
-        else:
-            lookup.future.set_exception(failure or socket.gaierror(socket.EAI_NONAME, "no address"))
+        for future in lookup.futures:
+            if found:
+                future.set_result(found)
+            else:
+                future.set_exception(failure or socket.gaierror(socket.EAI_NONAME, "no address"))
 
     def _remember(self, host: str, found: bool) -> None:
         self._found_before.pop(host, None)
         if found:
             self._found_before[host] = None
-        if len(self._found_before) > self._remembered:
+        if len(self._found_before) > REMEMBERED:
             del self._found_before[next(iter(self._found_before))]
-
-
-def _copy(future: _Found, done: _Found) -> None:
-    """Copy the outcome of a finished lookup to another one of the same name."""
-    if (error := done.exception()) is not None:
-        future.set_exception(error)
-    else:
-        future.set_result(done.result())

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from cardbeat.database.queue import READ_CONNECTIONS
-from cardbeat.database.sqlite.errors import as_sqlite
+from cardbeat.database.sqlite.database import as_sqlite
 from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
 from tests.postgresql import BOTH_ENGINES

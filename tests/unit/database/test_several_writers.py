@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cardbeat.clock import utc_text
-from cardbeat.config import Tier
+from cardbeat.config import TESTS_AN_HOUR, Tier
 from cardbeat.database import monitor, queue
 from cardbeat.database.postgresql.connection import TIME, Connection
 from cardbeat.errors import NotFound, Refusal, TooMany
@@ -17,7 +17,6 @@ from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.outbox.alert import TEST
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
-from cardbeat.heartbeat.quota import TESTS_AN_HOUR
 from cardbeat.heartbeat.removal import STEP_ALERTS
 from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.nodes import Nodes
@@ -305,7 +304,7 @@ def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(
         with writer_held(one.database):
             one.checks.test_alert(one.key.id, first.id)
             pinged = one.database.write_later(lambda transaction: one.checks._ping(transaction, [second.id]))
-        wait_until(lambda: one.checks.count_tests(one.key.id))
+        wait_until(lambda: one.checks.usage(one.key.id)[1])
         assert not pinged.is_settled
     pinged.wait()
 

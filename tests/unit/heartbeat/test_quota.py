@@ -2,8 +2,9 @@
 
 import pytest
 
+from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.errors import TooMany
-from cardbeat.heartbeat.quota import HOUR_SECONDS, TESTS_AN_HOUR, WAITING_TESTS
+from cardbeat.heartbeat.quota import HOUR_SECONDS, WAITING_TESTS
 from tests.heart import HOOK, Heart, at_once
 from tests.postgresql import BOTH_ENGINES
 

@@ -114,7 +114,7 @@ def test_between_two_writes_there_is_time_for_others_but_no_long_rest(heart, mon
     seconds = itertools.count(0, step_seconds)
     removal = Removal(heart.database, lambda: next(seconds))
     waits = []
-    monkeypatch.setattr(removal._thread.stopping, "wait", waits.append)
+    monkeypatch.setattr(removal.stopping, "wait", waits.append)
     removal.finish()
     assert waits == [pause_seconds] * 6
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from cardbeat.database.queue import database_unavailable
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.sweep import Sweep
 from tests.heart import HOOK, Heart
 from tests.postgresql import BOTH_ENGINES, SQLITE
@@ -175,7 +175,7 @@ def test_a_failing_sweep_is_logged_and_the_next_one_works(heart, running, caplog
 
 def test_a_sweep_without_the_database_is_one_line_in_the_log(heart, caplog, monkeypatch):
     def give_due(_stopping):
-        raise database_unavailable()
+        raise Unavailable("database_unavailable")
 
     monkeypatch.setattr(heart.sweep.credit, "give_due", give_due)
     heart.sweep.start()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from cardbeat.concurrency.later import Later
-from cardbeat.config import FREE
+from cardbeat.config import FREE, Config
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -23,17 +23,8 @@ def test_no_thread_waits_until_a_changed_key_is_known_everywhere(
 ) -> None:
     waiting: list[tuple[float, Callable[[], object]]] = []
     keys = Keys(database, clock, {"free": FREE}, call_after=lambda *call: waiting.append(call))
-    routes = KeyRoutes(
-        keys,
-        WebhookSecrets(database, clock),
-        RateLimit(),
-        lambda _: 0,
-        lambda: None,
-        count_tests=lambda _: 0,
-        tests_an_hour=0,
-        registration_open=True,
-        register_per_minute=1,
-    )
+    secrets = WebhookSecrets(database, clock)
+    routes = KeyRoutes(Config(), keys, secrets, RateLimit(), lambda _: (0, 0), wake_removal=lambda: None)
     issued = keys.issue("a@b").wait()
     answer = change(routes, Request("POST", "/key/rotate", "/key/rotate", key=issued.key))
     database.write(lambda _: None)

@@ -14,6 +14,7 @@ from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
 from cardbeat.database import Database
 from cardbeat.errors import Refusal
+from cardbeat.keys import store
 from cardbeat.keys.key import Key
 from cardbeat.keys.store import CACHE_SECONDS, CHANGES, Keys, call_after, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
@@ -152,8 +153,9 @@ def test_once_a_key_is_changed_no_other_process_takes_it_as_it_was(
     assert elsewhere.find(hash_of(issued.value)) is None
 
 
-def test_only_so_many_keys_are_kept(open_keys: OpenKeys) -> None:
-    keys = open_keys(max_cached=2)
+def test_only_so_many_keys_are_kept(open_keys: OpenKeys, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "MAX_CACHED", 2)
+    keys = open_keys()
     issued = [keys.issue().wait() for _ in range(3)]
     assert all(keys.find(hash_of(each.value)) for each in issued)
     another_process = open_keys()

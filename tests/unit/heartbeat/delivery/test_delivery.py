@@ -380,10 +380,10 @@ def test_without_a_url_at_the_start_what_is_pending_waits_too(mail, check):
 def test_a_url_that_comes_back_while_a_courier_finds_none_is_gone_to_at_once(mail, check, monkeypatch):
     message, moves_after, moves = mail.alerts.message, PendingAlerts.moves_after, []
 
-    def message_of_a_check_without_a_url(seq):
+    def message_of_a_check_without_a_url(seq, now):
         mail.alerts.message = message
         give_url(mail, check, None)
-        found = message(seq)
+        found = message(seq, now)
         give_url(mail, check, "https://new.example/x")
         wait_until(lambda: len(moves) > 0)
         return found

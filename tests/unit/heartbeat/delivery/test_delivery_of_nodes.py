@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from cardbeat.database.postgresql.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
-from cardbeat.database.queue import database_unavailable
+from cardbeat.errors import Unavailable
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
 from tests.nodes import flush
@@ -136,7 +136,7 @@ def test_who_can_not_renew_the_lease_begins_no_more_posts_once_it_may_be_another
     posting = couriers()
 
     def refuse():
-        raise database_unavailable()
+        raise Unavailable("database_unavailable")
 
     with monkeypatch.context() as patch:
         patch.setattr(mail.database.lease(), "take", refuse)

@@ -4,6 +4,7 @@ import secrets
 
 import pytest
 
+from cardbeat.heartbeat.outbox import pending
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from tests.heart import HOOK, Heart
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL
@@ -20,8 +21,9 @@ def heart(database, clock):
 
 
 @pytest.fixture
-def alerts(database):
-    return PendingAlerts(database, page=PAGE)
+def alerts(database, monkeypatch):
+    monkeypatch.setattr(pending, "PAGE", PAGE)
+    return PendingAlerts(database)
 
 
 def record(heart, checks, outage=None):
@@ -110,7 +112,7 @@ def test_a_page_is_chosen_before_its_checks_are_looked_up(heart, alerts, monkeyp
     plans = []
     with heart.database.read() as connection:
         execute = connection.execute
-        explain = lambda sql, values: plans.append(execute(f"EXPLAIN {sql}", values).fetchall()) or ()  # noqa: E731
+        explain = lambda sql, values: plans.append(execute(f"EXPLAIN {sql}", values).fetchall()) or execute(sql, values)  # noqa: E731
         monkeypatch.setattr(connection, "execute", explain)
     assert alerts.after(0) == []
     (steps,) = ([step for (step,) in plan] for plan in plans)

@@ -252,7 +252,7 @@ def test_another_checks_alerts_are_not_given_up(mail):
 
 def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
     flap(mail, mail.heart.create(), WAITING_OUTAGES + 2)
-    assert [mail.alerts.message(seq) is None for seq in (2, 3, 4, 5)] == [False, True, True, False]
+    assert [mail.alerts.message(seq, 0) is None for seq in (2, 3, 4, 5)] == [False, True, True, False]
     assert [bool(body) for body in bodies(mail)[:5]] == [True, True, False, False, True]
 
 

@@ -20,15 +20,18 @@ FOUND = [ipaddress.ip_address("8.8.8.8")]
 class Names:
     """A name server that is silent for some names until it is told to answer."""
 
-    def __init__(self):
+    def __init__(self, monkeypatch):
+        self.monkeypatch = monkeypatch
         self.asked = []
         self.answered = []
         self.answering = threading.Event()
         self.gone = set()
         self.new_resolver()
 
-    def new_resolver(self, **options):
-        self.resolver = Resolver(self.lookup, **options)
+    def new_resolver(self, **limits):
+        for name, limit in limits.items():
+            self.monkeypatch.setattr(module, name.upper(), limit)
+        self.resolver = Resolver(self.lookup)
 
     def lookup(self, host):
         self.asked.append(host)
@@ -61,8 +64,8 @@ class Names:
 
 
 @pytest.fixture
-def names():
-    names = Names()
+def names(monkeypatch):
+    names = Names(monkeypatch)
     yield names
     names.answering.set()
     wait_until(lambda: len(names.answered) == len(names.asked))
