@@ -10,7 +10,7 @@ import { durationText } from "../shared/time.js";
 
 const REPLACE = {
   title: "Replace this key?",
-  text: "The key as it is now stops working at once, wherever it is used. Jobs go on: their ping URLs stay the same.",
+  text: "The present key stops working at once, wherever it is used. Jobs go on: their ping URLs stay the same.",
   action: "Replace the key",
 };
 const RENEW = {

@@ -20,7 +20,7 @@ const SHOWN = {
   webhook_url: (url) => url ?? "none",
 };
 
-/** What is said of an error that a check was not saved for. */
+/** The message for an error that kept a check from being saved. */
 export const whyNotSaved = ({ status, message }) =>
   status === 404 ? "This check was deleted while you edited it, so nothing was saved." : message;
 
@@ -42,7 +42,7 @@ export async function resolveConflict(key, opened, theirs, mine) {
   return (await ask("conflict", save, (error) => showText(byId("conflict-error"), whyNotSaved(error)))) ?? theirs;
 }
 
-// Escape would throw away what was typed without a word: there are two buttons for the two ways out.
+// Escape does not close the dialog, because the input would be lost: two buttons save or discard it.
 byId("conflict").addEventListener("cancel", (event) => event.preventDefault());
 
 function show(opened, theirs, mine) {

@@ -5,7 +5,7 @@ export const FIELDS = ["name", "period_seconds", "grace_seconds", "webhook_url"]
 /** The four fields of a check that can be changed. */
 export const settingsOf = (check) => Object.fromEntries(FIELDS.map((field) => [field, check[field]]));
 
-/** Those of `settings` that differ from the check's. */
+/** The fields of `settings` that differ from the check's. */
 export function changes(check, settings) {
   return Object.fromEntries(FIELDS.filter((f) => settings[f] !== check[f]).map((f) => [f, settings[f]]));
 }

@@ -1,11 +1,11 @@
-// The receivers that get an alert in a form of their own, and others worth naming. Pure.
+// The receivers that get alerts in their own form, and some others with a name. Pure.
 //
-// The shapes are those by which the server tells them apart, in the README's section "Receivers".
+// The server tells them apart by the same URL patterns, listed in the README's section "Receivers".
 
 const anyCase = (word) => word.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
 const below = (path) => new RegExp(`^[^/]+(/[^?]*)?${path}$`);
 
-/** For each: its name, its URL as one may write it, where that comes from, and what fits `host/path?query` of it. */
+/** Of each its name, an example of its URL, where users find it, and the pattern of its `host/path?query`. */
 export const RECEIVERS = [
   {
     name: "Slack",
@@ -80,7 +80,7 @@ export const RECEIVERS = [
   },
 ];
 
-/** The name of the receiver at a webhook URL, or the host where it is none of these. */
+/** The name of the receiver at a webhook URL, or the host if it is none of these. */
 export function receiverName(url) {
   if (!URL.canParse(url)) return "";
   const { hostname, host, pathname, search } = new URL(url);
