@@ -34,7 +34,7 @@ def fit_end(
         if not block.cut:
             break
         start += 1 + (len(graphemes) - start) // 8
-    missing = max(block.missing, fonts.repertoire.drawable(clean(text))[1])
+    missing = max(block.missing, fonts.drawable(clean(text))[1])
     return replace(block, missing=missing, cut=start > 0, work=work)
 
 

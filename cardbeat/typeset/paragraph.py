@@ -63,11 +63,11 @@ class Paragraph:
         """
         room_em = style.max_lines * width_px / style.smallest_px
         most = most_graphemes(room_em)
-        text, self.missing = fonts.repertoire.drawable(clean_for_lines(text))
+        text, self.missing = fonts.drawable(clean_for_lines(text))
         text = text[: 4 * most]
         graphemes = clusters(text, most + 1)
         if len(text) > sum(map(len, graphemes)) and len(graphemes) <= most:
-            self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
+            self.missing += sum(map(fonts.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, style.weight
         # A line of Han can need more faces than `fonts` keeps open. To open them again for each line would be slow.
         self._opened: dict[tuple[FontSubset, int, bool], Face] = {}

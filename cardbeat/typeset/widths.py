@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from operator import add
 
-from cardbeat.typeset.faces.advances import Advances
 from cardbeat.typeset.faces.catalogue import FontSubset
 from cardbeat.typeset.faces.fallback import FontChoice, Piece, runs_of
+from cardbeat.typeset.faces.files import Advances
 
 _SAMPLE = 60  # graphemes that show how shaping changes the widths of a script
 _LEAST_SAMPLE = 4

@@ -101,7 +101,7 @@ class Page:
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
         else:
             # Counted as in the end of a text that is cut.
-            self._undrawn += self._fonts.repertoire.drawable(clean_for_lines(self.card.description))[1]
+            self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:

@@ -8,10 +8,9 @@ from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from cardbeat.typeset.faces.anchors import Anchors
 from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable
 from cardbeat.typeset.faces.emoji import EmojiSequences, is_emoji
-from cardbeat.typeset.faces.repertoire import small_letter
+from cardbeat.typeset.faces.unshaped import Anchors
 from cardbeat.typeset.unicode.clusters import clusters, is_invisible, is_tag
 from cardbeat.typeset.unicode.han import REGIONS
 
@@ -21,6 +20,7 @@ _ALPHABETS = re.compile(
 )
 """Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only."""
 _KEPT = 4_000  # graphemes whose choice is kept
+_RISES_EM = {"<super>": 0.4, "<sub>": -0.14}  # by the kind of decomposition in UnicodeData.txt
 _SMALL = 0.6  # size of a superscript or subscript, as in the fonts that have some
 
 
@@ -175,3 +175,10 @@ def runs_of(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[
     pairs = zip(choices, levels, strict=True)
     drawn = [(subset, level, text) for choice, level in pairs for subset, text in choice.pieces]
     return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
+
+
+def small_letter(character: str) -> tuple[str, float] | None:
+    """The letter of a superscript or subscript, and its height above the baseline in em; None for others."""
+    rise_em = _RISES_EM.get(unicodedata.decomposition(character).partition(" ")[0])
+    letter = unicodedata.normalize("NFKC", character)
+    return (letter, rise_em) if rise_em and len(letter) == 1 else None

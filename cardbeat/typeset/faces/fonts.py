@@ -1,15 +1,13 @@
-"""The package's fonts, ready to set text with."""
+"""The package's fonts, ready to set text with: which characters they have, and what to draw instead of others."""
 
 import unicodedata
 from copy import copy
 
-from cardbeat.typeset.faces.advances import Advances
 from cardbeat.typeset.faces.catalogue import SubsetTable, read_catalogue
 from cardbeat.typeset.faces.emoji import EmojiSequences
-from cardbeat.typeset.faces.fallback import Fallback, HanSubsets
-from cardbeat.typeset.faces.files import Faces
-from cardbeat.typeset.faces.repertoire import Repertoire
-from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean
+from cardbeat.typeset.faces.fallback import Fallback, HanSubsets, small_letter
+from cardbeat.typeset.faces.files import Advances, Faces
+from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean, is_invisible
 
 _EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")  # marks that select or make an emoji
 
@@ -26,7 +24,7 @@ class Fonts:
         self._han = HanSubsets(self._catalogue)
         sans = (s for s in self._catalogue if not s.serif)
         self.fallback = Fallback(sans, self._han, self.emoji, self.faces.anchors)
-        self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
+        self._tables = self.fallback.letters, self._han.any
         self._serif = SubsetTable(s for s in self._catalogue if s.serif)
 
     def with_serif(self) -> "Fonts":
@@ -40,3 +38,27 @@ class Fonts:
         """Whether every letter, mark and digit of a text has serifs."""
         letters = (c for c in set(clean(text)) if unicodedata.category(c)[0] in "LMN")
         return all(self._serif.covers(c) or c in _EMOJI_PARTS for c in letters)
+
+    def drawable(self, text: str) -> tuple[str, int]:
+        """What to draw for a clean text, and how many of its characters can't be drawn.
+
+        A character that no font has is replaced by equivalent ones (NFKC) if the fonts have those.
+        """
+        lacking = set() if text.isascii() else {character for character in set(text) if not self.has(character)}
+        if not lacking:
+            return text, 0
+        others = {ord(character): other for character in lacking if (other := self._other(character))}
+        return text.translate(others), sum(character in lacking and ord(character) not in others for character in text)
+
+    def has(self, character: str) -> bool:
+        """Whether a character is drawn, or is rightly invisible."""
+        if any(table.covers(character) for table in self._tables):
+            return True
+        return is_invisible(character) or character in self.emoji.characters
+
+    def _other(self, character: str) -> str:
+        """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `Fallback`."""
+        plain = unicodedata.normalize("NFKC", character)
+        if plain == character or not all(map(self.has, plain)):
+            return ""
+        return character if small_letter(character) else plain

@@ -2,7 +2,7 @@
 
 `clusters` finds grapheme clusters (UAX #29), `breaks` and `line_break` where a line may end (UAX #14), with `words` and
 `phrases` for scripts without spaces; `bidi` and `isolates` order letters (UAX #9); `controls` handles invisible
-characters; `arabic` and `han` know two scripts.
+characters; `han` knows the languages of Han.
 
 May import `resources` and other modules of this folder. Begin with `clusters`, then `breaks`.
 """
