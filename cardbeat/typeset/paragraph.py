@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from math import ceil
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
 from cardbeat.typeset.faces.catalogue import FontSubset
 from cardbeat.typeset.faces.fallback import FontChoice, runs_of
@@ -12,9 +12,8 @@ from cardbeat.typeset.faces.files import Face
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.unicode import bidi
-from cardbeat.typeset.unicode.breaks import Break
+from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
-from cardbeat.typeset.unicode.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.unicode.han import language_of
 from cardbeat.typeset.widths import Widths
 from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
@@ -24,6 +23,8 @@ ELLIPSIS = "…"
 HYPHEN = "-"
 _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """`Word.penalty` by the break at the end of a line."""
+_STAY = frozenset("!?%‰°′″'’\"*&…")
+"""Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
 _LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
 _MANY_RUNS = 30  # Hindi with ten English words in it has 21
 _NARROWEST_EM = 0.22  # about the width of an `i`
@@ -78,7 +79,7 @@ class Paragraph:
         """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
         most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
         self.truncated = len(graphemes) > most
-        self._graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
+        self._graphemes, self._levels, self.rtl, hyphens = bidi.ordered(graphemes[:most])
         whole = "".join(self._graphemes)
         self._language = language_of(whole, language)
         choices = fonts.fallback.choose(self._graphemes, self._language)
@@ -197,6 +198,12 @@ class Paragraph:
 def most_graphemes(width_em: float) -> int:
     """More graphemes than fit that width."""
     return ceil(width_em / _NARROWEST_EM) + 8
+
+
+def hangs(grapheme: str) -> bool:
+    """Whether it looks wrong before an ellipsis: spaces, commas, dashes, opening brackets and the like."""
+    kind = category(grapheme[0])
+    return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in _STAY
 
 
 def _least_width(grapheme: str) -> float:

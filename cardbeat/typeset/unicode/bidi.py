@@ -6,9 +6,10 @@ that is set has any, see `isolates`.
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby, takewhile
-from typing import TypeVar
+from itertools import accumulate, groupby, takewhile
+from typing import NamedTuple, TypeVar
 
+from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, SOFT_HYPHEN
 from cardbeat.typeset.unicode.isolates import INITIATORS, REMOVED, IsolatingRun, first_is_rtl, isolating_runs, matching
 
 Item = TypeVar("Item")
@@ -27,6 +28,31 @@ _EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
 _MAX_PENDING_BRACKETS = 63  # BD16
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
 """W4: kinds of numbers, and the separators that join two of them into one."""
+
+
+class Ordered(NamedTuple):
+    """The visible graphemes of a text, the embedding level of each, and those with a soft hyphen before them."""
+
+    graphemes: list[str]
+    levels: list[int]
+    rtl: bool
+    hyphens: set[int]
+
+
+def ordered(graphemes: Sequence[str]) -> Ordered:
+    """The text without its `LINE_CONTROLS`. The level of a grapheme is that of its first character."""
+    whole = "".join(graphemes)
+    rtl = is_rtl(whole)
+    every = levels(whole, rtl)
+    seen: list[str] = []
+    own_levels, hyphens = [], set()
+    for grapheme, at in zip(graphemes, accumulate(map(len, graphemes), initial=0), strict=False):
+        if grapheme not in LINE_CONTROLS:
+            seen.append(grapheme)
+            own_levels.append(every[at])
+        elif grapheme == SOFT_HYPHEN:
+            hyphens.add(len(seen))
+    return Ordered(seen, own_levels, rtl, hyphens)
 
 
 def is_rtl(text: str) -> bool:

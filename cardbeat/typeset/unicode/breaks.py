@@ -1,7 +1,7 @@
 """Where a line may end, and where it had better not (UAX #14, whose rules are named by their numbers)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from enum import IntEnum
 from itertools import accumulate
 from unicodedata import east_asian_width
@@ -68,6 +68,13 @@ def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]
         _inside_phrase(graphemes[i - 1], graphemes[i]) if good == Break.GOOD and at not in starts else good
         for i, (good, at) in enumerate(zip(found, places, strict=False))
     ]
+
+
+def breaks_at_hyphens(graphemes: Sequence[str], language: str, soft: Container[int]) -> tuple[list[Break], set[int]]:
+    """The breaks of a text with soft hyphens before some graphemes, and those graphemes at which a hyphen is drawn."""
+    found = breaks(graphemes, language)
+    drawn = {i for i, good in enumerate(found) if i in soft and good == Break.EMERGENCY}
+    return [Break.FAIR if i in drawn else good for i, good in enumerate(found)], drawn
 
 
 def _inside_phrase(before: str, after: str) -> Break:

@@ -70,11 +70,8 @@ def isolating_runs(kinds: Sequence[str], base: int) -> tuple[list[int], list[Iso
     levels = explicit_levels(kinds, matches, base)
     kept = [i for i, kind in enumerate(kinds) if kind != REMOVED]
     number = {place: n for n, place in enumerate(kept)}
-    around = [
-        base,
-        *(levels[i] for i in kept),
-        base,
-    ]  # the level before kept[n] is around[n], the one after around[n + 2]
+    # The level before kept[n] is around[n], the one after it around[n + 2].
+    around = [base, *(levels[i] for i in kept), base]
     runs = {run[0]: run for run in (list(group) for _, group in groupby(kept, key=levels.__getitem__))}
     closings = set(matches.values())
     found = []
