@@ -48,11 +48,10 @@ class Renderer:
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, self._serif, card)
         canvas = Canvas(self._background(layout.theme, layout.mirrored))
-        painter = _Painter(canvas, self._contrast)
         for shape in layout.shapes:
-            painter.shape(shape)
+            _paint_shape(canvas, shape)
         for text in layout.texts:
-            painter.text(text)
+            self._paint_text(canvas, text)
         return Drawing(canvas.png(), layout.missing_glyphs)
 
     def _background(self, theme: Theme, mirrored: bool) -> Background:
@@ -60,6 +59,30 @@ class Renderer:
             if (theme, mirrored) not in self._backgrounds:
                 self._backgrounds[theme, mirrored] = empty_card(theme, mirrored)
             return self._backgrounds[theme, mirrored]
+
+    def _paint_text(self, canvas: Canvas, text: Text) -> None:
+        block = text.block
+        for n, line in enumerate(block.lines):
+            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
+            if line.ink:
+                canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
+            if line.emoji:
+                self._paint_emoji(canvas, text, line, x, baseline - line.ascent_px)
+
+    def _paint_emoji(self, canvas: Canvas, text: Text, line: TextLine, x: int, y: int) -> None:
+        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
+        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
+        line.draw_emoji(layer, 0, line.ascent_px)
+        for cell in cells(line, layer.height):
+            picture = layer.crop(cell.box)
+            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
+            if rescue is Rescue.INK:
+                canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
+                layer.paste((0, 0, 0, 0), cell.box)
+            elif rescue is Rescue.OUTLINE:
+                grown, edge = outlined(picture, text.block.size_px)
+                canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
+        canvas.add_emoji(layer, x, y)
 
 
 def empty_card(theme: Theme, mirrored: bool) -> Background:
@@ -97,40 +120,9 @@ def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, Traversa
             yield path + file.name, file
 
 
-class _Painter:
-    """Paints shapes and texts onto one canvas."""
-
-    def __init__(self, canvas: Canvas, contrast: EmojiContrast) -> None:
-        self._canvas, self._contrast = canvas, contrast
-
-    def shape(self, shape: Shape) -> None:
-        coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
-        over = shape.over or self._canvas.colour_at(shape.x, shape.y)
-        self._canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
-
-    def text(self, text: Text) -> None:
-        block = text.block
-        for n, line in enumerate(block.lines):
-            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
-            if line.ink:
-                self._canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
-            if line.emoji:
-                self._emoji(text, line, x, baseline - line.ascent_px)
-
-    def _emoji(self, text: Text, line: TextLine, x: int, y: int) -> None:
-        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
-        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
-        line.draw_emoji(layer, 0, line.ascent_px)
-        for cell in cells(line, layer.height):
-            picture = layer.crop(cell.box)
-            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
-            if rescue is Rescue.INK:
-                self._canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
-                layer.paste((0, 0, 0, 0), cell.box)
-            elif rescue is Rescue.OUTLINE:
-                grown, edge = outlined(picture, text.block.size_px)
-                self._canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
-        self._canvas.add_emoji(layer, x, y)
+def _paint_shape(canvas: Canvas, shape: Shape) -> None:
+    coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
+    canvas.paint(coverage, shape.x, shape.y, shape.colour, shape.over or canvas.colour_at(shape.x, shape.y))
 
 
 def _indent(text: Text, line: TextLine) -> int:
