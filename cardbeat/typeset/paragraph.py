@@ -93,7 +93,7 @@ class Paragraph:
             for g, a, b in zip(self._graphemes, choices, self._choices, strict=True)
         ]
         self._widths = Widths(
-            fonts.advances,
+            fonts.faces,
             self._choices,
             self._levels,
             weight=style.weight,
@@ -185,7 +185,7 @@ class Paragraph:
 
     def _hyphen_em(self, end: int) -> float:
         return sum(
-            self._fonts.advances.width_em(piece.subset, self._weight, [piece.text], False)
+            self._fonts.faces.width_em(piece.subset, self._weight, [piece.text], False)
             for piece in self._hyphen(end).pieces
         )
 

@@ -40,7 +40,7 @@ class Renderer:
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
         self._serif = fonts.with_serif()
-        self._contrast = EmojiContrast(fonts.emoji)
+        self._contrast = EmojiContrast()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         """By theme and whether mirrored. Written under `_lock`, so that each is made once."""
         self._lock = threading.Lock()
@@ -73,15 +73,15 @@ class Renderer:
         """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
         layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
         line.draw_emoji(layer, 0, line.ascent_px)
-        for cell in cells(line, layer.height):
-            picture = layer.crop(cell.box)
-            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
+        for drawn, box in cells(line, layer.height):
+            picture = layer.crop(box)
+            rescue = self._contrast.judge(drawn, picture, text.colour)
             if rescue is Rescue.INK:
-                canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
-                layer.paste((0, 0, 0, 0), cell.box)
+                canvas.paint(picture.getchannel("A"), x + box[0], y, text.colour, text.over)
+                layer.paste((0, 0, 0, 0), box)
             elif rescue is Rescue.OUTLINE:
                 grown, edge = outlined(picture, text.block.size_px)
-                canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
+                canvas.paint(grown, x + box[0] - edge, y - edge, text.colour, text.over)
         canvas.add_emoji(layer, x, y)
 
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable
-from cardbeat.typeset.faces.emoji import EmojiSequences, is_emoji
+from cardbeat.typeset.faces.emoji import emoji_parts, is_emoji
 from cardbeat.typeset.faces.unshaped import Anchors
 from cardbeat.typeset.unicode.clusters import clusters, is_invisible, is_tag
 from cardbeat.typeset.unicode.han import REGIONS
@@ -63,7 +63,6 @@ class Fallback:
         self,
         catalogue: Iterable[FontSubset],
         han: HanSubsets,
-        emoji: EmojiSequences,
         anchors: Callable[[FontSubset], Anchors],
     ) -> None:
         """`anchors` tells where a subset places marks."""
@@ -72,7 +71,6 @@ class Fallback:
         self._anchors = anchors
         self._han = han
         self._emoji_subsets = [s for s in subsets if s.emoji]
-        self._emoji = emoji
         # `lru_cache` has a lock of its own. Two threads may look for the same grapheme once each.
         self._choice = lru_cache(_KEPT)(self._found)
         self._small_subsets: dict[tuple[FontSubset, float], FontSubset] = {}
@@ -113,7 +111,7 @@ class Fallback:
         """
         pieces: list[Piece] = []
         after = 0
-        for drawn, part in self._emoji.parts(grapheme):
+        for drawn, part in emoji_parts(grapheme):
             after += bool(pieces) and (bool(drawn) or self._is_part(part))
             if drawn:
                 pieces.append(Piece(next(s for s in self._emoji_subsets if s.covers(drawn)), drawn))

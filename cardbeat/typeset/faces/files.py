@@ -79,7 +79,7 @@ class Face:
 
 
 class Faces:
-    """Opens faces and keeps the most recently used, at most `max_bytes` of their inflated files.
+    """Opens faces and keeps the most recently used, at most `max_bytes` of their inflated files. Gives widths in em.
 
     A line of Han can need more faces than that. So a face that is no longer kept is still found while some text holds
     it. Any thread may call it: what is kept changes under `_lock`.
@@ -97,6 +97,9 @@ class Faces:
         self._lock = threading.Lock()
         self._anchors: dict[str, Anchors] = {}
         """By the subset's name. Any thread writes without a lock: all write the same."""
+        # `lru_cache` has a lock of its own. Two threads may measure the same once each.
+        self.kerning_em = lru_cache(_ADVANCES_KEPT)(self._kerning_em)
+        self._measured = lru_cache(_ADVANCES_KEPT)(self._measure)
 
     def face(self, subset: FontSubset, weight: int, size_px: int, shaped: bool = True) -> Face:
         """The face that draws a subset's part of a text of this size.
@@ -147,19 +150,6 @@ class Faces:
             self._anchors[subset.name] = anchors
         return self._anchors[subset.name]
 
-
-class Advances:
-    """Widths of characters in em, which hold at any size: exact enough to plan lines, and quicker than drawing.
-
-    Any thread may use it.
-    """
-
-    def __init__(self, faces: Faces) -> None:
-        self._faces = faces
-        # `lru_cache` has a lock of its own. Two threads may measure the same once each.
-        self.kerning_em = lru_cache(_ADVANCES_KEPT)(self._kerning_em)
-        self._measured = lru_cache(_ADVANCES_KEPT)(self._measure)
-
     def width_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """The width of graphemes, in logical order, without shaping and kerning."""
         if subset.advance_em:
@@ -169,14 +159,14 @@ class Advances:
     def shaping_factor(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """The shaped width of a sample, in parts of its `width_em`; 1 for an empty one. To shape each word is slow."""
         plain = self._unshaped_em(subset, weight, graphemes, rtl)
-        if not (plain and self._faces.shaping and subset.shaped):
+        if not (plain and self.shaping and subset.shaped):
             return 1.0
-        font = self._faces.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
+        font = self.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
         return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / ADVANCE_UNITS / plain
 
     def _kerning_em(self, subset: FontSubset, weight: int, pair: str) -> float:
         """The distance added between two characters, mostly less than 0."""
-        font = self._faces.font(subset.file(weight), ADVANCE_UNITS, self._faces.shaping)
+        font = self.font(subset.file(weight), ADVANCE_UNITS, self.shaping)
         return subset.scale * float(font.getlength(pair)) / ADVANCE_UNITS - self.width_em(subset, weight, pair, False)
 
     def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
@@ -189,7 +179,7 @@ class Advances:
 
     def _measure(self, file: str, character: str) -> float:
         """The advance of a character that the font does not have, in parts of the size."""
-        return float(self._faces.font(file, ADVANCE_UNITS, raqm=False).getlength(character))
+        return float(self.font(file, ADVANCE_UNITS, raqm=False).getlength(character))
 
 
 def _inflated(file: str) -> bytes:

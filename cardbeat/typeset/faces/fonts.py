@@ -4,9 +4,9 @@ import unicodedata
 from copy import copy
 
 from cardbeat.typeset.faces.catalogue import SubsetTable, read_catalogue
-from cardbeat.typeset.faces.emoji import EmojiSequences
+from cardbeat.typeset.faces.emoji import emoji_characters
 from cardbeat.typeset.faces.fallback import Fallback, HanSubsets, small_letter
-from cardbeat.typeset.faces.files import Advances, Faces
+from cardbeat.typeset.faces.files import Faces
 from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean, is_invisible
 
 _EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")  # marks that select or make an emoji
@@ -18,12 +18,10 @@ class Fonts:
     def __init__(self, max_bytes: int = 1_600_000, shaping: bool | None = None) -> None:
         """Keeps at most `max_bytes` of inflated font files open; `shaping` False leaves Raqm unused."""
         self._catalogue = read_catalogue()
-        self.emoji = EmojiSequences()
         self.faces = Faces(max_bytes, shaping)
-        self.advances = Advances(self.faces)
         self._han = HanSubsets(self._catalogue)
         sans = (s for s in self._catalogue if not s.serif)
-        self.fallback = Fallback(sans, self._han, self.emoji, self.faces.anchors)
+        self.fallback = Fallback(sans, self._han, self.faces.anchors)
         self._tables = self.fallback.letters, self._han.any
         self._serif = SubsetTable(s for s in self._catalogue if s.serif)
 
@@ -31,7 +29,7 @@ class Fonts:
         """The same fonts and opened faces, with serifs on the letters that have them: for headlines."""
         fonts = copy(self)
         first = sorted(self._catalogue, key=lambda s: not s.serif)
-        fonts.fallback = Fallback(first, self._han, self.emoji, self.faces.anchors)
+        fonts.fallback = Fallback(first, self._han, self.faces.anchors)
         return fonts
 
     def all_serif(self, text: str) -> bool:
@@ -54,7 +52,7 @@ class Fonts:
         """Whether a character is drawn, or is rightly invisible."""
         if any(table.covers(character) for table in self._tables):
             return True
-        return is_invisible(character) or character in self.emoji.characters
+        return is_invisible(character) or character in emoji_characters()
 
     def _other(self, character: str) -> str:
         """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `Fallback`."""
