@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import groupby
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable
 from cardbeat.typeset.faces.emoji import emoji_parts, is_emoji
-from cardbeat.typeset.faces.unshaped import Anchors
+from cardbeat.typeset.faces.files import anchors_of
 from cardbeat.typeset.unicode.clusters import clusters, is_invisible, is_tag
 from cardbeat.typeset.unicode.han import REGIONS
 
@@ -59,16 +59,9 @@ class HanSubsets:
 class Fallback:
     """Chooses subsets, in the order of the catalogue. Any thread may call it."""
 
-    def __init__(
-        self,
-        catalogue: Iterable[FontSubset],
-        han: HanSubsets,
-        anchors: Callable[[FontSubset], Anchors],
-    ) -> None:
-        """`anchors` tells where a subset places marks."""
+    def __init__(self, catalogue: Iterable[FontSubset], han: HanSubsets) -> None:
         subsets = list(catalogue)
         self.letters = SubsetTable(s for s in subsets if not s.square)
-        self._anchors = anchors
         self._han = han
         self._emoji_subsets = [s for s in subsets if s.emoji]
         # `lru_cache` has a lock of its own. Two threads may look for the same grapheme once each.
@@ -152,7 +145,7 @@ class Fallback:
     def _subset(self, text: str, region: str) -> FontSubset | None:
         """The first subset that has all of a grapheme. Han is looked for first in Han subsets, signs there last."""
         if len(text) > 1 and _ALPHABETS.match(text):
-            return next((s for s in self.letters.all_with(text) if self._anchors(s).places(text)), None)
+            return next((s for s in self.letters.all_with(text) if anchors_of(s.name).places(text)), None)
         if text[0] < _FIRST_HAN_SIGN:
             return self.letters.first(text)
         han = self._han.of(region)

@@ -6,7 +6,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from io import BytesIO
 from math import floor
 from typing import Any, NamedTuple
@@ -95,8 +95,6 @@ class Faces:
         self._newest: WeakValueDictionary[str, ImageFont.FreeTypeFont] = WeakValueDictionary()
         """By file. It holds the inflated bytes, with which another face of the file opens ten times as fast."""
         self._lock = threading.Lock()
-        self._anchors: dict[str, Anchors] = {}
-        """By the subset's name. Any thread writes without a lock: all write the same."""
         # `lru_cache` has a lock of its own. Two threads may measure the same once each.
         self.kerning_em = lru_cache(_ADVANCES_KEPT)(self._kerning_em)
         self._measured = lru_cache(_ADVANCES_KEPT)(self._measure)
@@ -109,7 +107,7 @@ class Faces:
         """
         raqm = self.shaping and shaped and not subset.square
         font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
-        anchors = NO_ANCHORS if subset.square or self.shaping else self.anchors(subset)
+        anchors = NO_ANCHORS if subset.square or self.shaping else anchors_of(subset.name)
         bolder = (0, 0)
         if subset.is_emboldened(weight):
             # At least 1 px, so that a bold letter looks bold at any size.
@@ -139,16 +137,6 @@ class Faces:
         while self.bytes > self._max_bytes:
             self.bytes -= self._kept.popitem(last=False)[1][1]
         return font
-
-    def anchors(self, subset: FontSubset) -> Anchors:
-        """Where the marks of a subset stand on its letters."""
-        if subset.name not in self._anchors:
-            try:
-                anchors = Anchors(**json.loads(_inflated(f"{subset.name}.json.gz")))
-            except OSError:
-                anchors = NO_ANCHORS
-            self._anchors[subset.name] = anchors
-        return self._anchors[subset.name]
 
     def width_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
         """The width of graphemes, in logical order, without shaping and kerning."""
@@ -180,6 +168,15 @@ class Faces:
     def _measure(self, file: str, character: str) -> float:
         """The advance of a character that the font does not have, in parts of the size."""
         return float(self.font(file, ADVANCE_UNITS, raqm=False).getlength(character))
+
+
+@cache
+def anchors_of(name: str) -> Anchors:
+    """Where the marks of a subset of this name stand on its letters."""
+    try:
+        return Anchors(**json.loads(_inflated(f"{name}.json.gz")))
+    except OSError:
+        return NO_ANCHORS
 
 
 def _inflated(file: str) -> bytes:

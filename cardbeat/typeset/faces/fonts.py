@@ -21,7 +21,7 @@ class Fonts:
         self.faces = Faces(max_bytes, shaping)
         self._han = HanSubsets(self._catalogue)
         sans = (s for s in self._catalogue if not s.serif)
-        self.fallback = Fallback(sans, self._han, self.faces.anchors)
+        self.fallback = Fallback(sans, self._han)
         self._tables = self.fallback.letters, self._han.any
         self._serif = SubsetTable(s for s in self._catalogue if s.serif)
 
@@ -29,7 +29,7 @@ class Fonts:
         """The same fonts and opened faces, with serifs on the letters that have them: for headlines."""
         fonts = copy(self)
         first = sorted(self._catalogue, key=lambda s: not s.serif)
-        fonts.fallback = Fallback(first, self._han, self.faces.anchors)
+        fonts.fallback = Fallback(first, self._han)
         return fonts
 
     def all_serif(self, text: str) -> bool:
