@@ -205,11 +205,7 @@ class Store:
 
     def _read_owner(self, file: StoredFile) -> str | None:
         """The owner in a file's seal; None for a file without a seal, or an unreadable one."""
-        try:
-            descriptor = os.open(self._prefix + file.name, READ_FLAGS)
-        except OSError:
-            return None
-        with open(descriptor, "rb", 0) as opened, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), open(os.open(self._prefix + file.name, READ_FLAGS), "rb", 0) as opened:
             opened.seek(max(0, file.bytes - TAIL_BYTES))
             return owner_in(opened.read(TAIL_BYTES))
         return None

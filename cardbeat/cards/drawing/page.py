@@ -10,9 +10,8 @@ from cardbeat.cards.drawing.headline import GAP, Headline
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import THEME_OF, Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.initial import initial_block
+from cardbeat.typeset.labels import fit_end, initial_block
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, fit
 from cardbeat.typeset.unicode.clusters import clean_for_lines

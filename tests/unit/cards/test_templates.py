@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cardbeat.cards.drawing.background import Rgb, rgb
+from cardbeat.cards.drawing.background import Rgb, rgb, rows_of
 from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Layout, Text
 from cardbeat.cards.drawing.render import empty_card
 from cardbeat.cards.drawing.templates import NAME_PX, PADDING, lay_out
@@ -140,7 +140,7 @@ def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str
 
 
 EMPTY = {(*key, mirrored): empty_card(THEME_OF[key], mirrored) for key in THEME_OF for mirrored in (False, True)}
-SEEN = {key: (empty.colours, empty.rows()) for key, empty in EMPTY.items()}
+SEEN = {key: (empty.colours, rows_of(empty)) for key, empty in EMPTY.items()}
 
 
 def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
