@@ -7,9 +7,8 @@ from math import ceil
 from unicodedata import category, east_asian_width
 
 from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice, runs_of
 from cardbeat.typeset.faces.files import Face
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.unicode import bidi
 from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
@@ -82,7 +81,7 @@ class Paragraph:
         self._graphemes, self._levels, self.rtl, hyphens = bidi.ordered(graphemes[:most])
         whole = "".join(self._graphemes)
         self._language = language_of(whole, language)
-        choices = fonts.fallback.choose(self._graphemes, self._language)
+        choices = fonts.choose(self._graphemes, self._language)
         work = Work(style.weight, max_work)
         self._choices = work.affordable(choices, self._levels)
         self.missing += sum(choice.missing for choice in choices)
@@ -152,7 +151,7 @@ class Paragraph:
         end = self._without_space(start, end)
         choices, levels = self._choices[start:end], self._levels[start:end]
         if ellipsis:
-            choices += self._fonts.fallback.choose([ELLIPSIS], "ja")
+            choices += self._fonts.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         elif hyphen:
             choices.append(self._hyphen(end))
@@ -181,7 +180,7 @@ class Paragraph:
 
     def _hyphen(self, end: int) -> FontChoice:
         """The hyphen drawn at a soft hyphen that ends a line, in the font of the letter before it."""
-        return self._fonts.fallback.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
+        return self._fonts.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
 
     def _hyphen_em(self, end: int) -> float:
         return sum(

@@ -5,8 +5,8 @@ from itertools import accumulate, chain
 from operator import add
 
 from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice, Piece, runs_of
 from cardbeat.typeset.faces.files import Faces
+from cardbeat.typeset.faces.fonts import FontChoice, Piece, runs_of
 
 _SAMPLE = 60  # graphemes that show how shaping changes the widths of a script
 _LEAST_SAMPLE = 4

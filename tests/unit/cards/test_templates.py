@@ -287,7 +287,7 @@ def test_a_title_has_serifs_on_all_letters_or_on_none() -> None:
 
     for title in ("Ship it", "Привет, Ελλάδα", "Ship it 🚀"):
         assert has_serifs(title)
-        drawn = SERIF.fallback.choose(clusters(title), "ja")
+        drawn = SERIF.choose(clusters(title), "ja")
         assert all(piece.subset.serif for choice in drawn for piece in choice.pieces if piece.text.isalpha())
     for mixed in ("Rust入門", "Ἐν ἀρχῇ ἦν ὁ λόγος", "SQLite فقط", "केवल SQLite"):
         assert not has_serifs(mixed)

@@ -13,7 +13,7 @@ RARE = "囍"
 
 def face_of(character: str, weight: int) -> Face:
     fonts = Fonts()
-    ((subset, _),) = fonts.fallback.choose([character], "zh-Hant")[0].pieces
+    ((subset, _),) = fonts.choose([character], "zh-Hant")[0].pieces
     return fonts.faces.face(subset, weight, 96)
 
 

@@ -10,7 +10,7 @@ FONTS = Fonts()
 
 
 def subset_of(character: str) -> FontSubset:
-    return FONTS.fallback.choose([character], "ja")[0].pieces[0].subset
+    return FONTS.choose([character], "ja")[0].pieces[0].subset
 
 
 @pytest.mark.parametrize("text", ["Designing", "Ελλάδα", "日本語"])
