@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cardbeat.cards.drawing.render import RENDERER_VERSION
 from cardbeat.cards.eviction import StoredFile, leaving
-from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, is_temporary, remove_other_versions, removed
+from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, remove_other_versions, removed
 from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.concurrency.threads import BackgroundThread
@@ -186,7 +186,7 @@ class Store:
         files = files_in(self.folder, now)
         total = sum(file.bytes for file in files)
         if total > self._max_bytes:
-            finished = [file for file in files if not is_temporary(file.name)]
+            finished = [file for file in files if not file.name.endswith(TEMPORARY)]
             for file in leaving(map(self._with_owner, finished), now):
                 if total <= self._max_bytes * TRIMMED_PART:
                     break
