@@ -60,9 +60,8 @@ def _remove_cards(folder: Path) -> None:
 def removed(path: Path) -> bool:
     """Remove a file; False, with the cause in the log, if that fails, so that the others can still be removed."""
     try:
-        remove(path)
-    except FileNotFoundError:
-        return True
+        with contextlib.suppress(FileNotFoundError):
+            remove(path)
     except OSError as error:
         log.error("can't remove %s: %s", path, error.strerror)
         return False

@@ -2,12 +2,11 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from math import ceil
 from unicodedata import category, east_asian_width
 
-from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.files import Face
 from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.unicode import bidi
@@ -70,7 +69,7 @@ class Paragraph:
             self.missing += sum(map(fonts.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, style.weight
         # A line of Han can need more faces than `fonts` keeps open. To open them again for each line would be slow.
-        self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
+        self._face = cache(partial(fonts.faces.face, style.weight))
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
@@ -164,12 +163,6 @@ class Paragraph:
             else:
                 line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
-
-    def _face(self, subset: FontSubset, size_px: int, shaped: bool) -> Face:
-        key = subset, size_px, shaped
-        if key not in self._opened:
-            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px, shaped)
-        return self._opened[key]
 
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)

@@ -99,7 +99,7 @@ class Faces:
         self.kerning_em = lru_cache(_ADVANCES_KEPT)(self._kerning_em)
         self._measured = lru_cache(_ADVANCES_KEPT)(self._measure)
 
-    def face(self, subset: FontSubset, weight: int, size_px: int, shaped: bool = True) -> Face:
+    def face(self, weight: int, subset: FontSubset, size_px: int, shaped: bool = True) -> Face:
         """The face that draws a subset's part of a text of this size.
 
         Han and emoji need no shaping, which is slow. Nor do European letters that are drawn one by one: for those

@@ -187,9 +187,8 @@ class Fonts:
 
     def has(self, character: str) -> bool:
         """Whether a character is drawn, or is rightly invisible."""
-        if any(table.covers(character) for table in self._tables):
-            return True
-        return is_invisible(character) or character in emoji_characters()
+        has_font = any(table.covers(character) for table in self._tables)
+        return has_font or is_invisible(character) or character in emoji_characters()
 
     def _other(self, character: str) -> str:
         """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `Fallback`."""

@@ -16,7 +16,7 @@ def subset_of(character: str) -> FontSubset:
 @pytest.mark.parametrize("text", ["Designing", "Ελλάδα", "日本語"])
 def test_a_planned_width_is_the_drawn_one_but_for_kerning(text: str) -> None:
     subset = subset_of(text[0])
-    drawn = FONTS.faces.face(subset, 400, 1000).font.getlength(text) / 1000
+    drawn = FONTS.faces.face(400, subset, 1000).font.getlength(text) / 1000
     assert FONTS.faces.width_em(subset, 400, list(text), rtl=False) == pytest.approx(drawn, rel=0.03)
 
 
@@ -31,7 +31,7 @@ def test_superscripts_are_narrower_by_their_size() -> None:
 def test_the_shaping_factor_makes_a_planned_width_the_shaped_one() -> None:
     text = list("हिन्दी")
     subset = subset_of("ह")
-    drawn = FONTS.faces.face(subset, 400, 1000).font.getlength("".join(text)) / 1000
+    drawn = FONTS.faces.face(400, subset, 1000).font.getlength("".join(text)) / 1000
     factor = FONTS.faces.shaping_factor(subset, 400, text, rtl=False)
     assert factor != 1
     assert factor * FONTS.faces.width_em(subset, 400, text, rtl=False) == pytest.approx(drawn, rel=0.01)
