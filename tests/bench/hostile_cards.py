@@ -26,7 +26,7 @@ from typing import NamedTuple
 import PIL
 from PIL import Image
 
-from cardbeat.cards.drawing import figures, page
+from cardbeat.cards.drawing import page, render
 from cardbeat.cards.drawing.background import Background, rows_of
 from cardbeat.cards.drawing.render import Renderer, empty_card
 from cardbeat.cards.drawing.themes import THEME_OF, Theme
@@ -96,8 +96,8 @@ class Bench:
         """A renderer that has opened no font and keeps nothing but the empty backgrounds, which are one for a theme."""
         page._label.cache_clear()
         rows_of.cache_clear()
-        figures.rounded.cache_clear()
-        figures.person.cache_clear()
+        render.rounded.cache_clear()
+        render.person.cache_clear()
         renderer = Renderer(Fonts(shaping=self.shaping))
         renderer._backgrounds = self._backgrounds
         return renderer

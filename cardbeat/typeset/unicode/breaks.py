@@ -12,7 +12,8 @@ from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
 
-from cardbeat.typeset.unicode.words import MODELS, continues_syllable, has_words, phrase_starts, word_starts
+from cardbeat.typeset.unicode.phrases import MODELS, phrase_starts
+from cardbeat.typeset.unicode.words import continues_syllable, has_words, word_starts
 
 
 class Break(IntEnum):
@@ -98,7 +99,7 @@ _LAST = chr(0x10FFFF)
 def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]:
     """For each grapheme how good a break before it is; the first has none. A line never breaks before a space.
 
-    In a language of `words.MODELS`, only breaks between its phrases are good.
+    In a language of `phrases.MODELS`, only breaks between its phrases are good.
     """
     classes = [line_break(grapheme[0]) for grapheme in graphemes]
     words = word_starts(graphemes) if "SA" in classes else set()

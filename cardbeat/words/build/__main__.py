@@ -6,7 +6,8 @@ import tempfile
 from itertools import groupby
 from pathlib import Path
 
-from cardbeat.typeset.unicode.words import JOINERS, MODELS, SCRIPTS, encoded
+from cardbeat.typeset.unicode.phrases import MODELS
+from cardbeat.typeset.unicode.words import JOINERS, SCRIPTS, encoded
 from cardbeat.words.build.packages import VERSIONS, Packages
 from cardbeat.words.build.tries import packed_files, words
 

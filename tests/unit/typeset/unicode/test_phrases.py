@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from cardbeat.typeset.unicode.words import PhraseModel, phrase_starts
+from cardbeat.typeset.unicode.phrases import PhraseModel, phrase_starts
 
 
 def test_a_phrase_begins_where_more_than_half_of_all_weights_speak_for_it() -> None:
