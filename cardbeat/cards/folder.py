@@ -22,27 +22,21 @@ _VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")  # the shape of a `RENDERER_VERSIO
 _CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")  # the name of a card's file, finished or not
 
 
-def is_temporary(name: str) -> bool:
-    return name.endswith(TEMPORARY)
-
-
 def files_in(folder: Path, now: float) -> list[StoredFile]:
     """Every stored card of a folder, without its owner. Files that can't be cards are removed. `now` is Unix time."""
     found = []
     with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
         for entry in entries:
-            try:
+            with contextlib.suppress(OSError):
                 status = entry.stat(follow_symlinks=False)
-            except OSError:
-                continue
-            if not stat.S_ISREG(status.st_mode):
-                continue
-            left_over = is_temporary(entry.name) and status.st_mtime < now - LEFT_OVER_SECONDS
-            if left_over or status.st_size > MAX_FILE_BYTES:
-                removed(Path(entry.path))
-            else:
-                used_at = max(status.st_atime, status.st_mtime)
-                found.append(StoredFile(used_at, status.st_size, entry.name, None))
+                if not stat.S_ISREG(status.st_mode):
+                    continue
+                left_over = entry.name.endswith(TEMPORARY) and status.st_mtime < now - LEFT_OVER_SECONDS
+                if left_over or status.st_size > MAX_FILE_BYTES:
+                    removed(Path(entry.path))
+                else:
+                    used_at = max(status.st_atime, status.st_mtime)
+                    found.append(StoredFile(used_at, status.st_size, entry.name, None))
     return found
 
 
@@ -66,9 +60,8 @@ def _remove_cards(folder: Path) -> None:
 def removed(path: Path) -> bool:
     """Remove a file; False, with the cause in the log, if that fails, so that the others can still be removed."""
     try:
-        remove(path)
-    except FileNotFoundError:
-        return True
+        with contextlib.suppress(FileNotFoundError):
+            remove(path)
     except OSError as error:
         log.error("can't remove %s: %s", path, error.strerror)
         return False

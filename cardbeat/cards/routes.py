@@ -113,7 +113,9 @@ class CardRoutes:
             return None
         body = FileBody(descriptor, entry.signature[1])
         if "range" not in request.headers and "if-none-match" not in request.headers:
-            return Response(200, body, _HIT, entry.lines or _written(entry, body))
+            if not entry.lines:
+                entry.lines = header_lines(Response(200, body, _headers(entry.etag, entry.missing_glyphs, "HIT")))
+            return Response(200, body, _HIT, entry.lines)
         try:
             return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
         except OSError:
@@ -157,13 +159,6 @@ class CardRoutes:
         if found.signature:
             self._index.put(request.target, Entry(name, found.signature, key_hash, card.etag, card.missing_glyphs))
         return response
-
-
-def _written(entry: Entry, body: FileBody) -> bytes:
-    """The header lines of a stored card's answers, kept in the entry from the first one on."""
-    headers = _headers(entry.etag, entry.missing_glyphs, "HIT")
-    entry.lines = header_lines(Response(200, body, headers))
-    return entry.lines
 
 
 def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cardbeat.cards.drawing.render import RENDERER_VERSION
 from cardbeat.cards.eviction import StoredFile, leaving
-from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, is_temporary, remove_other_versions, removed
+from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, remove_other_versions, removed
 from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.concurrency.threads import BackgroundThread
@@ -45,8 +45,9 @@ class Store:
     are kept in memory and written to the files' access times once a minute. If the folder can't be written, or the disk
     is low, cards are served and not stored.
 
-    Any thread may call any method. `_bytes` is changed under the lock. `_used` and `_owners` need none: each change is
-    one atomic step of a dictionary, or replaces it by an empty one; a use noted at that very moment may be lost.
+    Any thread may call any method. `bytes_stored` is changed under the lock. `_used` and `_owners` need none: each
+    change is one atomic step of a dictionary, or replaces it by an empty one; a use noted at that very moment may be
+    lost.
     """
 
     def __init__(
@@ -66,7 +67,8 @@ class Store:
         self._disk_is_low = disk_is_low
         self._used: dict[str, float] = {}
         self._owners: dict[str, str] = {}  # by file name, as far as known
-        self._bytes = 0
+        self.bytes_stored = 0
+        """Bytes counted at the last trim, plus those stored since."""
         self._lock = threading.Lock()
         # Used by the thread alone.
         self._is_counted = False
@@ -76,11 +78,6 @@ class Store:
     def close(self, seconds: float | None = None) -> bool:
         """End the background work and write down what was used when; False where the disk takes longer for that."""
         return self._thread.stop(seconds)
-
-    @property
-    def bytes_stored(self) -> int:
-        """Bytes counted at the last trim, plus those stored since."""
-        return self._bytes
 
     def open(self, name: str, signature: Signature) -> int | None:
         """A descriptor of a card's file if that has not changed and is in the kernel's memory. Never waits for a disk.
@@ -137,10 +134,9 @@ class Store:
             return None
         self._used[name] = self._clock()
         with self._lock:
-            self._bytes += len(card.png)
-            over = self._bytes > self._max_bytes
-        if over:
-            self._thread.wake()
+            self.bytes_stored += len(card.png)
+            if self.bytes_stored > self._max_bytes:
+                self._thread.wake()
         return signature
 
     def _write(self, name: str, data: bytes) -> Signature:
@@ -171,22 +167,20 @@ class Store:
                 os.utime(self._prefix + name, ns=(int(moment * 1e9), changed_ns))
 
     def _maintain(self) -> None:
+        self.write_uses()
         if not self._is_counted:
             remove_other_versions(self.folder)
-        if not self._is_counted or self._bytes > self._max_bytes:
+        if not self._is_counted or self.bytes_stored > self._max_bytes:
             self._trim()
             self._is_counted = True
-        else:
-            self.write_uses()
 
     def _trim(self) -> None:
         """Count the files, and remove some until there is room."""
-        self.write_uses()
-        counted, now = self._bytes, self._clock()
+        counted, now = self.bytes_stored, self._clock()
         files = files_in(self.folder, now)
         total = sum(file.bytes for file in files)
         if total > self._max_bytes:
-            finished = [file for file in files if not is_temporary(file.name)]
+            finished = [file for file in files if not file.name.endswith(TEMPORARY)]
             for file in leaving(map(self._with_owner, finished), now):
                 if total <= self._max_bytes * TRIMMED_PART:
                     break
@@ -195,7 +189,7 @@ class Store:
                     total -= file.bytes
         with self._lock:
             # Files stored during the count may count twice until the next trim, but never not at all.
-            self._bytes += total - counted
+            self.bytes_stored += total - counted
 
     def _with_owner(self, file: StoredFile) -> StoredFile:
         owner = self._owners.get(file.name) or self._read_owner(file)
@@ -205,11 +199,7 @@ class Store:
 
     def _read_owner(self, file: StoredFile) -> str | None:
         """The owner in a file's seal; None for a file without a seal, or an unreadable one."""
-        try:
-            descriptor = os.open(self._prefix + file.name, READ_FLAGS)
-        except OSError:
-            return None
-        with open(descriptor, "rb", 0) as opened, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), open(os.open(self._prefix + file.name, READ_FLAGS), "rb", 0) as opened:
             opened.seek(max(0, file.bytes - TAIL_BYTES))
             return owner_in(opened.read(TAIL_BYTES))
         return None

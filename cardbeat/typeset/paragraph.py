@@ -2,19 +2,16 @@
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cache, partial
 from itertools import accumulate, pairwise
 from math import ceil
-from unicodedata import east_asian_width
+from unicodedata import category, east_asian_width
 
-from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice, runs_of
-from cardbeat.typeset.faces.files import Face
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.unicode import bidi
-from cardbeat.typeset.unicode.breaks import Break
+from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
-from cardbeat.typeset.unicode.controls import breaks_at_hyphens, hangs, ordered
 from cardbeat.typeset.unicode.han import language_of
 from cardbeat.typeset.widths import Widths
 from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
@@ -24,6 +21,8 @@ ELLIPSIS = "…"
 HYPHEN = "-"
 _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """`Word.penalty` by the break at the end of a line."""
+_STAY = frozenset("!?%‰°′″'’\"*&…")
+"""Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
 _LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
 _MANY_RUNS = 30  # Hindi with ten English words in it has 21
 _NARROWEST_EM = 0.22  # about the width of an `i`
@@ -63,14 +62,14 @@ class Paragraph:
         """
         room_em = style.max_lines * width_px / style.smallest_px
         most = most_graphemes(room_em)
-        text, self.missing = fonts.repertoire.drawable(clean_for_lines(text))
+        text, self.missing = fonts.drawable(clean_for_lines(text))
         text = text[: 4 * most]
         graphemes = clusters(text, most + 1)
         if len(text) > sum(map(len, graphemes)) and len(graphemes) <= most:
-            self.missing += sum(map(fonts.repertoire.has, stray_marks(text, graphemes)))
+            self.missing += sum(map(fonts.has, stray_marks(text, graphemes)))
         self._fonts, self._weight = fonts, style.weight
         # A line of Han can need more faces than `fonts` keeps open. To open them again for each line would be slow.
-        self._opened: dict[tuple[FontSubset, int, bool], Face] = {}
+        self._face = cache(partial(fonts.faces.face, style.weight))
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
@@ -78,10 +77,10 @@ class Paragraph:
         """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
         most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
         self.truncated = len(graphemes) > most
-        self._graphemes, self._levels, self.rtl, hyphens = ordered(graphemes[:most])
+        self._graphemes, self._levels, self.rtl, hyphens = bidi.ordered(graphemes[:most])
         whole = "".join(self._graphemes)
         self._language = language_of(whole, language)
-        choices = fonts.fallback.choose(self._graphemes, self._language)
+        choices = fonts.choose(self._graphemes, self._language)
         work = Work(style.weight, max_work)
         self._choices = work.affordable(choices, self._levels)
         self.missing += sum(choice.missing for choice in choices)
@@ -92,7 +91,7 @@ class Paragraph:
             for g, a, b in zip(self._graphemes, choices, self._choices, strict=True)
         ]
         self._widths = Widths(
-            fonts.advances,
+            fonts.faces,
             self._choices,
             self._levels,
             weight=style.weight,
@@ -151,7 +150,7 @@ class Paragraph:
         end = self._without_space(start, end)
         choices, levels = self._choices[start:end], self._levels[start:end]
         if ellipsis:
-            choices += self._fonts.fallback.choose([ELLIPSIS], "ja")
+            choices += self._fonts.choose([ELLIPSIS], "ja")
             levels = [*levels, int(self.rtl)]
         elif hyphen:
             choices.append(self._hyphen(end))
@@ -165,12 +164,6 @@ class Paragraph:
                 line.add(subset, bool(level % 2), texts)
         return line.built(sum(self._left_out[start:end]))
 
-    def _face(self, subset: FontSubset, size_px: int, shaped: bool) -> Face:
-        key = subset, size_px, shaped
-        if key not in self._opened:
-            self._opened[key] = self._fonts.faces.face(subset, self._weight, size_px, shaped)
-        return self._opened[key]
-
     def _word(self, start: int, end: int) -> Word:
         stop = self._without_space(start, end)
         ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
@@ -180,11 +173,11 @@ class Paragraph:
 
     def _hyphen(self, end: int) -> FontChoice:
         """The hyphen drawn at a soft hyphen that ends a line, in the font of the letter before it."""
-        return self._fonts.fallback.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
+        return self._fonts.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
 
     def _hyphen_em(self, end: int) -> float:
         return sum(
-            self._fonts.advances.width_em(piece.subset, self._weight, [piece.text], False)
+            self._fonts.faces.width_em(piece.subset, self._weight, [piece.text], False)
             for piece in self._hyphen(end).pieces
         )
 
@@ -197,6 +190,12 @@ class Paragraph:
 def most_graphemes(width_em: float) -> int:
     """More graphemes than fit that width."""
     return ceil(width_em / _NARROWEST_EM) + 8
+
+
+def hangs(grapheme: str) -> bool:
+    """Whether it looks wrong before an ellipsis: spaces, commas, dashes, opening brackets and the like."""
+    kind = category(grapheme[0])
+    return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in _STAY
 
 
 def _least_width(grapheme: str) -> float:

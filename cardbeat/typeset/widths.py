@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from itertools import accumulate, chain
 from operator import add
 
-from cardbeat.typeset.faces.advances import Advances
 from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice, Piece, runs_of
+from cardbeat.typeset.faces.files import Faces
+from cardbeat.typeset.faces.fonts import FontChoice, Piece, runs_of
 
 _SAMPLE = 60  # graphemes that show how shaping changes the widths of a script
 _LEAST_SAMPLE = 4
@@ -22,7 +22,7 @@ class Widths:
 
     def __init__(
         self,
-        advances: Advances,
+        faces: Faces,
         choices: Sequence[FontChoice],
         levels: Sequence[int],
         *,
@@ -31,7 +31,7 @@ class Widths:
         most_em: float,
     ) -> None:
         """Measures no more graphemes than are `most_em` wide."""
-        self._advances, self._weight = advances, weight
+        self._faces, self._weight = faces, weight
         self._choices, self._levels = choices, levels
         self._tracking_em = tracking_em
         self._steps_em: dict[tuple[FontSubset, str], float] = {}
@@ -71,15 +71,15 @@ class Widths:
         """From the beginning of the first of two letters to that of the second, or to the end of the only one."""
         step = self._steps_em.get((subset, pair))
         if step is None:
-            step = self._advances.width_em(subset, self._weight, pair[0], False) + self._tracking_em * subset.scale
+            step = self._faces.width_em(subset, self._weight, pair[0], False) + self._tracking_em * subset.scale
             if len(pair) > 1:
-                step += self._advances.kerning_em(subset, self._weight, pair)
+                step += self._faces.kerning_em(subset, self._weight, pair)
             self._steps_em[subset, pair] = step
         return step
 
     def _runs_em(self, start: int, end: int) -> float:
         return sum(
-            self._advances.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
+            self._faces.width_em(subset, self._weight, texts, bool(level % 2)) * self._factor(subset)
             + self.tracking_em(subset, level) * len(texts)
             for subset, level, texts in runs_of(self._choices[start:end], self._levels[start:end])
         )
@@ -97,5 +97,5 @@ class Widths:
         if subset not in self._factors:
             level, texts = self._samples.get(subset, (0, []))
             sample = texts[:_SAMPLE] if len(texts) >= _LEAST_SAMPLE else []
-            self._factors[subset] = self._advances.shaping_factor(subset, self._weight, sample, bool(level % 2))
+            self._factors[subset] = self._faces.shaping_factor(subset, self._weight, sample, bool(level % 2))
         return self._factors[subset]

@@ -7,7 +7,7 @@ takes 18 ms. The other figures are measured times in this unit.
 from collections.abc import Sequence
 
 from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice, Piece
+from cardbeat.typeset.faces.fonts import FontChoice, Piece
 
 UNBOUNDED = 10**9
 _OPENED = 10_000  # an inflated file, opened in all its sizes

@@ -26,8 +26,8 @@ from typing import NamedTuple
 import PIL
 from PIL import Image
 
-from cardbeat.cards.drawing import canvas, figures, page
-from cardbeat.cards.drawing.background import Background
+from cardbeat.cards.drawing import page, render
+from cardbeat.cards.drawing.background import Background, rows_of
 from cardbeat.cards.drawing.render import Renderer, empty_card
 from cardbeat.cards.drawing.themes import THEME_OF, Theme
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
@@ -95,9 +95,9 @@ class Bench:
     def _new(self) -> Renderer:
         """A renderer that has opened no font and keeps nothing but the empty backgrounds, which are one for a theme."""
         page._label.cache_clear()
-        canvas._rows.cache_clear()
-        figures.rounded.cache_clear()
-        figures.person.cache_clear()
+        rows_of.cache_clear()
+        render.rounded.cache_clear()
+        render.person.cache_clear()
         renderer = Renderer(Fonts(shaping=self.shaping))
         renderer._backgrounds = self._backgrounds
         return renderer

@@ -61,7 +61,7 @@ LAYERS = {
         {"line", "widths", "work"},
         {"paragraph"},
         {"text"},
-        {"ends", "initial"},
+        {"labels"},
     ],
 }
 """The modules and sub-folders of each folder that has sub-folders, by its path in the package ("": the package itself).

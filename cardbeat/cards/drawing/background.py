@@ -4,7 +4,7 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 
 from PIL import Image, ImageChops
 
@@ -33,10 +33,6 @@ class Background:
     colours: tuple[Rgb, ...]
     bands: tuple[bytes, ...]
 
-    def rows(self) -> Image.Image:
-        """The indices as an "L" image, `STRIDE` wide. Takes 1 ms."""
-        return Image.frombytes("L", (STRIDE, HEIGHT), inflated(self.bands))
-
 
 def background(theme: Theme, mirrored: bool) -> Background:
     """The light of a theme, without its discs and its panel. Takes some 50 ms: callers keep it."""
@@ -48,8 +44,17 @@ def background(theme: Theme, mirrored: bool) -> Background:
 
 
 def of_rows(steps: int, colours: Sequence[Rgb], rows: Image.Image) -> Background:
-    """A background of indices as `Background.rows` returns them."""
+    """A background of indices as `rows_of` returns them."""
     return Background(steps, tuple(colours), tuple(deflated_bands(rows.tobytes(), STRIDE * BAND_ROWS)))
+
+
+@lru_cache(1)
+def rows_of(background: Background) -> Image.Image:
+    """The indices as an "L" image, `STRIDE` wide. Don't change it. Most sites draw in one theme: it is kept.
+
+    All threads share it. `lru_cache` has a lock of its own; two threads may each make the same.
+    """
+    return Image.frombytes("L", (STRIDE, HEIGHT), inflated(background.bands))
 
 
 def rgb(colour: Colour) -> Rgb:

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import STRIDE, Background, Rgb, mix, of_rows, rgb
+from cardbeat.cards.drawing.background import STRIDE, Background, Rgb, mix, of_rows, rgb, rows_of
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
 from cardbeat.cards.drawing.themes import Colour
@@ -36,7 +36,7 @@ class Canvas:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._empty = _rows(background)
+        self._empty = rows_of(background)
         self._rows = self._empty.copy()
         self._changed: set[int] = set()
         self._colours = list(background.colours)
@@ -186,12 +186,6 @@ class Canvas:
 def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
     """An ink's colours over each of `under`, from nearly transparent to opaque."""
     return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
-
-
-@lru_cache(1)
-def _rows(background: Background) -> Image.Image:
-    """The rows of a background. Don't change them. Most sites draw in one theme, so these are inflated once."""
-    return background.rows()
 
 
 def _palette(image: Image.Image, count: int) -> list[Rgb]:

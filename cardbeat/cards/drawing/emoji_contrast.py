@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from enum import Enum
 from math import ceil, cos, floor, pi, sin
-from typing import NamedTuple
 
 from PIL import Image, ImageChops
 
 from cardbeat.cards.drawing.background import luma, rgb
 from cardbeat.cards.drawing.themes import Colour
-from cardbeat.typeset.faces.emoji import EmojiSequences
+from cardbeat.typeset.faces.emoji import emoji_signs
 from cardbeat.typeset.line import TextLine
 
 _DARKEST, _LIGHTEST = 84, 228
@@ -28,27 +27,22 @@ class Rescue(Enum):
     OUTLINE = 2
 
 
-class Cell(NamedTuple):
-    """One emoji of a line: the private-use character that draws it, and its box on the line's layer."""
+def cells(line: TextLine, height: int) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+    """For each emoji of a line the private-use character that draws it, and its box on the line's layer of a height.
 
-    drawn: str
-    box: tuple[int, int, int, int]
-
-
-def cells(line: TextLine, height: int) -> Iterator[Cell]:
-    """The emoji of a line, whose layer has a height. Neighbours are drawn together, all of the same width."""
+    Neighbours are drawn together, all of the same width.
+    """
     for emoji in line.emoji:
         step = emoji.width / len(emoji.text)
         for n, drawn in enumerate(emoji.text):
             left = emoji.x + n * step
-            yield Cell(drawn, (max(floor(left), 0), 0, ceil(left + step), height))
+            yield drawn, (max(floor(left), 0), 0, ceil(left + step), height)
 
 
 class EmojiContrast:
     """Judges each emoji once for light and once for dark cards. Any number of threads may use one."""
 
-    def __init__(self, emoji: EmojiSequences) -> None:
-        self._emoji = emoji
+    def __init__(self) -> None:
         self._judged: dict[tuple[str, bool], Rescue] = {}
         """By private-use character and whether the card is dark. Any thread writes it: all write the same."""
 
@@ -60,7 +54,7 @@ class EmojiContrast:
             counts = picture.convert("L").histogram(opaque)
             dark, light = (sum(part) / max(sum(counts), 1) for part in (counts[:_DARKEST], counts[_LIGHTEST:]))
             lost = dark if key[1] else light
-            sign = dark >= _ONE_COLOUR and drawn in self._emoji.signs
+            sign = dark >= _ONE_COLOUR and drawn in emoji_signs()
             self._judged[key] = Rescue.INK if sign else Rescue.OUTLINE if lost > _MOST_LOST else Rescue.NONE
         return self._judged[key]
 

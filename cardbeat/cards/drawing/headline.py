@@ -4,18 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.layout import INNER
-from cardbeat.cards.drawing.styles import (
-    ALMOST_LARGE_PX,
-    DESCRIPTION,
-    EUROPEAN_LEADING,
-    LARGE_TITLE_PX,
-    SERIF_SCALE,
-    SHORT_DESCRIPTION,
-    SHORT_TITLES,
-    TEXT_WORK,
-    TITLE,
-)
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, Setting, ending_well
@@ -31,10 +21,10 @@ class Headline:
 
     def __init__(self, fonts: Fonts, text: str, language: str, *, serif: bool = False) -> None:
         """`serif` says whether the fonts have serifs."""
-        self.paragraph = Paragraph(fonts, text, TITLE, INNER, language=language, max_work=TEXT_WORK)
-        self._styles = tuple(_styles_for(text, SERIF_SCALE if serif else 1))
+        self.paragraph = Paragraph(fonts, text, styles.TITLE, INNER, language=language, max_work=styles.TEXT_WORK)
+        self._styles = tuple(_styles_for(text, styles.SERIF_SCALE if serif else 1))
         breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
-        self._least_px = ALMOST_LARGE_PX if breaks_badly else LARGE_TITLE_PX
+        self._least_px = styles.ALMOST_LARGE_PX if breaks_badly else styles.LARGE_TITLE_PX
 
     def alone(self, width: int, height: int) -> Block:
         """The title at the largest size at which it fits, cut if the smallest size is too large."""
@@ -63,15 +53,16 @@ class Headline:
         if not most:
             return
         paragraph = description()
-        if len(self._styles) > 1 and (large := Setting(paragraph, SHORT_DESCRIPTION, width, height).whole()):
+        if len(self._styles) > 1 and (large := Setting(paragraph, styles.SHORT_DESCRIPTION, width, height).whole()):
             yield large
         for lines in range(most, 0, -1):
-            yield Setting(paragraph, replace(DESCRIPTION, max_lines=lines), width).block()
+            yield Setting(paragraph, replace(styles.DESCRIPTION, max_lines=lines), width).block()
 
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
         whole = partial(self._whole, width, height)
-        if self._least_px < LARGE_TITLE_PX and not any(whole(b, LARGE_TITLE_PX - 1) for b in (Break.GOOD, Break.POOR)):
+        almost_px = styles.LARGE_TITLE_PX - 1
+        if self._least_px <= almost_px and not (whole(Break.GOOD, almost_px) or whole(Break.POOR, almost_px)):
             return None
         return ending_well(self.paragraph, whole, worst)
 
@@ -82,16 +73,17 @@ class Headline:
 
     def _lines_left(self, width: int, height: int) -> int:
         """How many lines of description there may be room for under a title of `LARGE_TITLE_PX`, as planned."""
-        title_lines = len(wrapped(self.paragraph.words(Break.POOR), width / LARGE_TITLE_PX))
-        left = height - title_lines * LARGE_TITLE_PX * self._styles[-1].leading - GAP
-        return max(0, min(DESCRIPTION.max_lines, int(left / (DESCRIPTION.smallest_px * DESCRIPTION.leading))))
+        title_lines = len(wrapped(self.paragraph.words(Break.POOR), width / styles.LARGE_TITLE_PX))
+        left = height - title_lines * styles.LARGE_TITLE_PX * self._styles[-1].leading - GAP
+        style = styles.DESCRIPTION
+        return max(0, min(style.max_lines, int(left / (style.smallest_px * style.leading))))
 
 
 def _styles_for(title: str, scale: float) -> Iterator[Style]:
     """The styles to try for a title, the largest first."""
     european = all(is_european(character) for character in title if character.isalpha())
-    leading = EUROPEAN_LEADING if european else TITLE.leading
-    for most, style in SHORT_TITLES.items():
+    leading = styles.EUROPEAN_LEADING if european else styles.TITLE.leading
+    for most, style in styles.SHORT_TITLES.items():
         if len(title) <= most:
             yield replace(style, leading=leading, largest_px=round(style.largest_px * scale))
-    yield replace(TITLE, leading=leading)
+    yield replace(styles.TITLE, leading=leading)

@@ -5,25 +5,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.headline import GAP, Headline
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
-from cardbeat.cards.drawing.styles import (
-    BOLD,
-    CARD_WORK,
-    DESCRIPTION,
-    INITIAL,
-    LABEL_LEADING,
-    LABEL_PX,
-    LABEL_WORK,
-    LABELS_WORK,
-    LEAST_LABELS_WORK,
-    TEXT_WORK,
-)
 from cardbeat.cards.drawing.themes import THEME_OF, Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.initial import initial_block
+from cardbeat.typeset.labels import fit_end, initial_block
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, fit
 from cardbeat.typeset.unicode.clusters import clean_for_lines
@@ -64,8 +52,8 @@ class Page:
             self._undrawn = self._title.paragraph.missing
             self.card = replace(card, title=card.domain, domain="")
             self._title = self._headline(card.domain)
-        self._work = CARD_WORK - self._title.paragraph.work  # what the texts that are not yet set may take
-        self._labels_work = LABELS_WORK if self._work >= LABELS_WORK else LEAST_LABELS_WORK
+        self._work = styles.CARD_WORK - self._title.paragraph.work  # what the texts that are not yet set may take
+        self._labels_work = styles.LABELS_WORK if self._work >= styles.LABELS_WORK else styles.LEAST_LABELS_WORK
         """What the labels that are not yet set may take. It starts as one of two figures, so that `_label` is kept."""
 
     def layout(self) -> Layout:
@@ -73,10 +61,10 @@ class Page:
         layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
         return layout.mirror_image() if self.rtl else layout
 
-    def label(self, label: Label, width: int, size: int = LABEL_PX) -> Block:
+    def label(self, label: Label, width: int, size: int = styles.LABEL_PX) -> Block:
         """One line, cut where it does not fit."""
-        style = Style(label.weight, size, size, LABEL_LEADING)
-        most = min(LABEL_WORK, self._labels_work)
+        style = Style(label.weight, size, size, styles.LABEL_LEADING)
+        most = min(styles.LABEL_WORK, self._labels_work)
         block = _label(self._fonts, label.text, style, width, domain=label.domain, language=self._language, most=most)
         self._labels_work -= block.work
         self._work -= block.work
@@ -84,7 +72,7 @@ class Page:
 
     def initial(self, name: str, width: int) -> Block:
         """The first letter of a name, for an avatar."""
-        block = initial_block(self._fonts, name, INITIAL, width, self._language)
+        block = initial_block(self._fonts, name, styles.INITIAL, width, self._language)
         self._work -= block.work
         return block
 
@@ -95,7 +83,7 @@ class Page:
         empty if the title is blank.
         """
         theme = self.theme
-        over = self.label(Label(kicker, theme.accent, BOLD), area.width) if kicker else None
+        over = self.label(Label(kicker, theme.accent, styles.BOLD), area.width) if kicker else None
         room = area.height - (over.height_px + KICKER_GAP if over else 0)
         if self.card.description:
             title, under = self._title.above(self._description, area.width, room)
@@ -112,7 +100,7 @@ class Page:
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
         else:
             # Counted as in the end of a text that is cut.
-            self._undrawn += self._fonts.repertoire.drawable(clean_for_lines(self.card.description))[1]
+            self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
     def row(self, start: Label, end: Label, top: int | None = None) -> Area:
@@ -135,8 +123,8 @@ class Page:
         self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
     def _description(self) -> Paragraph:
-        most = min(TEXT_WORK, self._work)
-        return Paragraph(self._fonts, self.card.description, DESCRIPTION, INNER, language=self._language, max_work=most)
+        text, most = self.card.description, min(styles.TEXT_WORK, self._work)
+        return Paragraph(self._fonts, text, styles.DESCRIPTION, INNER, language=self._language, max_work=most)
 
     def _headline(self, text: str) -> Headline:
         serif = self.card.template == "article" and self._serif.all_serif(text)

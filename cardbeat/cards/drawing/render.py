@@ -4,16 +4,16 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 
-from PIL import Image, features
+from PIL import Image, ImageChops, ImageDraw, features
 
 from cardbeat.cards.drawing.background import Background, background
 from cardbeat.cards.drawing.canvas import Canvas
 from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
-from cardbeat.cards.drawing.figures import panel, part_of_disc, person, rounded
-from cardbeat.cards.drawing.layout import WIDTH, Shape, Text
+from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, PANEL_TAIL, WIDTH, Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.drawing.themes import Theme
 from cardbeat.cards.request import Card
@@ -24,6 +24,10 @@ DRAWING_FOLDERS = ("cards/drawing", "fonts", "typeset", "words")
 """Folders of the package whose code and tables a drawing depends on, sub-folders included."""
 OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
 """Other files that a drawing depends on: they turn a URL into the texts of a card."""
+
+_SUPERSAMPLING = 4
+_HEAD = (0.33, 0.2, 0.67, 0.54)  # an ellipse in parts of a disc's size: left, top, right, bottom
+_SHOULDERS = (0.14, 0.64, 0.86, 1.36)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Renderer:
     def __init__(self, fonts: Fonts) -> None:
         self._fonts = fonts
         self._serif = fonts.with_serif()
-        self._contrast = EmojiContrast(fonts.emoji)
+        self._contrast = EmojiContrast()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
         """By theme and whether mirrored. Written under `_lock`, so that each is made once."""
         self._lock = threading.Lock()
@@ -48,11 +52,10 @@ class Renderer:
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, self._serif, card)
         canvas = Canvas(self._background(layout.theme, layout.mirrored))
-        painter = _Painter(canvas, self._contrast)
         for shape in layout.shapes:
-            painter.shape(shape)
+            _paint_shape(canvas, shape)
         for text in layout.texts:
-            painter.text(text)
+            self._paint_text(canvas, text)
         return Drawing(canvas.png(), layout.missing_glyphs)
 
     def _background(self, theme: Theme, mirrored: bool) -> Background:
@@ -60,6 +63,30 @@ class Renderer:
             if (theme, mirrored) not in self._backgrounds:
                 self._backgrounds[theme, mirrored] = empty_card(theme, mirrored)
             return self._backgrounds[theme, mirrored]
+
+    def _paint_text(self, canvas: Canvas, text: Text) -> None:
+        block = text.block
+        for n, line in enumerate(block.lines):
+            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
+            if line.ink:
+                canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
+            if line.emoji:
+                self._paint_emoji(canvas, text, line, x, baseline - line.ascent_px)
+
+    def _paint_emoji(self, canvas: Canvas, text: Text, line: TextLine, x: int, y: int) -> None:
+        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
+        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
+        line.draw_emoji(layer, 0, line.ascent_px)
+        for drawn, box in cells(line, layer.height):
+            picture = layer.crop(box)
+            rescue = self._contrast.judge(drawn, picture, text.colour)
+            if rescue is Rescue.INK:
+                canvas.paint(picture.getchannel("A"), x + box[0], y, text.colour, text.over)
+                layer.paste((0, 0, 0, 0), box)
+            elif rescue is Rescue.OUTLINE:
+                grown, edge = outlined(picture, text.block.size_px)
+                canvas.paint(grown, x + box[0] - edge, y - edge, text.colour, text.over)
+        canvas.add_emoji(layer, x, y)
 
 
 def empty_card(theme: Theme, mirrored: bool) -> Background:
@@ -97,40 +124,60 @@ def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, Traversa
             yield path + file.name, file
 
 
-class _Painter:
-    """Paints shapes and texts onto one canvas."""
+# Shapes are coverage: "L" images, 255 where a whole pixel is inside. All threads share those that are kept: don't
+# change them. `lru_cache` has a lock of its own.
+@lru_cache(8)
+def rounded(width: int, height: int, radius: int) -> Image.Image:
+    """A rectangle with rounded corners."""
+    whole = Image.new("L", (width, height), 255)
+    disc = _disc(2 * radius) if radius else whole
+    for right in (False, True):
+        for low in (False, True):
+            corner = disc.crop((radius * right, radius * low, radius * (right + 1), radius * (low + 1)))
+            whole.paste(corner, ((width - radius) * right, (height - radius) * low))
+    return whole
 
-    def __init__(self, canvas: Canvas, contrast: EmojiContrast) -> None:
-        self._canvas, self._contrast = canvas, contrast
 
-    def shape(self, shape: Shape) -> None:
-        coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
-        over = shape.over or self._canvas.colour_at(shape.x, shape.y)
-        self._canvas.paint(coverage, shape.x, shape.y, shape.colour, over)
+@lru_cache(2)
+def person(size: int) -> Image.Image:
+    """A head and shoulders, cut off by a disc of that size."""
+    scale = size * _SUPERSAMPLING
+    large = Image.new("L", (scale, scale))
+    for box in (_HEAD, _SHOULDERS):
+        ImageDraw.Draw(large).ellipse([part * scale for part in box], fill=255)
+    return ImageChops.multiply(large.reduce(_SUPERSAMPLING), _disc(size))
 
-    def text(self, text: Text) -> None:
-        block = text.block
-        for n, line in enumerate(block.lines):
-            x, baseline = text.x + _indent(text, line), text.y + block.first_baseline_px + n * block.line_height_px
-            if line.ink:
-                self._canvas.paint(line.ink, x + line.ink_x, baseline + line.ink_y, text.colour, text.over)
-            if line.emoji:
-                self._emoji(text, line, x, baseline - line.ascent_px)
 
-    def _emoji(self, text: Text, line: TextLine, x: int, y: int) -> None:
-        """Paint the emoji of a line at its upper left corner. Those that would not be seen are outlined or inked."""
-        layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
-        line.draw_emoji(layer, 0, line.ascent_px)
-        for cell in cells(line, layer.height):
-            picture = layer.crop(cell.box)
-            rescue = self._contrast.judge(cell.drawn, picture, text.colour)
-            if rescue is Rescue.INK:
-                self._canvas.paint(picture.getchannel("A"), x + cell.box[0], y, text.colour, text.over)
-                layer.paste((0, 0, 0, 0), cell.box)
-            elif rescue is Rescue.OUTLINE:
-                grown, edge = outlined(picture, text.block.size_px)
-                self._canvas.paint(grown, x + cell.box[0] - edge, y - edge, text.colour, text.over)
-        self._canvas.add_emoji(layer, x, y)
+def panel(mirrored: bool) -> Image.Image:
+    """The bubble of the template `blog` with its tail, on an image as large as the card."""
+    whole = Image.new("L", (WIDTH, HEIGHT))
+    whole.paste(rounded(PANEL.width, PANEL.height, PANEL_RADIUS), (PANEL.x, PANEL.y))
+    left, top = min(x for x, _ in PANEL_TAIL), min(y for _, y in PANEL_TAIL)
+    width, height = max(x for x, _ in PANEL_TAIL) - left, max(y for _, y in PANEL_TAIL) - top
+    tail = Image.new("L", (width * _SUPERSAMPLING, height * _SUPERSAMPLING))
+    corners = [((x - left) * _SUPERSAMPLING, (y - top) * _SUPERSAMPLING) for x, y in PANEL_TAIL]
+    ImageDraw.Draw(tail).polygon(corners, fill=255)
+    whole.paste(tail.reduce(_SUPERSAMPLING), (left, top))
+    return whole.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else whole
+
+
+def part_of_disc(x: int, y: int, radius: int) -> tuple[Image.Image, int, int]:
+    """The part of a disc around a point that is on the card, and its upper left corner."""
+    left, top = x - radius, y - radius
+    box = max(-left, 0), max(-top, 0), min(2 * radius, WIDTH - left), min(2 * radius, HEIGHT - top)
+    return _disc(2 * radius).crop(box), max(left, 0), max(top, 0)
+
+
+def _disc(size: int) -> Image.Image:
+    scale = size * _SUPERSAMPLING
+    large = Image.new("L", (scale, scale))
+    ImageDraw.Draw(large).ellipse((0, 0, scale - 1, scale - 1), fill=255)
+    return large.reduce(_SUPERSAMPLING)
+
+
+def _paint_shape(canvas: Canvas, shape: Shape) -> None:
+    coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
+    canvas.paint(coverage, shape.x, shape.y, shape.colour, shape.over or canvas.colour_at(shape.x, shape.y))
 
 
 def _indent(text: Text, line: TextLine) -> int:

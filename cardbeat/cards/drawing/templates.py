@@ -14,7 +14,7 @@ from cardbeat.cards.drawing.page import Label, Page, middle_of, top_at
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.initial import initial_of
+from cardbeat.typeset.labels import initial_of
 
 BELOW_MASTHEAD = 32
 ABOVE_ROW = 36  # from the body of `default` to the last line: more than within the body
@@ -130,8 +130,7 @@ def _mark(page: Page, place: Area) -> None:
     size, steps = _MARK_OF[page.card.template]
     x, y = place.x, place.y + (place.height - size) // 2
     for across, down in steps:
-        disc = Shape(x + across, y + down, size, size, page.theme.accent, size // 2, place.over)
-        page.shapes.append(disc)
+        page.shapes.append(Shape(x + across, y + down, size, size, page.theme.accent, size // 2, place.over))
 
 
 _MARK_OF = {

@@ -12,7 +12,6 @@ from itertools import accumulate, chain
 from cardbeat.resources import read_bytes, read_text
 
 ADVANCE_UNITS = 1000  # parts of the size in which advances are kept
-_EMOJI = "emoji"
 _SERIF = "source-serif"
 _EUROPEAN = ("inter", _SERIF)
 _EMBOLDENED = ("han", "sans", "serif", "marks")
@@ -58,7 +57,7 @@ class FontSubset:
 
     @property
     def emoji(self) -> bool:
-        return self.name.startswith(_EMOJI)
+        return self.name.startswith("emoji")
 
     @property
     def serif(self) -> bool:

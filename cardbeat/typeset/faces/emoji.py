@@ -1,7 +1,7 @@
 """Colour emoji: the private-use characters by which the emoji fonts draw sequences of characters (UTS #51)."""
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache
 from itertools import chain
 
 from cardbeat.resources import read_text
@@ -20,50 +20,48 @@ _EMOJI_PRESENTATION = frozenset(
 _BLACK = frozenset("⚫⬛◼◾▪")  # signs that mean their colour
 
 
-class EmojiSequences:
-    """The sequences that the emoji fonts draw, read when the first one is looked for.
+# Threads that look first at the same moment each read the same.
+@cache
+def _drawn() -> dict[str, str]:
+    """The sequences that the emoji fonts draw, and the private-use character of each."""
+    sequences = read_text("fonts/emoji.txt").splitlines()
+    return {sequence: chr(drawn) for drawn, sequence in enumerate(sequences, _FIRST_DRAWN)}
 
-    Any thread may use it. Threads that look first at the same moment each read the same.
+
+def emoji_parts(grapheme: str) -> Iterator[tuple[str, str]]:
+    """The parts of a grapheme, each after the private-use character that draws it, or after "" for text.
+
+    At each place the longest sequence is taken, as ligatures are found.
     """
-
-    @cached_property
-    def _drawn(self) -> dict[str, str]:
-        """Sequence to private-use character."""
-        sequences = read_text("fonts/emoji.txt").splitlines()
-        return {sequence: chr(drawn) for drawn, sequence in enumerate(sequences, _FIRST_DRAWN)}
-
-    def parts(self, grapheme: str) -> Iterator[tuple[str, str]]:
-        """The parts of a grapheme, each after the private-use character that draws it, or after "" for text.
-
-        At each place the longest sequence is taken, as ligatures are found.
-        """
-        drawn = self._drawn
-        sequence = grapheme.replace(EMOJI_STYLE, "")
-        without = at = 0
-        while at < len(sequence):
-            ends = range(min(at + _LONGEST, len(sequence)), at, -1)
-            end = next((end for end in ends if sequence[at:end] in drawn), None)
-            if end is None:
-                at += 1
-                continue
-            if without < at:
-                yield "", sequence[without:at]
-            yield drawn[sequence[at:end]], sequence[at:end]
-            without = at = end
+    drawn = _drawn()
+    sequence = grapheme.replace(EMOJI_STYLE, "")
+    without = at = 0
+    while at < len(sequence):
+        ends = range(min(at + _LONGEST, len(sequence)), at, -1)
+        end = next((end for end in ends if sequence[at:end] in drawn), None)
+        if end is None:
+            at += 1
+            continue
         if without < at:
-            yield "", sequence[without:]
+            yield "", sequence[without:at]
+        yield drawn[sequence[at:end]], sequence[at:end]
+        without = at = end
+    if without < at:
+        yield "", sequence[without:]
 
-    @cached_property
-    def characters(self) -> frozenset[str]:
-        """Every character of any sequence."""
-        return frozenset(chain.from_iterable(self._drawn))
 
-    @cached_property
-    def signs(self) -> frozenset[str]:
-        """What draws characters that are also signs of text, such as © and ✔, and may have any colour."""
-        return frozenset(
-            drawn for c, drawn in self._drawn.items() if len(c) == 1 and c < _FIRST_PICTOGRAPH and c not in _BLACK
-        )
+@cache
+def emoji_characters() -> frozenset[str]:
+    """Every character of any sequence."""
+    return frozenset(chain.from_iterable(_drawn()))
+
+
+@cache
+def emoji_signs() -> frozenset[str]:
+    """What draws characters that are also signs of text, such as © and ✔, and may have any colour."""
+    return frozenset(
+        drawn for c, drawn in _drawn().items() if len(c) == 1 and c < _FIRST_PICTOGRAPH and c not in _BLACK
+    )
 
 
 def is_emoji(grapheme: str) -> bool:

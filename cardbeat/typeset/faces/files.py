@@ -1,4 +1,4 @@
-"""Font files opened at a size. The most recently used are kept open."""
+"""Font files opened at a size, of which the most recently used are kept open, and the advances of their characters."""
 
 import json
 import threading
@@ -6,6 +6,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache, lru_cache
 from io import BytesIO
 from math import floor
 from typing import Any, NamedTuple
@@ -14,13 +15,13 @@ from weakref import WeakValueDictionary
 from PIL import Image, ImageChops, ImageFont, features
 
 from cardbeat.resources import read_bytes
-from cardbeat.typeset.faces import unshaped
-from cardbeat.typeset.faces.anchors import NO_ANCHORS, Anchors, PlacedText, placed
-from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.catalogue import ADVANCE_UNITS, FontSubset
+from cardbeat.typeset.faces.unshaped import NO_ANCHORS, Anchors, PlacedText, characters_to_draw, placed
 
 FaceKey = tuple[str, int, bool]  # file, size in pixels, and whether Raqm shapes its text
 
 _HEADER, _TRAILER = 10, 8  # bytes of a gzip file without a name, before and after its DEFLATE stream (RFC 1952)
+_ADVANCES_KEPT = 4_000  # characters that are not in the catalogue, and pairs of letters
 _BOLDER_EM = 0.036, 0.018  # how much wider and higher close strokes of Noto Sans Bold are than those of Regular
 
 
@@ -38,7 +39,7 @@ class Face:
 
     font: ImageFont.FreeTypeFont
     raqm: bool
-    """Whether Raqm orders, joins and places the glyphs; else `unshaped` and `anchors` do so for characters."""
+    """Whether Raqm orders, joins and places the glyphs; else `unshaped` does so for characters."""
     anchors: Anchors = NO_ANCHORS  # where marks stand on letters, for text that Raqm does not shape
     rise_px: float = 0  # height above the baseline, of superscripts and subscripts
     bolder_px: tuple[int, int] = (0, 0)
@@ -46,7 +47,7 @@ class Face:
 
     def to_draw(self, graphemes: Sequence[str], rtl: bool) -> str:
         """The string to give to Pillow for graphemes in logical order."""
-        return "".join(graphemes) if self.raqm else unshaped.characters_to_draw(graphemes, rtl)
+        return "".join(graphemes) if self.raqm else characters_to_draw(graphemes, rtl)
 
     def placed(self, text: str) -> list[PlacedText]:
         """The parts of what `to_draw` returned that Pillow draws right, and where they stand."""
@@ -78,7 +79,7 @@ class Face:
 
 
 class Faces:
-    """Opens faces and keeps the most recently used, at most `max_bytes` of their inflated files.
+    """Opens faces and keeps the most recently used, at most `max_bytes` of their inflated files. Gives widths in em.
 
     A line of Han can need more faces than that. So a face that is no longer kept is still found while some text holds
     it. Any thread may call it: what is kept changes under `_lock`.
@@ -94,10 +95,11 @@ class Faces:
         self._newest: WeakValueDictionary[str, ImageFont.FreeTypeFont] = WeakValueDictionary()
         """By file. It holds the inflated bytes, with which another face of the file opens ten times as fast."""
         self._lock = threading.Lock()
-        self._anchors: dict[str, Anchors] = {}
-        """By the subset's name. Any thread writes without a lock: all write the same."""
+        # `lru_cache` has a lock of its own. Two threads may measure the same once each.
+        self.kerning_em = lru_cache(_ADVANCES_KEPT)(self._kerning_em)
+        self._measured = lru_cache(_ADVANCES_KEPT)(self._measure)
 
-    def face(self, subset: FontSubset, weight: int, size_px: int, shaped: bool = True) -> Face:
+    def face(self, weight: int, subset: FontSubset, size_px: int, shaped: bool = True) -> Face:
         """The face that draws a subset's part of a text of this size.
 
         Han and emoji need no shaping, which is slow. Nor do European letters that are drawn one by one: for those
@@ -105,7 +107,7 @@ class Faces:
         """
         raqm = self.shaping and shaped and not subset.square
         font = self.font(subset.file(weight), round(size_px * subset.scale), raqm)
-        anchors = NO_ANCHORS if subset.square or self.shaping else self.anchors(subset)
+        anchors = NO_ANCHORS if subset.square or self.shaping else anchors_of(subset.name)
         bolder = (0, 0)
         if subset.is_emboldened(weight):
             # At least 1 px, so that a bold letter looks bold at any size.
@@ -136,15 +138,45 @@ class Faces:
             self.bytes -= self._kept.popitem(last=False)[1][1]
         return font
 
-    def anchors(self, subset: FontSubset) -> Anchors:
-        """Where the marks of a subset stand on its letters."""
-        if subset.name not in self._anchors:
-            try:
-                anchors = Anchors(**json.loads(_inflated(f"{subset.name}.json.gz")))
-            except OSError:
-                anchors = NO_ANCHORS
-            self._anchors[subset.name] = anchors
-        return self._anchors[subset.name]
+    def width_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        """The width of graphemes, in logical order, without shaping and kerning."""
+        if subset.advance_em:
+            return subset.scale * subset.advance_em * sum(map(len, graphemes))
+        return subset.scale * self._unshaped_em(subset, weight, graphemes, rtl)
+
+    def shaping_factor(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        """The shaped width of a sample, in parts of its `width_em`; 1 for an empty one. To shape each word is slow."""
+        plain = self._unshaped_em(subset, weight, graphemes, rtl)
+        if not (plain and self.shaping and subset.shaped):
+            return 1.0
+        font = self.font(subset.file(weight), ADVANCE_UNITS, raqm=True)
+        return float(font.getlength("".join(graphemes), direction="rtl" if rtl else "ltr")) / ADVANCE_UNITS / plain
+
+    def _kerning_em(self, subset: FontSubset, weight: int, pair: str) -> float:
+        """The distance added between two characters, mostly less than 0."""
+        font = self.font(subset.file(weight), ADVANCE_UNITS, self.shaping)
+        return subset.scale * float(font.getlength(pair)) / ADVANCE_UNITS - self.width_em(subset, weight, pair, False)
+
+    def _unshaped_em(self, subset: FontSubset, weight: int, graphemes: Sequence[str], rtl: bool) -> float:
+        characters = characters_to_draw(graphemes, rtl)
+        return sum(self._advance(subset, weight, character) / ADVANCE_UNITS for character in characters)
+
+    def _advance(self, subset: FontSubset, weight: int, character: str) -> float:
+        kept = subset.advance(character, weight)
+        return self._measured(subset.file(weight), character) if kept is None else kept
+
+    def _measure(self, file: str, character: str) -> float:
+        """The advance of a character that the font does not have, in parts of the size."""
+        return float(self.font(file, ADVANCE_UNITS, raqm=False).getlength(character))
+
+
+@cache
+def anchors_of(name: str) -> Anchors:
+    """Where the marks of a subset of this name stand on its letters."""
+    try:
+        return Anchors(**json.loads(_inflated(f"{name}.json.gz")))
+    except OSError:
+        return NO_ANCHORS
 
 
 def _inflated(file: str) -> bytes:

@@ -1,17 +1,48 @@
-"""The package's fonts, ready to set text with."""
+"""The package's fonts, ready to set text with: which of them draws a grapheme, and what is drawn if none has it."""
 
+import re
 import unicodedata
+from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import cache, lru_cache
+from itertools import groupby
+from typing import NamedTuple
 
-from cardbeat.typeset.faces.advances import Advances
-from cardbeat.typeset.faces.catalogue import SubsetTable, read_catalogue
-from cardbeat.typeset.faces.emoji import EmojiSequences
-from cardbeat.typeset.faces.fallback import Fallback, HanSubsets
-from cardbeat.typeset.faces.files import Faces
-from cardbeat.typeset.faces.repertoire import Repertoire
-from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean
+from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable, read_catalogue
+from cardbeat.typeset.faces.emoji import emoji_characters, emoji_parts, is_emoji
+from cardbeat.typeset.faces.files import Faces, anchors_of
+from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean, clusters, is_invisible, is_tag
+from cardbeat.typeset.unicode.han import REGIONS
 
 _EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")  # marks that select or make an emoji
+_FIRST_HAN_SIGN, _FIRST_HAN = "\u2000", "\u2e80"
+_ALPHABETS = re.compile(
+    "[\u0020-\u052f\u1c80-\u1c8f\u1d00-\u1dbf\u1e00-\u20cf\u2c60-\u2c7f\ua640-\ua69f\ua720-\ua7ff\uab30-\uab6f]"
+)
+"""Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only."""
+_KEPT = 4_000  # graphemes whose choice is kept
+_RISES_EM = {"<super>": 0.4, "<sub>": -0.14}  # by the kind of decomposition in UnicodeData.txt
+_SMALL = 0.6  # size of a superscript or subscript, as in the fonts that have some
+
+
+class Piece(NamedTuple):
+    """What one subset draws of a grapheme."""
+
+    subset: FontSubset
+    text: str
+
+
+class FontChoice(NamedTuple):
+    """What draws a grapheme: mostly one piece, none where no font has it."""
+
+    pieces: tuple[Piece, ...] = ()
+    inherits: bool = False
+    """Whether a neighbour's font draws it if it can: punctuation and spaces, as Unicode's script Common."""
+    heritable: FontSubset | None = None
+    """The font that a neighbour may inherit; none from emoji, superscripts and subscripts."""
+    missing: int = 0
+    """Marks that some font has but that are not drawn, and pictures of a sequence of emoji that is not one picture."""
 
 
 class Fonts:
@@ -19,24 +50,163 @@ class Fonts:
 
     def __init__(self, max_bytes: int = 1_600_000, shaping: bool | None = None) -> None:
         """Keeps at most `max_bytes` of inflated font files open; `shaping` False leaves Raqm unused."""
-        self._catalogue = read_catalogue()
-        self.emoji = EmojiSequences()
         self.faces = Faces(max_bytes, shaping)
-        self.advances = Advances(self.faces)
-        self._han = HanSubsets(self._catalogue)
-        sans = (s for s in self._catalogue if not s.serif)
-        self.fallback = Fallback(sans, self._han, self.emoji, self.faces.anchors)
-        self.repertoire = Repertoire((self.fallback.letters, self._han.any), self.emoji)
+        self._catalogue = read_catalogue()
+        self._emoji = [s for s in self._catalogue if s.emoji]
         self._serif = SubsetTable(s for s in self._catalogue if s.serif)
+        self._any_han = SubsetTable(s for s in self._catalogue if s.regions)
+        # Most sites write in one language. Two threads may make the same table at once.
+        self._han_of = cache(self._new_han)
+        self._prefer(s for s in self._catalogue if not s.serif)
+        self._tables = self._letters, self._any_han
 
     def with_serif(self) -> "Fonts":
         """The same fonts and opened faces, with serifs on the letters that have them: for headlines."""
         fonts = copy(self)
-        first = sorted(self._catalogue, key=lambda s: not s.serif)
-        fonts.fallback = Fallback(first, self._han, self.emoji, self.faces.anchors)
+        fonts._prefer(sorted(self._catalogue, key=lambda s: not s.serif))
         return fonts
+
+    def _prefer(self, subsets: Iterable[FontSubset]) -> None:
+        """Choose fonts of letters among these subsets, in their order."""
+        self._letters = SubsetTable(s for s in subsets if not s.square)
+        # `lru_cache` has a lock of its own. Two threads may look for the same grapheme once each.
+        self._choice = lru_cache(_KEPT)(self._found)
+        self._small_subsets: dict[tuple[FontSubset, float], FontSubset] = {}
+        """By letters' subset and rise. Any thread writes without a lock: the first one counts."""
+
+    def _new_han(self, region: str) -> SubsetTable:
+        """The Han subsets, those of a region first."""
+        return SubsetTable((s for s in self._catalogue if region in s.regions), self._any_han)
+
+    def choose(self, graphemes: Sequence[str], language: str) -> list[FontChoice]:
+        """What draws each grapheme of a text, with the Han shapes of a language of `han.REGIONS`."""
+        region = REGIONS[language]
+        choices = [self._choice(grapheme, region) for grapheme in graphemes]
+        for i, choice in enumerate(choices):
+            if choice.inherits:
+                ((own, text),) = choice.pieces
+                beside = [c.heritable for c in (choices[i - 1 : i] + choices[i + 1 : i + 2]) if c.heritable]
+                subset = self._inherited(text, beside, region) or own
+                if subset is not own:
+                    choices[i] = FontChoice((Piece(subset, text),), inherits=True, heritable=subset)
+        return choices
+
+    def _found(self, grapheme: str, region: str) -> FontChoice:
+        letters = None if is_emoji(grapheme) else self._piece(grapheme, region)
+        if letters:
+            pieces, lost = [letters], sum(self._is_lost(character, letters.text) for character in grapheme[1:])
+        else:
+            pieces, lost = self._parts(grapheme, region)
+        first = pieces[0].subset if pieces else None
+        heritable = first if first and not first.emoji and first.scale == 1 else None
+        inherits = bool(heritable) and len(pieces) == 1 and unicodedata.category(pieces[0].text[0])[0] in "PZ"
+        return FontChoice(tuple(pieces), inherits, heritable, lost)
+
+    def _is_lost(self, mark: str, drawn: str) -> bool:
+        """Whether a mark that some font has is not drawn."""
+        return mark not in drawn and not is_invisible(mark) and self._letters.covers(mark)
+
+    def _parts(self, grapheme: str, region: str) -> tuple[list[Piece], int]:
+        """A grapheme in parts: emoji, each in its own subset, and letters. No mark stands on an emoji.
+
+        The number is how many visible parts follow the first one: the grapheme should have been one picture.
+        """
+        pieces: list[Piece] = []
+        after = 0
+        for drawn, part in emoji_parts(grapheme):
+            after += bool(pieces) and (bool(drawn) or self._is_part(part))
+            if drawn:
+                pieces.append(Piece(next(s for s in self._emoji if s.covers(drawn)), drawn))
+            elif letters := self._piece("".join(clusters(part)), region):
+                pieces.append(letters)
+        return pieces, after
+
+    def _is_part(self, text: str) -> bool:
+        """Whether a text between emoji is more than joiners, and not counted as missing elsewhere."""
+        return any(is_tag(c) or (not is_invisible(c) and self._letters.covers(c)) for c in text)
+
+    def _piece(self, text: str, region: str) -> Piece | None:
+        """A grapheme in the first subset that has all of it, else its letter with the marks that some font places."""
+        visible = "".join(c for c in text if not is_invisible(c))
+        found = self._subset(visible, region) if visible else None
+        if not found and len(visible) > 1:
+            text = visible[0]
+            for mark in visible[1:]:
+                text += mark if self._subset(text + mark, region) else ""
+            found = self._subset(text, region)
+        if not found:
+            return self._small(visible, region)
+        return Piece(found, "".join(c for c in text if found.covers(c) or (found.shaped and c in "\u200c\u200d")))
+
+    def _small(self, text: str, region: str) -> Piece | None:
+        """A superscript or subscript that no font has, as its letter in a smaller size."""
+        small = small_letter(text[0]) if text else None
+        piece = self._piece(small[0] + text[1:], region) if small else None
+        if not (small and piece):
+            return None
+        key = piece.subset, small[1]
+        # Neighbours are drawn together only in one and the same subset: all threads must get the same object.
+        subset = self._small_subsets.get(key) or self._small_subsets.setdefault(
+            key, replace(piece.subset, scale=_SMALL, rise_em=small[1])
+        )
+        return Piece(subset, piece.text)
+
+    def _subset(self, text: str, region: str) -> FontSubset | None:
+        """The first subset that has all of a grapheme. Han is looked for first in Han subsets, signs there last."""
+        if len(text) > 1 and _ALPHABETS.match(text):
+            return next((s for s in self._letters.all_with(text) if anchors_of(s.name).places(text)), None)
+        if text[0] < _FIRST_HAN_SIGN:
+            return self._letters.first(text)
+        han = self._han_of(region)
+        first, second = (han, self._letters) if text[0] >= _FIRST_HAN else (self._letters, han)
+        return first.first(text) or second.first(text)
+
+    def _inherited(self, text: str, beside: list[FontSubset], region: str) -> FontSubset | None:
+        for subset in beside:
+            if subset.covers(text[0]):
+                return subset
+            if subset.regions and text[0] >= _FIRST_HAN_SIGN:
+                return self._han_of(region).first(text[0])
+        return None
 
     def all_serif(self, text: str) -> bool:
         """Whether every letter, mark and digit of a text has serifs."""
         letters = (c for c in set(clean(text)) if unicodedata.category(c)[0] in "LMN")
         return all(self._serif.covers(c) or c in _EMOJI_PARTS for c in letters)
+
+    def drawable(self, text: str) -> tuple[str, int]:
+        """What to draw for a clean text, and how many of its characters can't be drawn.
+
+        A character that no font has is replaced by equivalent ones (NFKC) if the fonts have those.
+        """
+        lacking = set() if text.isascii() else {character for character in set(text) if not self.has(character)}
+        if not lacking:
+            return text, 0
+        others = {ord(character): other for character in lacking if (other := self._other(character))}
+        return text.translate(others), sum(character in lacking and ord(character) not in others for character in text)
+
+    def has(self, character: str) -> bool:
+        """Whether a character is drawn, or is rightly invisible."""
+        has_font = any(table.covers(character) for table in self._tables)
+        return has_font or is_invisible(character) or character in emoji_characters()
+
+    def _other(self, character: str) -> str:
+        """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `Fallback`."""
+        plain = unicodedata.normalize("NFKC", character)
+        if plain == character or not all(map(self.has, plain)):
+            return ""
+        return character if small_letter(character) else plain
+
+
+def runs_of(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:
+    """The runs of neighbours that one font draws at one embedding level, in logical order."""
+    pairs = zip(choices, levels, strict=True)
+    drawn = [(subset, level, text) for choice, level in pairs for subset, text in choice.pieces]
+    return [(key[0], key[1], [item[2] for item in group]) for key, group in groupby(drawn, key=lambda d: d[:2])]
+
+
+def small_letter(character: str) -> tuple[str, float] | None:
+    """The letter of a superscript or subscript, and its height above the baseline in em; None for others."""
+    rise_em = _RISES_EM.get(unicodedata.decomposition(character).partition(" ")[0])
+    letter = unicodedata.normalize("NFKC", character)
+    return (letter, rise_em) if rise_em and len(letter) == 1 else None

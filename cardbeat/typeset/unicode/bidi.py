@@ -1,18 +1,22 @@
 """The visual order of letters on a line (UAX #9, whose rules are named by their numbers).
 
-Two parts of it are left out. Rule L1: white space at the end of a line is not drawn. Embeddings and overrides: no text
-that is set has any, see `isolates`.
+Two parts of it are left out. Rule L1: white space at the end of a line is not drawn. Embeddings and overrides (U+202A
+to U+202E): `clusters.clean` removes them from every text. Isolates are U+2066 to U+2069.
 """
 
 import unicodedata
 from collections.abc import Sequence
-from itertools import groupby, takewhile
-from typing import TypeVar
+from dataclasses import dataclass
+from itertools import accumulate, groupby, takewhile
+from typing import NamedTuple, TypeVar
 
-from cardbeat.typeset.unicode.isolates import INITIATORS, REMOVED, IsolatingRun, first_is_rtl, isolating_runs, matching
+from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, SOFT_HYPHEN
 
 Item = TypeVar("Item")
 
+INITIATORS = frozenset({"LRI", "RLI", "FSI"})
+REMOVED = "BN"  # the one kind that X9 removes: joiners, soft hyphens and other invisible characters
+_MAX_DEPTH = 125
 _BRACKETS = "()[]{}<>«»‹›≤≥⁅⁆⁽⁾₍₎〈〉⟦⟧⟨⟩⟪⟫⦅⦆〈〉《》「」『』【】〔〕〖〗〘〙〚〛（）＜＞［］｛｝｟｠"
 _PAIRED = list(zip(_BRACKETS[::2], _BRACKETS[1::2], strict=True))
 MIRRORED = dict(_PAIRED) | {closing: opening for opening, closing in _PAIRED}
@@ -27,6 +31,41 @@ _EQUIVALENT = str.maketrans("\u2329\u232a", "\u3008\u3009")
 _MAX_PENDING_BRACKETS = 63  # BD16
 _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
 """W4: kinds of numbers, and the separators that join two of them into one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IsolatingRun:
+    """An isolating run sequence (BD13): the places of its characters, its level, and the directions at its ends."""
+
+    places: list[int]
+    level: int
+    before: str
+    after: str
+
+
+class Ordered(NamedTuple):
+    """The visible graphemes of a text, the embedding level of each, and those with a soft hyphen before them."""
+
+    graphemes: list[str]
+    levels: list[int]
+    rtl: bool
+    hyphens: set[int]
+
+
+def ordered(graphemes: Sequence[str]) -> Ordered:
+    """The text without its `LINE_CONTROLS`. The level of a grapheme is that of its first character."""
+    whole = "".join(graphemes)
+    rtl = is_rtl(whole)
+    every = levels(whole, rtl)
+    seen: list[str] = []
+    own_levels, hyphens = [], set()
+    for grapheme, at in zip(graphemes, accumulate(map(len, graphemes), initial=0), strict=False):
+        if grapheme not in LINE_CONTROLS:
+            seen.append(grapheme)
+            own_levels.append(every[at])
+        elif grapheme == SOFT_HYPHEN:
+            hyphens.add(len(seen))
+    return Ordered(seen, own_levels, rtl, hyphens)
 
 
 def is_rtl(text: str) -> bool:
@@ -69,6 +108,76 @@ def in_visual_order(items: Sequence[Item], item_levels: Sequence[int]) -> list[I
                 order[start : start + count] = reversed(order[start : start + count])
             start += count
     return [items[i] for i in order]
+
+
+def matching(kinds: Sequence[str]) -> dict[int, int]:
+    """For the place of each initiator that is closed, the place of its PDI (BD9)."""
+    opened: list[int] = []
+    found = {}
+    for i, kind in enumerate(kinds):
+        if kind in INITIATORS:
+            opened.append(i)
+        elif kind == "PDI" and opened:
+            found[opened.pop()] = i
+    return found
+
+
+def first_is_rtl(kinds: Sequence[str], matches: dict[int, int], start: int, end: int) -> bool:
+    """Whether the first strong character between two places, outside isolates, is right-to-left (P2, P3)."""
+    while start < end:
+        if kinds[start] in ("L", "R", "AL"):
+            return kinds[start] != "L"
+        start = matches.get(start, end) if kinds[start] in INITIATORS else start + 1
+    return False
+
+
+def explicit_levels(kinds: Sequence[str], matches: dict[int, int], base: int) -> list[int]:
+    """The level of each character before its own direction counts (X1, X5a to X6a)."""
+    levels: list[int] = []
+    opened, too_deep = [base], 0
+    for i, kind in enumerate(kinds):
+        if kind == "PDI" and too_deep:
+            too_deep -= 1
+        elif kind == "PDI" and len(opened) > 1:
+            opened.pop()
+        levels.append(opened[-1])
+        if kind in INITIATORS:
+            end = matches.get(i, len(kinds))
+            rtl = kind == "RLI" or (kind == "FSI" and first_is_rtl(kinds, matches, i + 1, end))
+            level = opened[-1] + 1 + (opened[-1] % 2 == rtl)
+            if level <= _MAX_DEPTH and not too_deep:
+                opened.append(level)
+            else:
+                too_deep += 1
+    return levels
+
+
+def isolating_runs(kinds: Sequence[str], base: int) -> tuple[list[int], list[IsolatingRun]]:
+    """The explicit levels of a paragraph, and its isolating run sequences, without what X9 removes (X10)."""
+    matches = matching(kinds)
+    levels = explicit_levels(kinds, matches, base)
+    kept = [i for i, kind in enumerate(kinds) if kind != REMOVED]
+    number = {place: n for n, place in enumerate(kept)}
+    # The level before kept[n] is around[n], the one after it around[n + 2].
+    around = [base, *(levels[i] for i in kept), base]
+    runs = {run[0]: run for run in (list(group) for _, group in groupby(kept, key=levels.__getitem__))}
+    closings = set(matches.values())
+    found = []
+    for first, run in runs.items():
+        if first in closings:
+            continue
+        places = list(run)
+        while (closing := matches.get(places[-1])) is not None:
+            places += runs[closing]
+        level, last = levels[first], places[-1]
+        after = base if kinds[last] in INITIATORS else around[number[last] + 2]
+        found.append(IsolatingRun(places, level, _side(level, around[number[first]]), _side(level, after)))
+    return levels, found
+
+
+def _side(level: int, neighbour: int) -> str:
+    """The direction that X10 sets between two levels."""
+    return "R" if max(level, neighbour) % 2 else "L"
 
 
 def _kinds(text: str) -> list[str]:

@@ -1,12 +1,17 @@
-"""Where a line may end, and where it had better not (UAX #14, whose rules are named by their numbers)."""
+"""Where a line may end, and where it had better not (UAX #14, whose rules are named by their numbers).
+
+The Line_Break property of characters is found by their category, and by lists for those that differ from it. Letters of
+Korean are `AL`, since its lines end between words here. Small kana are `NS`.
+"""
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Container, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from itertools import accumulate
-from unicodedata import east_asian_width
 
-from cardbeat.typeset.unicode.line_break import line_break
 from cardbeat.typeset.unicode.phrases import MODELS, phrase_starts
 from cardbeat.typeset.unicode.words import continues_syllable, has_words, word_starts
 
@@ -50,6 +55,45 @@ _HAN = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]").search
 _IN_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2}").fullmatch
 _ENDS_PHRASE = frozenset(" \u200b、。，．！？：；")
 _REPEATS = frozenset("ฯๆຯໆ")  # part of the word before them
+_LISTED = {
+    "SP": " ",
+    "ZW": "\u200b",
+    "NU": "٫٬",
+    "WJ": "\u2060\ufeff",
+    "GL": "\u00a0\u202f\u2007\u2011\u180e\u0f08\u0f0c\u0f12",
+    "OP": "¡¿⸘",
+    "CL": "、。，．｡､﹐﹑﹒",
+    "CP": ")]",
+    "QU": "'\"❛❜❝❞",
+    "EX": "!?׆؛؝؟۔؞߹།༎༏༐༑༔᠂᠃᠈᠉᥄᥅꘎！？﹖﹗︕︖❢❣",
+    "IS": ",.:;\u037e։،؍߸⁄",
+    "SY": "/",
+    "NS": "‼‽⁇⁈⁉々〻゠〜～・：；･៖゛゜ゝゞヽヾﾞﾟ﹔﹕ー〳〴〵ｰ"
+    "ぁぃぅぇぉっゃゅょゎゕゖァィゥェォッャュョヮヵヶㇰㇱㇲㇳㇴㇵㇶㇷㇸㇹㇺㇻㇼㇽㇾㇿｧｨｩｪｫｬｭｮｯ",
+    "PO": "%‰‱′″‴‵‶‷℃℉°¢٪％￠؉؊؋৲৳﷼₧₾",
+    "PR": "+−±№\\",
+    "BA": "\u00ad\u3000‐‒–|·‧֊־་༴፡।॥၊။។៕៘៚๚๛᛫᛬᛭᠄᠅᭚᭛᭝᭞᭟᱾᱿꘍꘏꛳꛴꛵꛶꛷꧇꧈꧉꩝꩞꩟꫰꫱꯫",
+    "HY": "-",
+    "B2": "—⸺⸻",
+    "IN": "․‥…⋯︙",
+    "BB": "´ˈˌ༁༂༃༄༆༇༉༊࿐࿑࿓᠆",
+    "CB": "\ufffc",
+}
+_CLASSES = {character: name for name, characters in _LISTED.items() for character in characters}
+_BY_CATEGORY = {"Ps": "OP", "Pe": "CL", "Pi": "QU", "Pf": "QU", "Nd": "NU", "Sc": "PR"}
+# Thai and Lao, Myanmar, Khmer, Tai Le with New Tai Lue, Tai Tham, Balinese, Javanese, Cham, Myanmar, Tai Viet.
+_SYLLABIC = (
+    ("\u0e00", "\u0eff"), ("\u1000", "\u109f"), ("\u1780", "\u17ff"), ("\u1950", "\u19df"), ("\u1a20", "\u1aaf"),
+    ("\u1b00", "\u1b7f"), ("\ua980", "\ua9df"), ("\uaa00", "\uaadf"),
+)  # fmt: skip
+_IDEOGRAPHIC = (
+    ("\u231a", "\u231b"), ("\u23f0", "\u23f3"), ("\u2600", "\u2603"), ("\u2614", "\u2615"), ("\u261a", "\u261f"),
+    ("\u2639", "\u263b"), ("\u26bd", "\u26c8"), ("\u26cf", "\u26d1"), ("\u26e9", "\u26fc"), ("\u2700", "\u2704"),
+    ("\u2708", "\u270d"), ("\u2764", "\u2764"),
+    ("\u2e80", "\u312f"), ("\u3190", "\ua4cf"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"),
+    ("\U0001b000", "\U0001b2ff"), ("\U0001f000", "\U0001faff"), ("\U00020000", "\U0003ffff"),
+)  # fmt: skip
+_LAST = chr(0x10FFFF)
 
 
 def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]:
@@ -68,6 +112,13 @@ def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]
         _inside_phrase(graphemes[i - 1], graphemes[i]) if good == Break.GOOD and at not in starts else good
         for i, (good, at) in enumerate(zip(found, places, strict=False))
     ]
+
+
+def breaks_at_hyphens(graphemes: Sequence[str], language: str, soft: Container[int]) -> tuple[list[Break], set[int]]:
+    """The breaks of a text with soft hyphens before some graphemes, and those graphemes at which a hyphen is drawn."""
+    found = breaks(graphemes, language)
+    drawn = {i for i, good in enumerate(found) if i in soft and good == Break.EMERGENCY}
+    return [Break.FAIR if i in drawn else good for i, good in enumerate(found)], drawn
 
 
 def _inside_phrase(before: str, after: str) -> Break:
@@ -101,7 +152,7 @@ def _stay(graphemes: Sequence[str], classes: Sequence[str], i: int) -> bool:
     before, after = classes[i - 1], classes[i]
     if after in _NOT_FIRST or before in _NOT_LAST:
         return True
-    if after == "OP" and east_asian_width(graphemes[i][0]) in "FWH":
+    if after == "OP" and unicodedata.east_asian_width(graphemes[i][0]) in "FWH":
         return False
     return after in _TOGETHER.get(before, ())
 
@@ -130,3 +181,23 @@ def _in_spaceless(before: str, after: str, word: bool) -> Break:
     if has_words(after):
         return Break.GOOD if word or before[0] in _REPEATS else Break.EMERGENCY
     return Break.GOOD
+
+
+@lru_cache(maxsize=4096)
+def line_break(character: str) -> str:
+    """The class of a character in UAX #14. Of scripts without spaces, only letters and marks are `SA`."""
+    listed = _CLASSES.get(character) or _BY_CATEGORY.get(category := unicodedata.category(character))
+    if listed and not (listed == "NU" and character >= "\uff00"):
+        return listed
+    if _within(character, _SYLLABIC):
+        return "SA" if category[0] in "LM" else "AL"
+    if _within(character, _IDEOGRAPHIC):
+        return "ID"
+    is_hebrew = "\u05d0" <= character <= "\u05f2" or "\ufb1d" <= character <= "\ufb4f"
+    return "HL" if is_hebrew else "AL"
+
+
+def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
+    """Whether it is in one of the sorted ranges."""
+    at = bisect_right(ranges, (character, _LAST))
+    return at > 0 and character <= ranges[at - 1][1]

@@ -10,7 +10,7 @@ from itertools import chain
 ZWNJ, ZWJ, ZWSP = "\u200c", "\u200d", "\u200b"
 SOFT_HYPHEN = "\u00ad"
 LINE_CONTROLS = SOFT_HYPHEN + "\u2066\u2067\u2068\u2069"
-"""Invisible characters that say where a line may break, and isolates, which order it. `controls` takes them out."""
+"""Invisible characters that say where a line may break, and isolates, which order it. `bidi.ordered` takes them out."""
 _NO_LINE_CONTROLS = dict.fromkeys(map(ord, LINE_CONTROLS))
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 """Variation selectors 15 and 16, which choose between a sign of the text and an emoji (UTS #51)."""

@@ -23,8 +23,8 @@ def judged(emoji: str, ink: str) -> Rescue:
     [line] = fit(FONTS, emoji, Style(400, 64, 64), 300).lines
     layer = Image.new("RGBA", (line.width_px, line.ascent_px + line.descent_px))
     line.draw_emoji(layer, 0, line.ascent_px)
-    [cell] = cells(line, layer.height)
-    return EmojiContrast(FONTS.emoji).judge(cell.drawn, layer.crop(cell.box), ink)
+    [(drawn, box)] = cells(line, layer.height)
+    return EmojiContrast().judge(drawn, layer.crop(box), ink)
 
 
 @pytest.mark.parametrize("sign", ["✔️", "➕", "™️", "©️", "♠️", "✖️"])

@@ -20,6 +20,7 @@ from PIL import Image, ImageChops, ImageStat
 
 from build_zipapp import contents
 from cardbeat.cards.drawing import canvas
+from cardbeat.cards.drawing.background import rows_of
 from cardbeat.cards.drawing.layout import HEIGHT, MARGIN, PANEL, WIDTH
 from cardbeat.cards.drawing.render import (
     DRAWING_FOLDERS,
@@ -87,7 +88,7 @@ def assert_sound(png: bytes, template: str = "default", theme: str = "dark") -> 
     assert len(png) < 100_000 - 200
     image = picture(png)
     assert (image.size, image.mode) == ((WIDTH, HEIGHT), "P")
-    bare = [empty_card(THEME_OF[template, theme], mirrored).rows() for mirrored in (False, True)]
+    bare = [rows_of(empty_card(THEME_OF[template, theme], mirrored)) for mirrored in (False, True)]
     indices = Image.frombytes("L", image.size, image.tobytes())
     painted = [ImageChops.difference(indices, rows.crop((1, 0, WIDTH + 1, HEIGHT))).getbbox() for rows in bare]
     safe = (MARGIN - 2, 60, WIDTH - MARGIN + 2, LOWEST[template])
@@ -112,7 +113,7 @@ def test_the_same_card_gives_the_same_bytes() -> None:
 @pytest.mark.parametrize("title", ["jjjj", "Їжак", "î", "ĵ"])
 def test_what_hangs_out_at_the_left_stays_near_the_margin(title: str) -> None:
     """A tail or a mark reaches at most 0.12 em of the largest title beyond it."""
-    card, empty = picture(drawing_of(title=title).png), empty_card(THEME_OF["default", "dark"], mirrored=False).rows()
+    card, empty = picture(drawing_of(title=title).png), rows_of(empty_card(THEME_OF["default", "dark"], mirrored=False))
     indices = Image.frombytes("L", card.size, card.tobytes())
     box = ImageChops.difference(indices, empty.crop((1, 0, WIDTH + 1, HEIGHT))).getbbox()
     assert box

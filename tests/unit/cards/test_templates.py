@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cardbeat.cards.drawing.background import Rgb, rgb
+from cardbeat.cards.drawing.background import Rgb, rgb, rows_of
 from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Layout, Text
 from cardbeat.cards.drawing.render import empty_card
 from cardbeat.cards.drawing.templates import NAME_PX, PADDING, lay_out
@@ -140,7 +140,7 @@ def test_all_text_has_enough_contrast(template: str, theme: str, texts: dict[str
 
 
 EMPTY = {(*key, mirrored): empty_card(THEME_OF[key], mirrored) for key in THEME_OF for mirrored in (False, True)}
-SEEN = {key: (empty.colours, empty.rows()) for key, empty in EMPTY.items()}
+SEEN = {key: (empty.colours, rows_of(empty)) for key, empty in EMPTY.items()}
 
 
 def seen_behind(layout: Layout, text: Text) -> list[Rgb]:
@@ -287,7 +287,7 @@ def test_a_title_has_serifs_on_all_letters_or_on_none() -> None:
 
     for title in ("Ship it", "Привет, Ελλάδα", "Ship it 🚀"):
         assert has_serifs(title)
-        drawn = SERIF.fallback.choose(clusters(title), "ja")
+        drawn = SERIF.choose(clusters(title), "ja")
         assert all(piece.subset.serif for choice in drawn for piece in choice.pieces if piece.text.isalpha())
     for mixed in ("Rust入門", "Ἐν ἀρχῇ ἦν ὁ λόγος", "SQLite فقط", "केवल SQLite"):
         assert not has_serifs(mixed)

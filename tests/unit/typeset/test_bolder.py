@@ -13,8 +13,8 @@ RARE = "囍"
 
 def face_of(character: str, weight: int) -> Face:
     fonts = Fonts()
-    ((subset, _),) = fonts.fallback.choose([character], "zh-Hant")[0].pieces
-    return fonts.faces.face(subset, weight, 96)
+    ((subset, _),) = fonts.choose([character], "zh-Hant")[0].pieces
+    return fonts.faces.face(weight, subset, 96)
 
 
 def coverage(face: Face, character: str) -> Image.Image:

@@ -170,9 +170,9 @@ def test_a_text_in_one_script_is_drawn_however_long_its_font_is() -> None:
 def test_letters_are_measured_without_opening_their_fonts(counted: Counted) -> None:
     fonts = Fonts()
     for text in ("Designing", "Ελληνικά", "हिन्दी", "日本語", "∀x∈ℝ"):
-        for choice in fonts.fallback.choose(clusters(text), "ja"):
+        for choice in fonts.choose(clusters(text), "ja"):
             for subset, piece in choice.pieces:
-                fonts.advances.width_em(subset, 400, [piece], rtl=False)
+                fonts.faces.width_em(subset, 400, [piece], rtl=False)
     assert counted.faces == 0
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from cardbeat.typeset.ends import fit_end
 from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.labels import fit_end
 from cardbeat.typeset.paragraph import Style
 from cardbeat.typeset.text import Block
 

@@ -51,14 +51,14 @@ def test_every_file_has_the_shortest_header_of_gzip() -> None:
 @pytest.mark.parametrize(("grapheme", "anchored"), [("ب", True), ("a", False), ("漢", False)])
 def test_only_letters_that_carry_marks_have_anchors_and_only_without_raqm(grapheme: str, anchored: bool) -> None:
     fonts = Fonts(shaping=False)
-    ((subset, _),) = fonts.fallback.choose([grapheme], "ja")[0].pieces
-    face = fonts.faces.face(subset, 400, 30)
+    ((subset, _),) = fonts.choose([grapheme], "ja")[0].pieces
+    face = fonts.faces.face(400, subset, 30)
     assert not face.raqm
     assert bool(face.anchors.marks) is anchored
 
 
 def test_a_small_letter_is_smaller_and_raised() -> None:
     fonts = Fonts()
-    ((subset, _),) = fonts.fallback.choose(["⁵"], "ja")[0].pieces
-    face = fonts.faces.face(subset, 400, 100)
+    ((subset, _),) = fonts.choose(["⁵"], "ja")[0].pieces
+    face = fonts.faces.face(400, subset, 100)
     assert (face.font.size, face.rise_px) == (60, 40)

@@ -3,7 +3,7 @@
 import pytest
 
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.initial import initial_block, initial_of
+from cardbeat.typeset.labels import initial_block, initial_of
 from cardbeat.typeset.paragraph import Style
 
 

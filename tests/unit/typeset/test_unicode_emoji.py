@@ -31,7 +31,7 @@ def test_every_emoji_of_the_test_file_is_one_picture(status: str) -> None:
     if status == "unqualified":
         # Without U+FE0F, these are signs of the text.
         emoji = [sequence for sequence in emoji if len(sequence) > 1]
-    choices = fonts.fallback.choose([*emoji], "ja")
+    choices = fonts.choose([*emoji], "ja")
     assert [e for e in emoji if clusters(e) != [e]] == []
     assert [e for e, c in zip(emoji, choices, strict=True) if [p.subset.emoji for p in c.pieces] != [True]] == []
     assert not any(choice.missing for choice in choices)
@@ -44,7 +44,7 @@ def test_a_variation_selector_chooses_between_picture_and_sign() -> None:
         sequence = "".join(chr(int(code, 16)) for code in codes.split())
         if sequence[0].isascii():
             continue  # a digit is an emoji only with its keycap
-        (choice,) = fonts.fallback.choose([sequence], "ja")
-        is_sign = fonts.fallback.choose([sequence[0] + "\ufe0e"], "ja")[0].pieces[0].subset.emoji is False
+        (choice,) = fonts.choose([sequence], "ja")
+        is_sign = fonts.choose([sequence[0] + "\ufe0e"], "ja")[0].pieces[0].subset.emoji is False
         if style == "emoji style" or is_sign:
             assert choice.pieces[0].subset.emoji == (style == "emoji style"), line

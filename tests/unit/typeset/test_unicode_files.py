@@ -5,9 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from cardbeat.typeset.unicode.breaks import Break, breaks
+from cardbeat.typeset.unicode.breaks import Break, breaks, line_break
 from cardbeat.typeset.unicode.clusters import clean_for_lines, clusters
-from cardbeat.typeset.unicode.line_break import line_break
 from tests import unicode_files
 
 pytestmark = pytest.mark.skipif(not unicode_files.FOLDER.exists(), reason="needs Debian's package unicode-data")

@@ -10,14 +10,14 @@ FONTS = Fonts()
 def drawn(text: str, most: int) -> str:
     """What is not left out."""
     graphemes = clusters(text)
-    found = Work(400, most).affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+    found = Work(400, most).affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
     return "".join(g for g, choice in zip(graphemes, found, strict=True) if choice.pieces)
 
 
 def spent(text: str) -> int:
     graphemes = clusters(text)
     work = Work(400, UNBOUNDED)
-    work.affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+    work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
     return work.spent
 
 
@@ -67,6 +67,6 @@ def test_runs_are_counted_not_the_letters_in_them() -> None:
     for text in ("aaaa", "aकaक", "a🎉🎉a"):
         graphemes = clusters(text)
         work = Work(400, UNBOUNDED)
-        work.affordable(FONTS.fallback.choose(graphemes, "ja"), [0] * len(graphemes))
+        work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
         counts.append(work.runs)
     assert counts == [1, 4, 3]

@@ -1,6 +1,6 @@
 """Marks placed on their letters by anchors."""
 
-from cardbeat.typeset.faces.anchors import Anchors, PlacedText, placed
+from cardbeat.typeset.faces.unshaped import Anchors, PlacedText, placed
 
 ANCHORS = Anchors(
     marks={"^": {"top": [0.2, 0.6]}, "~": {"above": [0.1, 0.1]}},

@@ -6,10 +6,9 @@ from threading import Barrier
 
 import pytest
 
-from cardbeat.typeset.faces import fallback
+from cardbeat.typeset.faces import fonts as fonts_module
 from cardbeat.typeset.faces.catalogue import FontSubset
-from cardbeat.typeset.faces.fallback import FontChoice
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import FontChoice, Fonts
 from cardbeat.typeset.unicode.clusters import clusters
 
 
@@ -19,9 +18,7 @@ def fonts() -> Fonts:
 
 
 def subsets(fonts: Fonts, graphemes: list[str], language: str = "zh-Hans") -> list[str]:
-    return [
-        subset.name if (subset := subset_of(choice)) else "" for choice in fonts.fallback.choose(graphemes, language)
-    ]
+    return [subset.name if (subset := subset_of(choice)) else "" for choice in fonts.choose(graphemes, language)]
 
 
 def subset_of(choice: FontChoice) -> FontSubset | None:
@@ -39,36 +36,36 @@ def is_emoji(choice: FontChoice) -> bool:
 @pytest.mark.parametrize(("language", "region"), [("ja", "j"), ("ko", "k"), ("zh-Hans", "s"), ("zh-Hant", "t")])
 def test_each_region_draws_its_own_shape(fonts: Fonts, language: str, region: str) -> None:
     for character in "直骨角次海":
-        chosen = subset_of(fonts.fallback.choose([character], language)[0])
+        chosen = subset_of(fonts.choose([character], language)[0])
         assert chosen
         assert region in chosen.regions
 
 
 def test_a_character_that_one_region_lacks_is_borrowed(fonts: Fonts) -> None:
-    assert subset_of(fonts.fallback.choose(["们"], "ko")[0])
+    assert subset_of(fonts.choose(["们"], "ko")[0])
 
 
 def test_punctuation_goes_with_the_script_beside_it(fonts: Fonts) -> None:
     assert subsets(fonts, ["a", "“", "b"])[1].startswith("inter")
     assert subsets(fonts, ["中", "“", "文"])[1].startswith("han")
     assert subsets(fonts, ["ا", " ", "ب"])[1] == subsets(fonts, ["ا"])[0]
-    assert fonts.fallback.choose(["₂", ",", "a"], "ja")[1].pieces == fonts.fallback.choose([","], "ja")[0].pieces
+    assert fonts.choose(["₂", ",", "a"], "ja")[1].pieces == fonts.choose([","], "ja")[0].pieces
 
 
 def test_an_emoji_family_is_one_glyph(fonts: Fonts) -> None:
     for emoji in ("👩‍👩‍👧‍👦", "👍🏽", "🇩🇪", "1️⃣", "🏴󠁧󠁢󠁳󠁣󠁴󠁿", "❤️", "☕"):
-        chosen = fonts.fallback.choose([emoji], "ja")[0]
+        chosen = fonts.choose([emoji], "ja")[0]
         assert is_emoji(chosen)
         assert len(text_of(chosen)) == 1
 
 
 def test_an_emoji_in_text_style_is_text(fonts: Fonts) -> None:
-    assert not is_emoji(fonts.fallback.choose(["☕\ufe0e"], "ja")[0])
-    assert not any(is_emoji(choice) for choice in fonts.fallback.choose(["1", "#", "©"], "ja"))
+    assert not is_emoji(fonts.choose(["☕\ufe0e"], "ja")[0])
+    assert not any(is_emoji(choice) for choice in fonts.choose(["1", "#", "©"], "ja"))
 
 
 def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
-    assert len(text_of(fonts.fallback.choose(["🐢\u200d🚀"], "ja")[0])) == 2
+    assert len(text_of(fonts.choose(["🐢\u200d🚀"], "ja")[0])) == 2
 
 
 @pytest.mark.parametrize(
@@ -86,8 +83,8 @@ def test_an_unknown_sequence_draws_its_parts(fonts: Fonts) -> None:
     ],
 )
 def test_an_emoji_sequence_without_a_picture_draws_each_part(fonts: Fonts, sequence: str, parts: str) -> None:
-    each = [choice for choice in fonts.fallback.choose(clusters(parts), "ja") if text_of(choice) != " "]
-    (chosen,) = fonts.fallback.choose([sequence], "ja")
+    each = [choice for choice in fonts.choose(clusters(parts), "ja") if text_of(choice) != " "]
+    (chosen,) = fonts.choose([sequence], "ja")
     assert chosen.pieces == tuple(piece for choice in each for piece in choice.pieces)
     assert all(piece.subset.covers(character) for piece in chosen.pieces for character in piece.text)
 
@@ -104,36 +101,36 @@ def test_an_emoji_sequence_without_a_picture_draws_each_part(fonts: Fonts, seque
     ],
 )
 def test_a_picture_that_falls_off_a_sequence_is_missing(fonts: Fonts, sequence: str, lost: int) -> None:
-    assert fonts.fallback.choose([sequence], "ja")[0].missing == lost
+    assert fonts.choose([sequence], "ja")[0].missing == lost
 
 
 def test_what_no_font_has_is_drawn_as_nothing(fonts: Fonts) -> None:
     graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
-    assert [text_of(choice) for choice in fonts.fallback.choose(graphemes, "ja")] == ["", "a", "", "", ""]
+    assert [text_of(choice) for choice in fonts.choose(graphemes, "ja")] == ["", "a", "", "", ""]
 
 
 @pytest.mark.parametrize("grapheme", ["а\u0301", "ї\u0301", "ɔ\u0301", "ɔ\u0303", "ɔ\u0302", "ɛ\u030c", "m\u0300"])
 def test_a_letter_is_drawn_with_its_mark_in_the_family_of_its_neighbours(fonts: Fonts, grapheme: str) -> None:
-    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    (choice,) = fonts.choose([grapheme], "ja")
     assert [(piece.subset.name, piece.text) for piece in choice.pieces] == [("inter-marks", grapheme)]
     assert not choice.missing
 
 
 @pytest.mark.parametrize("grapheme", ["ʋ\u0300", "t\u0361", "a\u030d", "o\u0358", "ı\u0328", "x\u20d7", "A\u0331"])
 def test_a_mark_is_drawn_where_a_font_places_it(fonts: Fonts, grapheme: str) -> None:
-    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    (choice,) = fonts.choose([grapheme], "ja")
     assert text_of(choice) == grapheme
     assert not choice.missing
 
 
 @pytest.mark.parametrize(("grapheme", "drawn"), [("ʖ\u20d7", "ʖ"), ("ж\u20d7\u0301", "ж\u0301")])
 def test_a_mark_that_no_font_places_on_its_letter_is_missing(fonts: Fonts, grapheme: str, drawn: str) -> None:
-    (choice,) = fonts.fallback.choose([grapheme], "ja")
+    (choice,) = fonts.choose([grapheme], "ja")
     assert (text_of(choice), choice.missing) == (drawn, 1)
 
 
 def test_a_keycap_is_an_emoji_with_or_without_its_selector(fonts: Fonts) -> None:
-    with_selector, without = fonts.fallback.choose(["1\ufe0f\u20e3", "1\u20e3"], "ja")
+    with_selector, without = fonts.choose(["1\ufe0f\u20e3", "1\u20e3"], "ja")
     assert is_emoji(without)
     assert with_selector == without
 
@@ -141,7 +138,7 @@ def test_a_keycap_is_an_emoji_with_or_without_its_selector(fonts: Fonts) -> None
 @pytest.mark.parametrize("headline", ["Slow Queues, part 2: λόγος", "За\u0301мок", "Ça va"])
 def test_letters_with_marks_have_serifs_where_all_letters_have(fonts: Fonts, headline: str) -> None:
     assert fonts.all_serif(headline)
-    choices = fonts.with_serif().fallback.choose(clusters(headline), "ja")
+    choices = fonts.with_serif().choose(clusters(headline), "ja")
     assert all(choice.pieces[0].subset.serif for choice in choices)
 
 
@@ -152,10 +149,10 @@ def test_polytonic_greek_is_of_one_family(fonts: Fonts) -> None:
 
 
 def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: Fonts) -> None:
-    line, above, below = (fonts.fallback.choose([character], "ja")[0].pieces[0] for character in "5⁵₅")
+    line, above, below = (fonts.choose([character], "ja")[0].pieces[0] for character in "5⁵₅")
     assert above.text == below.text == line.text
     assert above.subset.rise_em > 0 > below.subset.rise_em
-    assert subset_of(fonts.fallback.choose(["₂"], "ja")[0]) is subset_of(fonts.fallback.choose(["₃"], "ja")[0])
+    assert subset_of(fonts.choose(["₂"], "ja")[0]) is subset_of(fonts.choose(["₃"], "ja")[0])
 
 
 def test_threads_that_meet_a_small_letter_at_once_draw_it_in_one_subset(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +162,7 @@ def test_threads_that_meet_a_small_letter_at_once_draw_it_in_one_subset(monkeypa
         both.wait(timeout=10)
         return replace(subset, **changes)
 
-    monkeypatch.setattr(fallback, "replace", replace_together)
+    monkeypatch.setattr(fonts_module, "replace", replace_together)
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(lambda grapheme: fonts.fallback.choose([grapheme], "ja"), "₂₃")
+        one, other = pool.map(lambda grapheme: fonts.choose([grapheme], "ja"), "₂₃")
     assert subset_of(one[0]) is subset_of(other[0])

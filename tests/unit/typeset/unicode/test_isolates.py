@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from cardbeat.typeset.unicode.isolates import explicit_levels, first_is_rtl, isolating_runs, matching
+from cardbeat.typeset.unicode.bidi import explicit_levels, first_is_rtl, isolating_runs, matching
 
 RLI, LRI, FSI, PDI = "\u2067\u2066\u2068\u2069"
 

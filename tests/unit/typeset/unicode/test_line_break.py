@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.typeset.unicode.line_break import line_break
+from cardbeat.typeset.unicode.breaks import line_break
 from tests.unicode_files import FOLDER
 
 

@@ -2,7 +2,7 @@
 
 import unicodedata
 
-from cardbeat.typeset.unicode.arabic import joined
+from cardbeat.typeset.faces.unshaped import joined
 
 
 def forms(text: str) -> list[str]:

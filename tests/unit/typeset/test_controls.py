@@ -2,9 +2,10 @@
 
 import pytest
 
-from cardbeat.typeset.unicode.breaks import Break
+from cardbeat.typeset.paragraph import hangs
+from cardbeat.typeset.unicode.bidi import ordered
+from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import clean_for_lines, clusters
-from cardbeat.typeset.unicode.controls import breaks_at_hyphens, hangs, ordered
 
 
 def test_controls_are_taken_out_and_count_by_what_stands_behind_them() -> None:

@@ -9,12 +9,12 @@ FONTS = Fonts()
 
 def test_what_no_font_has_is_counted() -> None:
     graphemes = ["\U00012000", "a\u1acf", "\ue000", "\U0010ffff", "\u200e"]
-    assert [FONTS.repertoire.drawable(grapheme)[1] for grapheme in graphemes] == [1, 1, 1, 1, 0]
+    assert [FONTS.drawable(grapheme)[1] for grapheme in graphemes] == [1, 1, 1, 1, 0]
 
 
 def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
-    assert FONTS.repertoire.drawable("👩‍\U0001faf9")[1] == 1
-    assert FONTS.repertoire.drawable("🏃🏽‍➡️ 🇽🇽")[1] == 0
+    assert FONTS.drawable("👩‍\U0001faf9")[1] == 1
+    assert FONTS.drawable("🏃🏽‍➡️ 🇽🇽")[1] == 0
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_the_part_of_an_emoji_that_no_font_has_is_counted() -> None:
     ],
 )
 def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) -> None:
-    assert FONTS.repertoire.drawable(text)[1] == count
+    assert FONTS.drawable(text)[1] == count
 
 
 @pytest.mark.parametrize(
@@ -39,5 +39,5 @@ def test_a_character_that_some_font_has_is_not_missing(text: str, count: int) ->
     ],
 )
 def test_what_no_font_has_is_written_with_what_they_have(text: str, drawn: str) -> None:
-    assert FONTS.repertoire.drawable(text) == (drawn, 0)
-    assert all(choice.pieces for choice in FONTS.fallback.choose(list(drawn), "ja"))
+    assert FONTS.drawable(text) == (drawn, 0)
+    assert all(choice.pieces for choice in FONTS.choose(list(drawn), "ja"))
