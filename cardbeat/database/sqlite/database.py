@@ -149,7 +149,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             except OSError:
                 is_in_place = False
             if not is_in_place:
-                raise as_sqlite(f"{path} was removed or replaced while in use; restart the server", sqlite3.SQLITE_READONLY)
+                message = f"{path} was removed or replaced while in use; restart the server"
+                raise as_sqlite(message, sqlite3.SQLITE_READONLY)
 
     def _translated(self, error: Exception) -> Exception:
         # A full disk makes SQLite undo the whole transaction, so every write of the group has failed.

@@ -290,7 +290,8 @@ def test_the_log_tells_once_when_it_can_be_written_again(database, caplog):
     for _ in range(2):
         database.write(count_up)
     lines = [record.getMessage() for record in caplog.records]
-    assert lines == [f"the database can't write: {database.path} was removed or replaced while in use"] * 2 + [
+    trouble = f"{database.path} was removed or replaced while in use; restart the server"
+    assert lines == [f"the database can't write: {trouble}"] * 2 + [
         "the database can be written again; for 0 s it could not"
     ]
 
