@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 import threading
@@ -13,6 +12,7 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import StartupError, Unavailable
+from cardbeat.host import system
 from tests.support import count_up, counted
 
 
@@ -68,7 +68,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
 
     threads = [threading.Thread(target=attempt) for _ in range(8)]
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
-    fcntl.flock(holder, fcntl.LOCK_EX)
+    assert system.try_lock(holder)
     began = time.monotonic()
     for thread in threads:
         thread.start()
@@ -80,7 +80,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
     with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
         open_database(database.path.parent)
-    fcntl.flock(holder, fcntl.LOCK_UN)
+    system.unlock(holder)
     database.write(count_up)
     os.close(holder)
 
@@ -101,8 +101,8 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
 
 def test_a_lock_that_is_let_go_of_in_time_costs_nothing_but_the_wait(database):
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
-    fcntl.flock(holder, fcntl.LOCK_EX)
-    threading.Timer(0.1, fcntl.flock, (holder, fcntl.LOCK_UN)).start()
+    assert system.try_lock(holder)
+    threading.Timer(0.1, system.unlock, (holder,)).start()
     database.write(count_up)
     assert counted(database) == 1
     os.close(holder)
@@ -293,10 +293,8 @@ def test_every_connection_keeps_temporary_tables_in_memory(database, options):
 
 def test_a_write_keeps_other_processes_from_writing(database):
     def is_held(_connection):
-        with (database.path.parent / "writer.lock").open() as lock, contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return False
-        return True
+        with (database.path.parent / "writer.lock").open("r+") as lock:
+            return not system.try_lock(lock.fileno())
 
     assert database.write(is_held)
 

@@ -1,7 +1,6 @@
 """A backup: whole or not at all, of one moment, and nothing left beside it."""
 
 import os
-import resource
 import threading
 
 import pytest
@@ -12,6 +11,7 @@ from cardbeat.database.sqlite.backup import back_up
 from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
+from tests.systems import LIMITS, MODES, PIPES
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
@@ -101,10 +101,10 @@ def test_a_backup_never_replaces_a_database_that_the_folder_has_a_link_to(tmp_pa
             back_up(tmp_path / "live", tmp_path / "real" / name)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("make", [pytest.param("mkfifo", marks=PIPES), "mkdir"])
 def test_a_backup_replaces_nothing_but_a_regular_file(live, tmp_path, make):
     target = tmp_path / "there"
-    make(target)
+    getattr(os, make)(target)
     before = target.stat()
     with pytest.raises(StartupError, match="there is not a regular file"):
         back_up(live, target)
@@ -131,6 +131,7 @@ def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
         back_up(live, longest.with_name(longest.name + "b"))
 
 
+@MODES
 def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
     seen = []
     monkeypatch.setattr(sqlite_backup, "sync_file", lambda path: seen.append(path.stat().st_mode & 0o777))
@@ -141,6 +142,12 @@ def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, m
 def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live, tmp_path):
     with pytest.raises(StartupError, match=r"can't write .*missing/copy\.db: No such file"):
         back_up(live, tmp_path / "missing" / "copy.db")
+
+
+@LIMITS
+def test_a_backup_that_finds_no_room_names_its_file_and_leaves_nothing(live, tmp_path):
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
     try:

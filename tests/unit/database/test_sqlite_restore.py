@@ -17,6 +17,7 @@ from cardbeat.database.sqlite.file import connect, integrity_problems
 from cardbeat.database.sqlite.restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
+from tests.systems import ROOT
 
 NOON = 1_800_014_400
 KEPT = "cardbeat.db.before-restore-20270115-120000"
@@ -239,7 +240,7 @@ def test_the_mode_of_the_database_before_stays(data, backup):
     assert stat.S_IMODE((data / "cardbeat.db").stat().st_mode) == 0o640
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@ROOT
 def test_root_leaves_the_files_to_the_user_of_the_service(data, backup):
     for path in (data, *data.iterdir()):
         os.chown(path, 54321, 54322)

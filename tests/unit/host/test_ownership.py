@@ -13,6 +13,7 @@ from cardbeat.database.sqlite.file import FILES
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, system
 from cardbeat.host.ownership import check_writable
+from tests.systems import ROOT
 
 SOMEBODY = 54321
 
@@ -122,7 +123,7 @@ def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@ROOT
 def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
     for path in (*folder.iterdir(), folder):
         os.chown(path, SOMEBODY, SOMEBODY)
@@ -136,7 +137,7 @@ def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@ROOT
 def test_what_root_makes_in_a_services_folder_is_the_services(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir(0o700)

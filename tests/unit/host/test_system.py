@@ -1,7 +1,6 @@
 """What differs by system; `tests/hosts` runs the whole service where it does."""
 
 import os
-import resource
 import socket
 import sys
 import time
@@ -9,6 +8,7 @@ import time
 import pytest
 
 from cardbeat.host import system
+from tests.systems import LIMITS, UNLIMITED
 
 
 @pytest.fixture
@@ -102,30 +102,32 @@ def test_on_windows_users_have_no_numbers_and_files_no_owner_to_change(tmp_path,
     assert tmp_path.stat().st_uid == before.st_uid
 
 
+@LIMITS
 @pytest.mark.parametrize(
     ("soft", "hard", "raised_to", "limit"),
     [
         (256, 4096, 1000, 1000),
         (256, 512, 512, 512),
         (1024, 4096, None, 1000),
-        (256, resource.RLIM_INFINITY, 1000, 1000),
-        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None, 1000),
+        (256, UNLIMITED, 1000, 1000),
+        (UNLIMITED, UNLIMITED, None, 1000),
     ],
 )
 def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(monkeypatch, soft, hard, raised_to, limit):
     raised = []
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
     assert system.descriptor_limit(1000) == limit
     assert raised == ([] if raised_to is None else [(raised_to, hard)])
 
 
+@LIMITS
 def test_a_limit_that_can_not_be_raised_stays(monkeypatch):
     def refuse(*_):
         raise ValueError("current limit exceeds maximum limit")
 
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
-    monkeypatch.setattr(resource, "setrlimit", refuse)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, UNLIMITED))
+    monkeypatch.setattr("resource.setrlimit", refuse)
     assert system.descriptor_limit(1000) == 256
 
 

@@ -1,0 +1,29 @@
+"""Marks for what not every system has. On Linux they skip nothing, but without Raqm, or where root is needed."""
+
+import os
+import sys
+from typing import Final
+
+import pytest
+from PIL import features
+
+from cardbeat.host.system import current_user
+
+WINDOWS = sys.platform == "win32"
+IS_ROOT = current_user() == 0
+
+if sys.platform == "win32":
+    UNLIMITED: Final = -1
+else:
+    import resource
+
+    UNLIMITED: Final = resource.RLIM_INFINITY
+
+MODES = pytest.mark.skipif(WINDOWS, reason="Windows has no modes and owners of files")
+ROOT = pytest.mark.skipif(not IS_ROOT, reason="only root can give files away")
+PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+HANG_UPS = pytest.mark.skipif(WINDOWS, reason="Windows has no SIGHUP")
+IN_USE = pytest.mark.skipif(WINDOWS, reason="Windows does not let a file in use be removed, renamed or replaced")
+LIMITS = pytest.mark.skipif(WINDOWS, reason="Windows sets no limits on a process's files")
+DESCRIPTORS = pytest.mark.skipif(not os.path.isdir("/dev/fd"), reason="Windows does not list open descriptors")
+RAQM = pytest.mark.skipif(not features.check("raqm"), reason="Pillow finds no FriBiDi here, so it has no Raqm")
