@@ -22,6 +22,7 @@ else:
 MODES = pytest.mark.skipif(WINDOWS, reason="Windows has no modes and owners of files")
 ROOT = pytest.mark.skipif(not IS_ROOT, reason="only root can give files away")
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+LINKS = pytest.mark.skipif(WINDOWS, reason="on Windows only administrators can make links")
 HANG_UPS = pytest.mark.skipif(WINDOWS, reason="Windows has no SIGHUP")
 IN_USE = pytest.mark.skipif(WINDOWS, reason="Windows does not let a file in use be removed, renamed or replaced")
 LIMITS = pytest.mark.skipif(WINDOWS, reason="Windows sets no limits on a process's files")
