@@ -19,10 +19,14 @@ else:
 
     UNLIMITED: Final = resource.RLIM_INFINITY
 
+MISSING = "(File|Path) not found|The system cannot find the (file|path)" if WINDOWS else "No such file"
+"""A pattern of what the system says of a file that is not there."""
+
 MODES = pytest.mark.skipif(WINDOWS, reason="Windows has no modes and owners of files")
 ROOT = pytest.mark.skipif(not IS_ROOT, reason="only root can give files away")
 SPARSE = pytest.mark.skipif(WINDOWS, reason="Windows writes every byte of a file that is made longer")
 PIPES = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+LONGEST = pytest.mark.skipif(not hasattr(os, "pathconf"), reason="Windows does not tell how long a name may be")
 LINKS = pytest.mark.skipif(WINDOWS, reason="on Windows only administrators can make links")
 HANG_UPS = pytest.mark.skipif(WINDOWS, reason="Windows has no SIGHUP")
 IN_USE = pytest.mark.skipif(WINDOWS, reason="Windows does not let a file in use be removed, renamed or replaced")

@@ -14,6 +14,7 @@ from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import system
 from tests.support import count_up, counted
+from tests.systems import IN_USE
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -118,6 +119,7 @@ def replace(path):
     open_database(path.parent).close()
 
 
+@IN_USE
 @pytest.mark.parametrize("lose", [remove, replace, lambda path: path.rename(path.with_name("away"))])
 def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(database, caplog, lose):
     database.write(count_up)
@@ -128,6 +130,7 @@ def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(dat
     assert "was removed or replaced while in use" in caplog.text
 
 
+@IN_USE
 def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
     remove(database.path)
     with pytest.raises(Unavailable), database.read():
@@ -139,6 +142,7 @@ def beside(path, end):
     return path.with_name(path.name + end)
 
 
+@IN_USE
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, end):
     database.write(count_up)
@@ -150,6 +154,7 @@ def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(data
     assert f"{FILE_NAME}{end} was removed" in caplog.text
 
 
+@IN_USE
 def test_what_a_removed_wal_held_is_in_the_database_after_an_orderly_stop(tmp_path):
     with contextlib.closing(open_database(tmp_path)) as database:
         for _ in range(3):
@@ -161,6 +166,7 @@ def test_what_a_removed_wal_held_is_in_the_database_after_an_orderly_stop(tmp_pa
         assert counted(again) == 3
 
 
+@IN_USE
 def test_a_file_that_is_back_in_its_place_is_written_again(database):
     database.write(count_up)
     away = database.path.rename(database.path.with_name("away"))
@@ -171,6 +177,7 @@ def test_a_file_that_is_back_in_its_place_is_written_again(database):
     assert counted(database) == 2
 
 
+@IN_USE
 def test_a_wal_that_another_process_has_written_anew_is_not_written_over(database, caplog):
     database.write(count_up)
     before = database.path.read_bytes()
@@ -182,6 +189,7 @@ def test_a_wal_that_another_process_has_written_anew_is_not_written_over(databas
     assert database.path.read_bytes() == before
 
 
+@IN_USE
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
 def test_a_write_is_not_acknowledged_where_a_file_was_removed_before_its_commit(database, end):
     with pytest.raises(Unavailable):
