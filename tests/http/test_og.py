@@ -21,7 +21,7 @@ from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import answer_of, taken
-from tests.systems import DESCRIPTORS
+from tests.systems import DESCRIPTORS, PAGE_CACHE
 
 RENDERER = Renderer(Fonts())
 
@@ -314,6 +314,7 @@ def test_nothing_of_a_card_answered_at_once_is_left_open(cards: Cards) -> None:
     assert len(os.listdir("/dev/fd")) == before
 
 
+@PAGE_CACHE
 def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
     cards: Cards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
