@@ -15,6 +15,7 @@ import PIL
 import pytest
 
 from tests.support import wait_until
+from tests.systems import WINDOWS
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -26,13 +27,13 @@ def python(tmp_path_factory) -> Path:
 
 
 def environment_with_pillow(folder: Path) -> Path:
-    venv.create(folder, symlinks=True, with_pip=False)
-    (packages,) = folder.glob("lib/python*/site-packages")
+    venv.create(folder, symlinks=not WINDOWS, with_pip=False)
+    (packages,) = folder.glob("Lib/site-packages" if WINDOWS else "lib/python*/site-packages")
     here = Path(PIL.__file__).parent.parent
     for name in ("PIL", "pillow.libs", "Pillow.libs"):
         if (here / name).is_dir():
             shutil.copytree(here / name, packages / name)
-    return folder / "bin" / "python"
+    return folder / ("Scripts/python.exe" if WINDOWS else "bin/python")
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,14 @@ from typing import Any
 import pytest
 
 from cardbeat.database import Database, open_database
+from tests.systems import IS_ROOT
 
 BOTH_ENGINES = pytest.mark.engines("sqlite", "postgresql")
 """For a module, or a test, that uses a `database`: it runs on each of them. The mark of a test goes before."""
 SQLITE = pytest.mark.engines("sqlite")
 POSTGRESQL = pytest.mark.engines("postgresql")
 
-AS_NOBODY: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.getuid() == 0 else {}
+AS_NOBODY: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []} if IS_ROOT else {}
 SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "deadlock_timeout=50ms")
 
 EMPTY = """
@@ -43,7 +44,7 @@ class Cluster:
         self.port = free_port()
         self._schemas = itertools.count(1)
         self._used = ""
-        if os.getuid() == 0:
+        if IS_ROOT:
             shutil.chown(folder, "nobody")
         self._run("initdb", "--no-sync", "--auth=trust", "--username=cardbeat", "--encoding=UTF8", "--locale=C.UTF-8")
 

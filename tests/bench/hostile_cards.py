@@ -14,8 +14,8 @@ RATIO times as long as the blog card.
 
 import argparse
 import heapq
+import os
 import random
-import resource
 import statistics
 import time
 from io import BytesIO
@@ -167,7 +167,7 @@ def _ratios(took: Took, ordinary: Took) -> str:
 
 def _memory_mb() -> float:
     pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * resource.getpagesize() / 1e6
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import os
 import re
-import resource
 import socket
 import statistics
 import subprocess
@@ -141,7 +140,7 @@ class Server:
 
     def memory_bytes(self) -> int:
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
-        return int(pages) * resource.getpagesize()
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
     def descriptors(self) -> int:
         return len(os.listdir(f"/proc/{self.pid}/fd"))

@@ -62,8 +62,9 @@ def left(folder):
 
 
 @pytest.mark.usefixtures("slow_to_copy")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(python, pyz, tmp_path, number):
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_a_backup_that_is_stopped_in_the_middle_leaves_nothing_behind(python, pyz, tmp_path, name):
+    number = signal.Signals[name]
     command = [python, pyz, "backup", "copy.db"]
     backup = subprocess.Popen(command, cwd=tmp_path, env=clean_environment(), stderr=subprocess.PIPE, text=True)
     wait_until(lambda: any(path.stat().st_size for path in tmp_path.glob(f"{PREFIX}*/copy")))

@@ -1,19 +1,22 @@
 """A stop lets posts of alerts finish, and never takes ten seconds."""
 
 import contextlib
-import fcntl
 import shutil
 import signal
 import socket
 import subprocess
 import sys
-import termios
 import time
+
+import pytest
 
 from tests.artifact import ROOT, Running, clean_environment, free_port
 from tests.crash.client import ask, checks_key, connect, exchange, new_check
 from tests.receiver import NO_CONTENT, Receiver, hang
 from tests.support import wait_until
+
+fcntl = pytest.importorskip("fcntl")
+termios = pytest.importorskip("termios")
 
 
 def test_a_post_that_runs_at_a_stop_is_finished_and_not_sent_again(start):

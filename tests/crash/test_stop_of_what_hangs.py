@@ -1,7 +1,6 @@
 """A stop ends within ten seconds, with status 0, whatever hangs."""
 
 import contextlib
-import fcntl
 import signal
 import socket
 import subprocess
@@ -15,6 +14,8 @@ from tests.artifact import ROOT, Running, clean_environment, free_port
 from tests.crash.client import ask, checks_key, new_check
 from tests.receiver import Receiver, hang
 from tests.support import wait_until
+
+fcntl = pytest.importorskip("fcntl")
 
 CHILD = """
 import os, socket, sys, threading, time

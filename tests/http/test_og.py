@@ -21,6 +21,7 @@ from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import answer_of, taken
+from tests.systems import DESCRIPTORS, PAGE_CACHE
 
 RENDERER = Renderer(Fonts())
 
@@ -303,15 +304,17 @@ def test_a_card_known_to_the_index_is_given_in_part_or_not_at_all_if_asked_so(ca
     assert cards.card(range="bytes=9999999-").status == 416
 
 
+@DESCRIPTORS
 def test_nothing_of_a_card_answered_at_once_is_left_open(cards: Cards) -> None:
     cards.card()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(os.listdir("/dev/fd"))
     for headers in ({}, {"range": "bytes=5-9"}, {"range": "bytes=9999999-"}, {"if_none_match": "*"}):
         for _ in range(3):
             cards.card(**headers)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/dev/fd")) == before
 
 
+@PAGE_CACHE
 def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
     cards: Cards, monkeypatch: pytest.MonkeyPatch
 ) -> None:

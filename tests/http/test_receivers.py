@@ -2,13 +2,13 @@
 
 import email.policy
 import os
+import shutil
 import socketserver
 import subprocess
 import sysconfig
 import threading
 import time
 from email.message import EmailMessage
-from pathlib import Path
 
 import pytest
 from standardwebhooks.webhooks import Webhook
@@ -71,7 +71,8 @@ ADDRESSES = "from=cardbeat@mail.example&to=ops@mail.example&mode=insecure"
 
 def notify(sent, url, home):
     """What the Apprise API does with the body of a POST: it hands these members to Apprise."""
-    program = Path(sysconfig.get_path("scripts"), "apprise")
+    program = shutil.which("apprise", path=sysconfig.get_path("scripts"))
+    assert program
     options = ["-t", sent["title"], "-n", sent["type"], "-i", sent["format"], "-b", sent["body"]]
     environment = {**os.environ, "HOME": str(home), "PYTHONIOENCODING": "utf-8"}
     subprocess.run([program, *options, url], check=True, capture_output=True, timeout=60, env=environment)

@@ -12,6 +12,7 @@ import pytest
 from tests.artifact import ROOT, clean_environment
 from tests.browser.api import Api
 from tests.support import wait_until
+from tests.systems import STOPS
 
 
 @pytest.fixture
@@ -58,6 +59,7 @@ def test_the_build_says_when_it_cannot_write(tmp_path):
     assert ran.stderr.count("\n") == 1
 
 
+@STOPS
 @pytest.mark.quick
 def test_it_serves_pages_cards_and_checks_until_a_stop_signal_ends_it_with_0(start):
     server = start()

@@ -1,19 +1,20 @@
 """Completion, by what the two shells offer at a terminal once they have read what the artifact prints for them."""
 
-import fcntl
 import os
-import pty
 import re
 import select
 import struct
 import subprocess
-import termios
 
 import pytest
 
 from cardbeat import cli
 from cardbeat.commands import completion
 from tests.artifact import clean_environment
+
+fcntl = pytest.importorskip("fcntl")
+pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
 
 SHELLS = {
     "bash": ["bash", "--noprofile", "--norc", "-i"],

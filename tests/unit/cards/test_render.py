@@ -35,6 +35,7 @@ from cardbeat.cards.drawing.themes import THEME_OF
 from cardbeat.cards.request import TEMPLATES, TEXTS, THEMES, card_from
 from cardbeat.errors import Invalid
 from cardbeat.typeset.faces.fonts import Fonts
+from tests.systems import RAQM
 
 RENDERER = Renderer(Fonts())
 UNSHAPED = Renderer(Fonts(shaping=False))
@@ -297,7 +298,7 @@ def test_the_renderer_version_is_the_same_on_disk_and_in_the_artifact(tmp_path: 
         assert renderer_version(zipfile.Path(archive, "cardbeat/")) == RENDERER_VERSION
 
 
-@pytest.mark.parametrize("shaping", [True, False], ids=["shaped", "unshaped"])
+@pytest.mark.parametrize("shaping", [pytest.param(True, marks=RAQM), False], ids=["shaped", "unshaped"])
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_card_looks_as_approved(template: str, theme: str, shaping: bool) -> None:

@@ -15,6 +15,7 @@ from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
 from tests.postgresql import BOTH_ENGINES
 from tests.support import count_up, counted, wait_until, writer_held
+from tests.systems import IN_USE
 
 pytestmark = BOTH_ENGINES
 
@@ -173,6 +174,10 @@ def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_
     wait_until(lambda: not database.precedence.has_work)
 
 
+LONG = 0.1
+"""Seconds that a commit does not take on a slow disk."""
+
+
 class Together:
     """A work of many items, which keeps those of each call."""
 
@@ -263,7 +268,7 @@ def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_tha
     def fill_the_disk(transaction):
         others.append(1)
         if len(others) == 1:
-            later.append(database.write_together(Together(seconds=0.02), 2))
+            later.append(database.write_together(Together(seconds=LONG), 2))
         if not later[0].is_settled and len(others) < 500:
             database.write_later(fill_the_disk)
         # As SQLite does by itself.
@@ -272,7 +277,7 @@ def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_tha
 
     others, later = [], []
     with writer_held(database):
-        first = database.write_together(Together(seconds=0.02), 1)
+        first = database.write_together(Together(seconds=LONG), 1)
         database.write_later(fill_the_disk)
     first.wait()
     wait_until(lambda: later)
@@ -280,6 +285,7 @@ def test_those_written_in_one_go_have_their_turn_though_others_fail_with_all_tha
     assert len(others) < 500
 
 
+@IN_USE
 @pytest.mark.engines("sqlite")
 def test_the_log_tells_once_when_it_can_be_written_again(database, caplog):
     away = database.path.rename(database.path.with_name("away"))
@@ -299,7 +305,7 @@ def test_the_log_tells_once_when_it_can_be_written_again(database, caplog):
 @pytest.mark.engines("sqlite")
 def test_what_fails_after_long_does_not_count_as_a_slow_disk(database):
     def fill_the_disk(transaction):
-        time.sleep(0.1)
+        time.sleep(3 * LONG)
         transaction.execute("ROLLBACK")
         raise as_sqlite("database or disk is full", sqlite3.SQLITE_FULL)
 
@@ -307,7 +313,7 @@ def test_what_fails_after_long_does_not_count_as_a_slow_disk(database):
         database.write(fill_the_disk)
     seen = []
     with writer_held(database):
-        first = database.write_together(Together(seconds=0.01), 1)
+        first = database.write_together(Together(seconds=LONG), 1)
         other = database.write_later(lambda _: seen.append(first.is_settled))
     other.wait()
     assert seen == [True]

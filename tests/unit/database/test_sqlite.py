@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 import threading
@@ -13,7 +12,9 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import StartupError, Unavailable
+from cardbeat.host import system
 from tests.support import count_up, counted
+from tests.systems import IN_USE
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -68,7 +69,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
 
     threads = [threading.Thread(target=attempt) for _ in range(8)]
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
-    fcntl.flock(holder, fcntl.LOCK_EX)
+    assert system.try_lock(holder)
     began = time.monotonic()
     for thread in threads:
         thread.start()
@@ -80,7 +81,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
     with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
         open_database(database.path.parent)
-    fcntl.flock(holder, fcntl.LOCK_UN)
+    system.unlock(holder)
     database.write(count_up)
     os.close(holder)
 
@@ -101,8 +102,8 @@ def test_a_lock_that_can_not_be_asked_for_makes_a_write_unavailable_and_no_more(
 
 def test_a_lock_that_is_let_go_of_in_time_costs_nothing_but_the_wait(database):
     holder = os.open(database.path.with_name("writer.lock"), os.O_RDWR)
-    fcntl.flock(holder, fcntl.LOCK_EX)
-    threading.Timer(0.1, fcntl.flock, (holder, fcntl.LOCK_UN)).start()
+    assert system.try_lock(holder)
+    threading.Timer(0.1, system.unlock, (holder,)).start()
     database.write(count_up)
     assert counted(database) == 1
     os.close(holder)
@@ -118,6 +119,7 @@ def replace(path):
     open_database(path.parent).close()
 
 
+@IN_USE
 @pytest.mark.parametrize("lose", [remove, replace, lambda path: path.rename(path.with_name("away"))])
 def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(database, caplog, lose):
     database.write(count_up)
@@ -128,6 +130,7 @@ def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(dat
     assert "was removed or replaced while in use" in caplog.text
 
 
+@IN_USE
 def test_a_reader_leaves_no_empty_file_where_the_database_was(database):
     remove(database.path)
     with pytest.raises(Unavailable), database.read():
@@ -139,6 +142,7 @@ def beside(path, end):
     return path.with_name(path.name + end)
 
 
+@IN_USE
 @pytest.mark.parametrize("end", ["-wal", "-shm"])
 def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(database, caplog, end):
     database.write(count_up)
@@ -150,6 +154,7 @@ def test_a_write_beside_a_removed_file_of_sqlites_own_is_refused_and_logged(data
     assert f"{FILE_NAME}{end} was removed" in caplog.text
 
 
+@IN_USE
 def test_what_a_removed_wal_held_is_in_the_database_after_an_orderly_stop(tmp_path):
     with contextlib.closing(open_database(tmp_path)) as database:
         for _ in range(3):
@@ -161,6 +166,7 @@ def test_what_a_removed_wal_held_is_in_the_database_after_an_orderly_stop(tmp_pa
         assert counted(again) == 3
 
 
+@IN_USE
 def test_a_file_that_is_back_in_its_place_is_written_again(database):
     database.write(count_up)
     away = database.path.rename(database.path.with_name("away"))
@@ -171,6 +177,7 @@ def test_a_file_that_is_back_in_its_place_is_written_again(database):
     assert counted(database) == 2
 
 
+@IN_USE
 def test_a_wal_that_another_process_has_written_anew_is_not_written_over(database, caplog):
     database.write(count_up)
     before = database.path.read_bytes()
@@ -182,6 +189,7 @@ def test_a_wal_that_another_process_has_written_anew_is_not_written_over(databas
     assert database.path.read_bytes() == before
 
 
+@IN_USE
 @pytest.mark.parametrize("end", ["", "-wal", "-shm"])
 def test_a_write_is_not_acknowledged_where_a_file_was_removed_before_its_commit(database, end):
     with pytest.raises(Unavailable):
@@ -293,10 +301,8 @@ def test_every_connection_keeps_temporary_tables_in_memory(database, options):
 
 def test_a_write_keeps_other_processes_from_writing(database):
     def is_held(_connection):
-        with (database.path.parent / "writer.lock").open() as lock, contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return False
-        return True
+        with (database.path.parent / "writer.lock").open("r+") as lock:
+            return not system.try_lock(lock.fileno())
 
     assert database.write(is_held)
 

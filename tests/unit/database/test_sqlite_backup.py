@@ -1,7 +1,6 @@
 """A backup: whole or not at all, of one moment, and nothing left beside it."""
 
 import os
-import resource
 import threading
 
 import pytest
@@ -12,6 +11,7 @@ from cardbeat.database.sqlite.backup import back_up
 from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
+from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
@@ -81,7 +81,7 @@ def test_a_backup_never_replaces_a_lock_file(live, name):
     assert files(live) == before
 
 
-@pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])
+@pytest.mark.parametrize("link", [pytest.param("symlink_to", marks=LINKS), "hardlink_to"])
 def test_a_backup_never_replaces_the_database_by_another_name(live, tmp_path, link):
     other = tmp_path / "other.db"
     getattr(other, link)(live / FILE_NAME)
@@ -92,6 +92,7 @@ def test_a_backup_never_replaces_the_database_by_another_name(live, tmp_path, li
     assert other.samefile(live / FILE_NAME)
 
 
+@LINKS
 def test_a_backup_never_replaces_a_database_that_the_folder_has_a_link_to(tmp_path):
     open_database(tmp_path / "real").close()
     (tmp_path / "live").mkdir()
@@ -101,16 +102,17 @@ def test_a_backup_never_replaces_a_database_that_the_folder_has_a_link_to(tmp_pa
             back_up(tmp_path / "live", tmp_path / "real" / name)
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+@pytest.mark.parametrize("make", [pytest.param("mkfifo", marks=PIPES), "mkdir"])
 def test_a_backup_replaces_nothing_but_a_regular_file(live, tmp_path, make):
     target = tmp_path / "there"
-    make(target)
+    getattr(os, make)(target)
     before = target.stat()
     with pytest.raises(StartupError, match="there is not a regular file"):
         back_up(live, target)
     assert os.path.samestat(target.stat(), before)
 
 
+@LINKS
 def test_a_backup_through_a_link_replaces_the_file_and_leaves_the_link(live, tmp_path):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / "old.db").write_text("yesterday's")
@@ -122,6 +124,7 @@ def test_a_backup_through_a_link_replaces_the_file_and_leaves_the_link(live, tmp
     assert sorted(path.name for path in tmp_path.rglob("*.db")) == [FILE_NAME, "link.db", "old.db"]
 
 
+@LONGEST
 def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
     longest = tmp_path / ("b" * os.pathconf(tmp_path, "PC_NAME_MAX"))
     back_up(live, longest)
@@ -131,6 +134,7 @@ def test_a_backup_may_have_as_long_a_name_as_the_system_takes(live, tmp_path):
         back_up(live, longest.with_name(longest.name + "b"))
 
 
+@MODES
 def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, monkeypatch, usual_umask):
     seen = []
     monkeypatch.setattr(sqlite_backup, "sync_file", lambda path: seen.append(path.stat().st_mode & 0o777))
@@ -139,8 +143,14 @@ def test_a_backup_is_for_the_owner_alone_even_while_it_is_made(live, tmp_path, m
 
 
 def test_a_backup_that_cannot_be_written_names_its_file_and_leaves_nothing(live, tmp_path):
-    with pytest.raises(StartupError, match=r"can't write .*missing/copy\.db: No such file"):
+    with pytest.raises(StartupError, match=rf"can't write .*missing.copy\.db: {MISSING}"):
         back_up(live, tmp_path / "missing" / "copy.db")
+
+
+@LIMITS
+def test_a_backup_that_finds_no_room_names_its_file_and_leaves_nothing(live, tmp_path):
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8192, hard))
     try:

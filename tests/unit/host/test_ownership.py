@@ -13,6 +13,7 @@ from cardbeat.database.sqlite.file import FILES
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, system
 from cardbeat.host.ownership import check_writable
+from tests.systems import LINKS, MODES, ROOT
 
 SOMEBODY = 54321
 
@@ -38,6 +39,7 @@ def nothing_writable(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda *_: False)
 
 
+@MODES
 @pytest.mark.usefixtures("as_somebody", "nothing_writable")
 def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_back(folder):
     owner = system.user_name(folder.stat().st_uid)
@@ -46,6 +48,7 @@ def test_what_belongs_to_another_user_is_told_with_the_command_that_gives_it_bac
     assert str(caught.value).endswith(f"it belongs to {owner}, so run as root: chown -R {SOMEBODY} {folder}")
 
 
+@MODES
 @pytest.mark.usefixtures("as_somebody")
 def test_so_is_a_single_file_in_an_own_folder(folder, monkeypatch):
     monkeypatch.setattr(os, "access", lambda path, _mode: not str(path).endswith(".lock"))
@@ -55,6 +58,7 @@ def test_so_is_a_single_file_in_an_own_folder(folder, monkeypatch):
     assert f"chown -R {SOMEBODY} {folder}" in str(caught.value)
 
 
+@MODES
 @pytest.mark.usefixtures("as_somebody", "nothing_writable")
 def test_a_folder_that_is_not_there_yet_is_to_be_made_by_root(tmp_path):
     with pytest.raises(StartupError) as caught:
@@ -62,6 +66,7 @@ def test_a_folder_that_is_not_there_yet_is_to_be_made_by_root(tmp_path):
     assert str(caught.value).endswith(f"run as root: install -d -m 700 -o {SOMEBODY} '{tmp_path / 'new folder'}'")
 
 
+@MODES
 @pytest.mark.usefixtures("nothing_writable")
 def test_an_own_folder_needs_another_mode(folder):
     folder.chmod(0o500)
@@ -78,6 +83,7 @@ def test_on_a_read_only_disk_no_mode_and_no_owner_helps(folder):
     assert str(caught.value).endswith("must be writable for this user")
 
 
+@MODES
 @pytest.mark.parametrize(("before", "after"), [(0o777, 0o755), (0o770, 0o750), (0o2775, 0o2755)])
 def test_an_own_folder_that_others_may_write_to_is_mended_with_one_line(folder, before, after, caplog):
     folder.chmod(before)
@@ -89,6 +95,7 @@ def test_an_own_folder_that_others_may_write_to_is_mended_with_one_line(folder, 
     assert len(caplog.messages) == 1
 
 
+@MODES
 @pytest.mark.usefixtures("as_somebody")
 def test_one_that_is_not_ours_is_refused(folder):
     folder.chmod(0o777)
@@ -98,6 +105,7 @@ def test_one_that_is_not_ours_is_refused(folder):
     assert mode(folder) == 0o777
 
 
+@MODES
 def test_a_folder_of_all_users_is_refused_even_when_it_is_ours(folder):
     folder.chmod(0o1777)
     with pytest.raises(StartupError, match=f"choose a folder of its own, such as {folder}/cardbeat"):
@@ -115,6 +123,7 @@ def test_on_windows_modes_and_owners_say_nothing(folder, monkeypatch):
     assert mode(folder) == 0o777
 
 
+@LINKS
 def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
@@ -122,7 +131,7 @@ def test_a_new_private_file_never_comes_to_stand_behind_a_link(tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@ROOT
 def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
     for path in (*folder.iterdir(), folder):
         os.chown(path, SOMEBODY, SOMEBODY)
@@ -136,7 +145,7 @@ def test_doctor_tells_root_of_what_keeps_the_service_out(folder, capsys):
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@ROOT
 def test_what_root_makes_in_a_services_folder_is_the_services(tmp_path):
     folder = tmp_path / "data"
     folder.mkdir(0o700)

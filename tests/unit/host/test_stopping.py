@@ -1,33 +1,36 @@
-import os
 import signal
 
 import pytest
 
 from cardbeat.errors import StartupError
 from cardbeat.host.stopping import stop_signals_noted
+from cardbeat.host.system import HANG_UP_SIGNALS, STOP_SIGNALS
+from tests.systems import HANG_UPS
 
 
 @pytest.fixture(autouse=True)
 def _not_under_nohup():
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in HANG_UP_SIGNALS}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [*STOP_SIGNALS, *HANG_UP_SIGNALS])
 def test_a_stop_is_told_where_it_is_asked_for_and_nowhere_else(number):
     before = signal.getsignal(number)
     with stop_signals_noted("nothing was written") as require_going:
         require_going()
-        os.kill(os.getpid(), number)
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.raise_signal(number)
+        signal.raise_signal(signal.SIGTERM)
         with pytest.raises(StartupError, match=rf"^stopped by {signal.Signals(number).name}; nothing was written$"):
             require_going()
     assert signal.getsignal(number) is before
 
 
+@HANG_UPS
 def test_a_terminal_that_is_closed_stops_nothing_where_that_is_ignored():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with stop_signals_noted("nothing was written") as require_going:
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.raise_signal(signal.SIGHUP)
         require_going()

@@ -1,7 +1,6 @@
 """What differs by system; `tests/hosts` runs the whole service where it does."""
 
 import os
-import resource
 import socket
 import sys
 import time
@@ -9,6 +8,7 @@ import time
 import pytest
 
 from cardbeat.host import system
+from tests.systems import LIMITS, MODES, UNLIMITED
 
 
 @pytest.fixture
@@ -82,12 +82,14 @@ def test_a_file_in_use_for_long_is_given_up(tmp_path, monkeypatch, windows):
 
 
 def test_elsewhere_what_is_forbidden_is_not_asked_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "platform", "linux")
     calls = in_use(monkeypatch, "replace", 1)
     with pytest.raises(PermissionError):
         system.replace(tmp_path / "new", tmp_path / "old")
     assert len(calls) == 1
 
 
+@MODES
 def test_a_user_without_a_name_is_called_by_the_number():
     assert system.user_name(0) == "root"
     assert system.user_name(54321) == "54321"
@@ -95,37 +97,41 @@ def test_a_user_without_a_name_is_called_by_the_number():
 
 def test_on_windows_users_have_no_numbers_and_files_no_owner_to_change(tmp_path, windows):
     assert system.current_user() is None
-    before = tmp_path.stat()
-    descriptor = os.open(tmp_path, os.O_RDONLY)
+    file = tmp_path / "file"
+    file.touch()
+    before = file.stat()
+    descriptor = os.open(file, os.O_RDONLY)
     system.change_owner(descriptor, 54321, 54321)
     os.close(descriptor)
-    assert tmp_path.stat().st_uid == before.st_uid
+    assert file.stat().st_uid == before.st_uid
 
 
+@LIMITS
 @pytest.mark.parametrize(
     ("soft", "hard", "raised_to", "limit"),
     [
         (256, 4096, 1000, 1000),
         (256, 512, 512, 512),
         (1024, 4096, None, 1000),
-        (256, resource.RLIM_INFINITY, 1000, 1000),
-        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, None, 1000),
+        (256, UNLIMITED, 1000, 1000),
+        (UNLIMITED, UNLIMITED, None, 1000),
     ],
 )
 def test_the_limit_of_descriptors_is_raised_as_far_as_wanted_and_allowed(monkeypatch, soft, hard, raised_to, limit):
     raised = []
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
-    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: raised.append(limits))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr("resource.setrlimit", lambda _, limits: raised.append(limits))
     assert system.descriptor_limit(1000) == limit
     assert raised == ([] if raised_to is None else [(raised_to, hard)])
 
 
+@LIMITS
 def test_a_limit_that_can_not_be_raised_stays(monkeypatch):
     def refuse(*_):
         raise ValueError("current limit exceeds maximum limit")
 
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, resource.RLIM_INFINITY))
-    monkeypatch.setattr(resource, "setrlimit", refuse)
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, UNLIMITED))
+    monkeypatch.setattr("resource.setrlimit", refuse)
     assert system.descriptor_limit(1000) == 256
 
 
@@ -140,6 +146,7 @@ def test_pieces_are_sent_as_one_everywhere(monkeypatch):
 
 def test_a_reader_that_is_gone_is_known_by_each_systems_error(monkeypatch):
     invalid = OSError(22, "Invalid argument")
+    monkeypatch.setattr(sys, "platform", "linux")
     assert system.reader_is_gone(BrokenPipeError(32, "Broken pipe"))
     assert not system.reader_is_gone(invalid)
     monkeypatch.setattr(sys, "platform", "win32")

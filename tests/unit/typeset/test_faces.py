@@ -7,6 +7,7 @@ import pytest
 from cardbeat.resources import read_bytes
 from cardbeat.typeset.faces.files import Faces
 from cardbeat.typeset.faces.fonts import Fonts
+from tests.systems import RAQM
 
 BYTES = 100_000
 
@@ -32,6 +33,7 @@ def test_a_face_that_a_text_holds_is_not_opened_again(faces: Faces) -> None:
     assert len(set(map(id, held))) == len(files())
 
 
+@RAQM
 def test_a_file_that_is_open_is_not_read_again_for_another_size_or_engine(
     monkeypatch: pytest.MonkeyPatch, faces: Faces
 ) -> None:

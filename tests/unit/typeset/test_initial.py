@@ -5,6 +5,7 @@ import pytest
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.labels import initial_block, initial_of
 from cardbeat.typeset.paragraph import Style
+from tests.systems import RAQM
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_an_initial_is_the_first_letter_of_a_name(name: str, initial: str) -> No
     assert initial_of(name).strip("\u200b ") == initial
 
 
-@pytest.mark.parametrize("shaping", [False, True])
+@pytest.mark.parametrize("shaping", [False, pytest.param(True, marks=RAQM)])
 @pytest.mark.parametrize("name", ["ശ്രീജിത്ത്", "ஸ்ரீநிவாசன்", "ශ්\u200dරී", "အောင်", "เอกชัย", "Wang", "﷽", "𒐫"])
 def test_an_initial_is_never_cut(name: str, shaping: bool) -> None:
     block = initial_block(Fonts(shaping=shaping), name, Style(700, 44, 22), 72, language=None)

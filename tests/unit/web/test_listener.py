@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from cardbeat.web.listener import Listener, passed_socket
+from tests.systems import PASSED_SOCKETS
 
 ACTIVATED_FOR_ANOTHER = """
 import os, sys
@@ -15,6 +16,7 @@ print(passed_socket())
 """
 
 
+@PASSED_SOCKETS
 def test_a_socket_that_systemd_passed_to_another_process_is_not_taken() -> None:
     with socket.create_server(("127.0.0.1", 0)) as passed:
         command = [sys.executable, "-c", ACTIVATED_FOR_ANOTHER, str(passed.fileno())]

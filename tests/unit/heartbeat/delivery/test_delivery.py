@@ -6,7 +6,6 @@ import gc
 import json
 import math
 import os
-import resource
 import sqlite3
 import threading
 import time
@@ -29,6 +28,7 @@ from tests.heart import HOOK
 from tests.mail import DELIVERED, FAILED, Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
+from tests.systems import LIMITS, UNLIMITED
 
 pytestmark = BOTH_ENGINES
 
@@ -772,11 +772,10 @@ def test_only_an_alert_whose_time_has_come_counts_as_due(mail, check):
     assert mail.delivery.oldest_due_seconds() > 50
 
 
-@pytest.mark.parametrize(
-    ("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (resource.RLIM_INFINITY, COURIERS)]
-)
+@LIMITS
+@pytest.mark.parametrize(("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (UNLIMITED, COURIERS)])
 def test_posts_use_a_quarter_of_few_descriptors(monkeypatch, descriptors, couriers):
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (descriptors, descriptors))
+    monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
     assert delivery._courier_limit() == couriers
 
 
