@@ -35,8 +35,8 @@ class BatchHandler(logging.Handler):
     """Writes to `stream` in a thread of its own. Lines that come too fast are dropped and counted.
 
     Lines given to `put`, and records with an attribute `kind` (`extra={"kind": ...}`), are gathered for up to
-    `batch_seconds`; any other record is written at once. The constructor raises `StartupError` where the system grants
-    no thread.
+    `batch_seconds`; any other record is written at once. A record with an attribute `more` is not written: it
+    counts as so many dropped lines. The constructor raises `StartupError` where the system grants no thread.
     """
 
     def __init__(self, stream: TextIO, batch_seconds: float = BATCH_SECONDS) -> None:
@@ -46,7 +46,8 @@ class BatchHandler(logging.Handler):
         self._gathering = threading.Lock()
         # Both are read and written under that lock only.
         self._lines: list[str] = []
-        self._counts: Counter[Kind] = Counter()
+        self._kept: Counter[Kind] = Counter()
+        self._dropped: Counter[Kind] = Counter()
         self._is_urgent = threading.Event()
         self._thread = BackgroundThread("log", self._gather, at_end=self._write)
         self._thread.start()
@@ -54,19 +55,21 @@ class BatchHandler(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         kind = getattr(record, "kind", RECORDS)
         try:
-            self.put(kind, [self.format(record)])
+            more = getattr(record, "more", 0)
+            self.put(kind, [] if more else [self.format(record)], more)
         except Exception:
             self.handleError(record)
         if kind is RECORDS:
             self._is_urgent.set()
 
-    def put(self, kind: Kind, lines: Sequence[str]) -> None:
-        """Have these lines written within `batch_seconds`. Safe in any thread."""
+    def put(self, kind: Kind, lines: Sequence[str], more: int = 0) -> None:
+        """Have these lines written within `batch_seconds`, and `more` counted as dropped. Safe in any thread."""
         with self._gathering:
-            is_first = not self._counts
-            room = max(0, kind.most - self._counts[kind])
-            self._counts[kind] += len(lines)
-            self._lines += lines[:room]
+            is_first = not self._kept
+            kept = lines[: max(0, kind.most - self._kept[kind])]
+            self._lines += kept
+            self._kept[kind] += len(kept)
+            self._dropped[kind] += len(lines) - len(kept) + more
         if is_first:
             self._thread.wake()
 
@@ -88,10 +91,11 @@ class BatchHandler(logging.Handler):
     def _write(self) -> None:
         with self._gathering:
             lines, self._lines = self._lines, []
-            counts, self._counts = self._counts, Counter()
-        for kind, count in counts.items():
-            if count > kind.most:
-                more = {"msg": kind.more, "args": (count - kind.most,), "levelname": "INFO"}
+            dropped, self._dropped = self._dropped, Counter()
+            self._kept.clear()
+        for kind, count in dropped.items():
+            if count:
+                more = {"msg": kind.more, "args": (count,), "levelname": "INFO"}
                 lines.append(self.format(logging.makeLogRecord(more)))
         # An error of stderr can be told nowhere else.
         with contextlib.suppress(Exception):

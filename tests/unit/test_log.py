@@ -68,6 +68,16 @@ def test_a_record_is_written_at_once_and_lines_of_a_kind_with_it(stderr: Stderr)
     handler.close()
 
 
+def test_a_record_with_a_number_of_lines_counts_them_alone(stderr: Stderr) -> None:
+    stderr.let_go.set()
+    handler = BatchHandler(stderr, batch_seconds=3600)
+    log(handler, "first", kind=FEW)
+    log(handler, "%d more", args=(7,), kind=FEW, more=7)
+    log(handler, "a record")
+    wait_until(lambda: stderr.writes == ["first\na record\n7 more\n"])
+    handler.close()
+
+
 def test_lines_of_a_kind_are_gathered_and_each_batch_has_room_for_some(stderr: Stderr) -> None:
     stderr.let_go.set()
     handler = BatchHandler(stderr)
