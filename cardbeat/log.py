@@ -99,5 +99,5 @@ class BatchHandler(logging.Handler):
                 lines.append(self.format(logging.makeLogRecord(more)))
         # An error of stderr can be told nowhere else.
         with contextlib.suppress(Exception):
-            self._stream.write("".join(f"{line}\n" for line in lines))
+            self._stream.write("\n".join([*lines, ""]))
             self._stream.flush()
