@@ -44,7 +44,7 @@ class BatchHandler(logging.Handler):
         self._stream = stream
         self._batch_seconds = batch_seconds
         self._gathering = threading.Lock()
-        # Both are read and written under that lock only.
+        # These are read and written under that lock only.
         self._lines: list[str] = []
         self._kept: Counter[Kind] = Counter()
         self._dropped: Counter[Kind] = Counter()

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Sequence
 from math import inf
 
 from cardbeat import __version__
@@ -125,15 +125,15 @@ class Service:
         )
         return Checks(self.database, clock, alerts, self.delivery)
 
-    def run(self, stops: Collection[int] = ()) -> bool:
+    def run(self, stops: Sequence[float] = ()) -> bool:
         """Serve until SIGTERM or SIGINT, then stop all parts, and return whether all have ended.
 
-        Signals must wake the loop; `stops` are those that came before. Raises `StartupError` before it serves, if the
-        lock file of the alerts can't be used or the system grants too few threads.
+        Signals must wake the loop; `stops` are the monotonic times of those that came before. Raises `StartupError`
+        before it serves, if the lock file of the alerts can't be used or the system grants too few threads.
         """
-        on_stop_signals(lambda _number, _frame: self._stop())
+        on_stop_signals(lambda _number, _frame: self._stop(time.monotonic()))
         if stops:
-            self._stop()
+            self._stop(stops[0])
         try:
             self.delivery.start()
             self.sweep.start()
@@ -145,13 +145,13 @@ class Service:
         log.info("stopped")
         return has_ended
 
-    def _stop(self) -> None:
+    def _stop(self, asked_at: float) -> None:
         """Stop; at a second signal, do not wait any more for requests that clients have not sent."""
         if self._stop_by == inf:
-            self._stop_by = time.monotonic() + self._stop_seconds
+            self._stop_by = asked_at + self._stop_seconds
             # Running posts and the last requests end at the same time, not one after the other.
             self.server.loop.call_soon(self.delivery.begin_stop)
-            self.server.stop()
+            self.server.stop(asked_at)
         else:
             self.server.hurry()
 

@@ -59,13 +59,17 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     config = config_from(values_of(SERVE_OPTIONS, parser().parse_args(list(argv))))
-    stops: list[int] = []
+    stops: list[float] = []
     on_stop_signals(partial(_note, stops))
     loop = Loop()
     watchdog = Watchdog(config.http.stop_seconds + OVERTIME_SECONDS, on_signal=loop.wake)
     watchdog.start()
     try:
         main_log, has_ended = _serve(config, loop, stops)
+    except StartupError:
+        if not stops:
+            raise
+        return 0
     finally:
         watchdog.end()
     if not has_ended:
@@ -76,7 +80,7 @@ def run(argv: Sequence[str]) -> int:
     return 0
 
 
-def _serve(config: Config, loop: Loop, stops: list[int]) -> tuple[BatchHandler, bool]:
+def _serve(config: Config, loop: Loop, stops: list[float]) -> tuple[BatchHandler, bool]:
     """Serve until a signal; the log, and whether all threads have ended. Raises `StartupError`."""
     if problem := pillow.problem():
         raise StartupError(problem)
@@ -94,12 +98,12 @@ def _serve(config: Config, loop: Loop, stops: list[int]) -> tuple[BatchHandler, 
     return main_log, service.run(stops)
 
 
-def _note(stops: list[int], number: int, _frame: object) -> None:
-    """Note a stop signal during the start: clients may have connected, and are answered before the stop.
+def _note(stops: list[float], _number: int, _frame: object) -> None:
+    """Note the time of a stop signal during the start: clients may have connected, and are answered before the stop.
 
     A second one ends the process. Nothing is half done at any point of the start.
     """
-    stops.append(number)
+    stops.append(time.monotonic())
     if len(stops) > 1:
         sys.exit(0)
 

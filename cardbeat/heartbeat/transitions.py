@@ -31,7 +31,7 @@ def note(transition: Transition, subjects: Sequence[str]) -> None:
     """Log a transition of each of these checks (`subject_of`). Call it after the commit, in any thread; never waits.
 
     The lines do not hold checks' names: a client could choose one that looks like a line of the log. A sweep of 10,000
-    checks would spend a fifth of its time on as many records, so those beyond `LINES` are one record.
+    checks would spend a fifth of its time on as many records, so those beyond `LINES` of one call are one record.
     """
     kind = transition.kind
     for subject in subjects[:LINES]:

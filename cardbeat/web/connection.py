@@ -1,6 +1,6 @@
 """One client: the phases that its connection goes through, and what it does in each.
 
-- new: nothing has come yet. After 5 s without a byte the connection is idle.
+- new: nothing has come yet but empty lines. After 5 s the connection is idle.
 - header, body: a part of a request has come.
 - working: a handler works on the request, or its key is looked up, for which the head is enough. A request that is
   refused by its head is answered now, and its body is dropped. The connection reads nothing: what the client sends

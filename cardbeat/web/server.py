@@ -90,6 +90,8 @@ class HttpServer(ThreadingHTTPServer):
         # After each system call this thread waits for the interpreter's lock. A thread that computes gives it up once
         # in this interval; with Python's 5 ms each answer would take that long.
         sys.setswitchinterval(SWITCH_SECONDS)
+        # The loop's time has stood still since it was made.
+        self.loop.run_once(0)
         self._set_accepting(True)
         try:
             while self._stop_by == inf:
@@ -106,10 +108,13 @@ class HttpServer(ThreadingHTTPServer):
             self.server_close()
             self._has_ended.set()
 
-    def stop(self) -> None:
-        """Make `serve_forever` finish what runs and return. Safe in any thread and in a signal handler."""
+    def stop(self, asked_at: float | None = None) -> None:
+        """Make `serve_forever` finish what runs and return. Safe in any thread and in a signal handler.
+
+        The time for the stop runs from `asked_at`, by the loop's clock; by default from now.
+        """
         if self._stop_by == inf:
-            self._stop_by = self.loop.elapsed() + self._limits.stop_seconds
+            self._stop_by = (self.loop.elapsed() if asked_at is None else asked_at) + self._limits.stop_seconds
             self.loop.wake()
 
     def hurry(self) -> None:

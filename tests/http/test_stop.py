@@ -14,7 +14,7 @@ from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Route, Router
 from cardbeat.web.server import ACCEPT_AT_ONCE, ANSWER_SECONDS, HttpServer
 from tests.http.malformed import get
-from tests.http.sockets import PATIENCE_SECONDS, Client, Start, starting, wait_until_all_is_read
+from tests.http.sockets import PATIENCE_SECONDS, Client, Start, server_of, starting, wait_until_all_is_read
 from tests.support import FakeClock, wait_until
 
 STOP_SECONDS = HttpLimits().stop_seconds
@@ -161,6 +161,30 @@ def test_a_stop_waits_for_no_client_that_had_been_silent_for_5_s(start: Start, c
         server.stop()
         assert has_ended(server)
         assert silent.rest() == b""
+
+
+def test_what_a_server_answers_that_is_stopped_before_it_serves_has_the_present_time(
+    clock: Clock, site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    server = server_of(site.router, limits=HttpLimits(), elapsed=clock)
+    with Client(server, ask("/healthz")) as client:
+        clock.advance(60)
+        server.stop(clock.now)
+        server.serve_forever()
+        assert client.answer()[1]["date"].endswith(" GMT")
+    assert "GET /healthz 200 2 0.0ms" in caplog.text
+
+
+def test_the_time_for_a_stop_runs_from_when_it_was_asked_for(start: Start, clock: Clock) -> None:
+    server = start()
+    with Client(server) as silent:
+        wait_until(lambda: server.connections == 1)
+        clock.pass_in(server, 4)
+        server.stop(clock.now - 4)
+        clock.pass_in(server, STOP_SECONDS - ANSWER_SECONDS - 4)
+        assert silent.rest() == b""
+    assert has_ended(server)
 
 
 @pytest.mark.parametrize("begun", [b"", b"\r\n"])

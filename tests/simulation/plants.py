@@ -48,7 +48,7 @@ def alert_outside_the_transaction() -> None:
     def later(self: Any, connection: sqlite3.Connection, kind: str, checks: Any, now: int) -> list[str]:
         if kind == alert.TEST:
             return record(self, connection, kind, checks, now)
-        self._database.write_later(lambda connection: record(self, connection, kind, checks, now))
+        self.database.write_later(lambda connection: record(self, connection, kind, checks, now))
         return []
 
     alerts.Alerts.record = later  # type: ignore[method-assign]

@@ -343,3 +343,23 @@ def test_a_stop_during_the_start_is_not_lost(tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stderr.endswith(" INFO stopped\n")
+
+
+STOPPED_BEFORE_IT_FAILS = """
+import os, signal, sys
+from cardbeat import cli, service
+from cardbeat.errors import StartupError
+
+def fails(*arguments):
+    os.kill(os.getpid(), signal.SIGTERM)
+    raise StartupError("it can't start")
+
+service.Service = fails
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_a_start_that_fails_after_a_stop_ends_with_status_0(tmp_path):
+    command = [sys.executable, "-c", STOPPED_BEFORE_IT_FAILS, "--port", "0", "--data", str(tmp_path / "data")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
