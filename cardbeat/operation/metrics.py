@@ -6,7 +6,7 @@ No sample names a key, a check id or an address.
 import platform
 import time
 from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate
 from typing import Final
@@ -93,7 +93,7 @@ class Answers:
         self._drawings = Histogram()
         self._requests: defaultdict[tuple[str, str, int], int] = defaultdict(int)
         self._durations: defaultdict[str, Histogram] = defaultdict(Histogram)
-        self._cards = {"HIT": 0, "MISS": 0}
+        self._cards = Counter(HIT=0, MISS=0)
         self._pings = {False: 0, True: 0}
 
     def observe(self, answers: Iterable[Answered]) -> None:

@@ -31,6 +31,8 @@ from cardbeat.cards.drawing.background import Background, rows_of
 from cardbeat.cards.drawing.render import Renderer, empty_card
 from cardbeat.cards.drawing.themes import THEME_OF, Theme
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
+from cardbeat.typeset.faces import emoji
+from cardbeat.typeset.faces.files import anchors_of
 from cardbeat.typeset.faces.fonts import Fonts
 from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts, mutated
 from tests.bench.running import parser_of
@@ -98,6 +100,8 @@ class Bench:
         rows_of.cache_clear()
         render.rounded.cache_clear()
         render.person.cache_clear()
+        for kept in (anchors_of, emoji._drawn, emoji.emoji_characters, emoji.emoji_signs):
+            kept.cache_clear()
         renderer = Renderer(Fonts(shaping=self.shaping))
         renderer._backgrounds = self._backgrounds
         return renderer

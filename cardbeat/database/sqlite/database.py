@@ -83,10 +83,12 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                 migrate(self._writer)
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
-            # If the file system is not made for WAL mode, the last two do not exist.
-            used = (self.path, self._wal_path, shm_path)
-            self._opened = {path: found for path in used if (found := status_of(path)) is not None}
+            self._opened = {self.path: self.path.stat()}
             """The status of the files that SQLite keeps open, from the moment when it opened them."""
+            # If the file system is not made for WAL mode, these two do not exist.
+            for path in (self._wal_path, shm_path):
+                if (found := status_of(path)) is not None:
+                    self._opened[path] = found
             undo.pop_all()
         self._wal_may_reach_bytes = WAL_BYTES
         self._is_closed = False
@@ -149,7 +151,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             except OSError:
                 is_in_place = False
             if not is_in_place:
-                message = f"{path} was removed or replaced while in use; restart the server"
+                message = f"{path} was removed or replaced while in use; stop the server, put it back and start it"
                 raise as_sqlite(message, sqlite3.SQLITE_READONLY)
 
     def _translated(self, error: Exception) -> Exception:

@@ -86,7 +86,7 @@ class Alerts:
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
                 (now, seq),
             ).fetchone()
-        return row and Message(row[0], row[1].encode(), row[2], row[3], tuple(filter(None, row[4:])))
+        return row and Message(row[0], row[1].encode(), row[2], row[3], (row[4], *filter(None, row[5:])))
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.

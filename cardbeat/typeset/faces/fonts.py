@@ -191,7 +191,7 @@ class Fonts:
         return has_font or is_invisible(character) or character in emoji_characters()
 
     def _other(self, character: str) -> str:
-        """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `Fallback`."""
+        """The replacement of a character that no font has, or "". Superscripts and subscripts stay, for `_small`."""
         plain = unicodedata.normalize("NFKC", character)
         if plain == character or not all(map(self.has, plain)):
             return ""

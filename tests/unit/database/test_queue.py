@@ -296,7 +296,7 @@ def test_the_log_tells_once_when_it_can_be_written_again(database, caplog):
     for _ in range(2):
         database.write(count_up)
     lines = [record.getMessage() for record in caplog.records]
-    trouble = f"{database.path} was removed or replaced while in use; restart the server"
+    trouble = f"{database.path} was removed or replaced while in use; stop the server, put it back and start it"
     assert lines == [f"the database can't write: {trouble}"] * 2 + [
         "the database can be written again; for 0 s it could not"
     ]

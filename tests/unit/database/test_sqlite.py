@@ -10,6 +10,7 @@ import time
 import pytest
 
 from cardbeat.database import open_database
+from cardbeat.database.sqlite.database import migrate
 from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import system
@@ -128,6 +129,19 @@ def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(dat
         database.write(count_up)
     assert caught.value.code == "database_unavailable"
     assert "was removed or replaced while in use" in caplog.text
+
+
+@IN_USE
+def test_a_file_that_is_gone_during_the_start_is_refused(tmp_path, monkeypatch):
+    """Nothing would find what is written to it."""
+
+    def migrate_and_lose(connection):
+        migrate(connection)
+        remove(tmp_path / FILE_NAME)
+
+    monkeypatch.setattr("cardbeat.database.sqlite.database.migrate", migrate_and_lose)
+    with pytest.raises(StartupError, match="No such file"):
+        open_database(tmp_path)
 
 
 @IN_USE
