@@ -33,6 +33,9 @@ def replace_parts(world: "World") -> None:
     _set("POLL_SECONDS", world.poll_seconds)
     _set("LOCK_POLL_SECONDS", 0.25)
     _lengthen("LOOK_SECONDS", world.sweep_seconds / 3)
+    # An alert is kept in memory for longer than the interval at which the others are read.
+    _lengthen("READ_AGAIN_SECONDS", world.poll_seconds)
+    _lengthen("KEPT_SECONDS", 2 * world.poll_seconds)
     _set("descriptor_limit", lambda _wanted: 4 * world.options["couriers"])
     _set("read_text", _read_text)
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
