@@ -50,7 +50,7 @@ class DrawingQueue:
         self._is_stopped = False
 
     def submit(self, key: Key, client: str, work: Callable[[], T]) -> Job[T]:
-        """What will have come of `work`, done for this key and the client of this network.
+        """The result of `work`, which a thread will do for this key and the client of this network.
 
         Raises `TooMany` past the key's limit, and `Unavailable` if the card may not wait. The result raises
         `Unavailable` when the card has given way to another one, or at a stop.

@@ -14,9 +14,9 @@ log = logging.getLogger(__name__)
 class BackgroundThread:
     """Calls `work` in a thread of its own, again and again, from `start` until `stop`.
 
-    Between the beginnings of two calls there are `seconds`, or as many as the first of them returned; None means: until
-    the next `wake`. A `wake` begins the next call at once. An error is logged, and the loop goes on. `at_end` is called
-    in the thread, after the last call.
+    A call begins `seconds` after the previous one began, or after the number of seconds that the previous one returned.
+    None means: at the next `wake`. A `wake` begins the next call at once. An error is logged, and the loop goes on.
+    `at_end` is called in the thread, after the last call.
     """
 
     def __init__(

@@ -25,7 +25,7 @@ READ_CONNECTIONS: Final = 8
 GROUP_SIZE: Final = 500
 """Most writes from one queue in one commit, and in one call of `work`."""
 GROUP_SECONDS: Final = 0.001
-"""How long after its begin a group takes another write, or as long as the last commit took if that was longer: pings
+"""A group takes writes for this time from its begin, or for the duration of the last commit if that was longer: pings
 wait for few other writes, and a slow disk gets enough in each commit."""
 
 

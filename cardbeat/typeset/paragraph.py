@@ -122,7 +122,7 @@ class Paragraph:
 
     @property
     def blank(self) -> bool:
-        """Whether no font has any of it."""
+        """Whether no font has a glyph for any character of the text."""
         return not any(choice.pieces for choice in self._choices)
 
     def cut_place(self, start: int, end: int) -> int:

@@ -21,11 +21,11 @@ _EMBOLDENED = 3_000  # added for a character that is made bolder
 _SHAPED = 17_000  # added for a run that Raqm shapes: it reads the font's rules each time
 _SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
 """Fonts with many rules, and what is added for a run instead of `_SHAPED`."""
-_LEAST_GRAPHEMES = 40  # always looked at: more than a label shows in most scripts
+_LEAST_GRAPHEMES = 40  # always examined: more than a label shows in most scripts
 
 
 def graphemes_within(most: int) -> int:
-    """How many graphemes may be looked at for so much work, with nothing left to draw them."""
+    """The number of graphemes that may be examined with this much work, if none is left to draw them."""
     return max(_LEAST_GRAPHEMES, most // _PLANNED)
 
 

@@ -124,7 +124,7 @@ class Reader:
         return request
 
     def _drop_ignored(self) -> int:
-        """Drop what has come of a body that is not used. Returns the number of its bytes that have not come yet."""
+        """Drop the received part of a body that is not used. Returns the number of its bytes still to come."""
         dropped = self._buffer[: self._ignored_bytes]
         self._buffer = self._buffer[len(dropped) :]
         self._ignored_bytes -= len(dropped)

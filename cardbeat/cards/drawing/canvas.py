@@ -27,8 +27,8 @@ _SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
 _PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
 _SEEN = [255 * (alpha > 8) for alpha in range(256)]
 _DENSER = 1.14
-"""A picture at most so many times too long is short enough at `DENSEST`, which takes twice as long as `LEVEL`."""
-_LITTLE, _DENSER_LEVEL = 1.05, 5  # likewise at this level, which takes 1.5 times as long
+"""A file up to 1.14 times the limit fits it at level `DENSEST`, which takes twice as long as `LEVEL`."""
+_LITTLE, _DENSER_LEVEL = 1.05, 5  # the same for this level, which takes 1.5 times as long
 
 
 class Canvas:

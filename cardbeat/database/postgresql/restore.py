@@ -127,7 +127,7 @@ def _copy_in(connection: Connection, copy: sqlite3.Connection, table: str, requi
 
 
 def _last_number(copy: sqlite3.Connection, table: str) -> int:
-    """The largest `seq` that a row of the table has or, where SQLite remembers it, had; 0 before the first row."""
+    """The largest `seq` in the table, or that SQLite remembers of a deleted row; 0 before the first row."""
     found = copy.execute(
         f"SELECT max(seq) FROM (SELECT seq FROM {table} UNION ALL SELECT seq FROM sqlite_sequence WHERE name = ?)",
         (table,),
