@@ -3,7 +3,7 @@
 Begin here: all other folders but `commands` see a database as `Database` and `Transaction`, and `open_database` opens
 it. Then read `queue`, which both engines share: one thread commits the writes of many callers together. `sqlite` and
 `postgresql` are the engines. `schema` knows the versions of the tables, whose SQL is in the folders of the engines.
-`lock_file` and `row_lease` choose the one process that sends alerts.
+`sqlite/lock_file` and `postgresql/row_lease` choose the one process that sends alerts.
 
 This folder imports only from the layers below it, such as `errors`, `concurrency` and `host`: neither from `web` nor
 from a module that uses the database. The driver of PostgreSQL is imported only for a database that has a URL.

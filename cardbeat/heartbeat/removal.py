@@ -60,7 +60,7 @@ class Removal(BackgroundThread):
 
 
 def _step(transaction: Transaction) -> None:
-    """Remove some alerts of some checks of one key; the checks that have no more alerts; the key without checks."""
+    """Remove some alerts of one key's checks, then the checks left without alerts, or the key left without checks."""
     key_id = _oldest_revoked(transaction)
     rows = transaction.execute(
         "SELECT id FROM checks WHERE api_key_id = ? ORDER BY seq LIMIT ?", (key_id, STEP_CHECKS)

@@ -4,6 +4,6 @@
 has the types and the refusals, `tiers` the limits of a key, `rate` the limits per minute, `webhook_secrets` the secrets
 that sign alerts.
 
-It imports the database, the web server's messages and small modules of the root; it knows neither cards nor checks.
-Begin reading with `key`, then `Keys` in `store`.
+It imports the database, the web server's messages and routes, and small modules of the root; it knows neither cards nor
+checks. Begin reading with `key`, then `Keys` in `store`.
 """

@@ -1,6 +1,6 @@
 """The two pages, the card builder (`/`) and the dashboard (`/dashboard`), and the module that answers them.
 
-`routes` reads each file once and answers it from memory. Each folder has the HTML, CSS and JavaScript of one part of a
+`routes` reads each file once and answers it from memory. Each folder has the HTML, CSS or JavaScript of one part of a
 page, as the browser gets them, without a build step: `builder`, `dashboard`, `editor` and `access`. `shared` has what
 both pages load. The pages use the same HTTP API as all other clients.
 

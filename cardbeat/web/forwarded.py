@@ -77,7 +77,7 @@ def _nearest_stranger(peer: str, entries: Sequence[str], trusted: Sequence[Netwo
 
 
 def _lists(headers: Mapping[str, str]) -> Iterator[Sequence[str]]:
-    """Yield the list of addresses in each forwarding header that was sent, the nearest last."""
+    """Yield for each forwarding header its list of addresses, the one nearest to this server last."""
     if "x-forwarded-for" in headers:
         yield headers["x-forwarded-for"].split(",")
     if "forwarded" in headers:

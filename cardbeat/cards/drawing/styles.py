@@ -10,7 +10,7 @@ LABELS_WORK = 1_600_000  # limit of all labels of a card together
 LEAST_LABELS_WORK = 720_000
 """Limit of all labels beside a title that leaves less: author, tag and domain in one script take up to 0.7 million."""
 CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
-"""Limit of a card. The title is set first, then the labels, then the description."""
+"""Most work for all texts of a card. The title is set first, then the labels, then the description."""
 
 LABEL_PX, LABEL_LEADING = 32, 1.3
 BOLD = 600  # of labels
@@ -26,7 +26,7 @@ SHORT_TITLES = {
 }
 """By the largest number of characters: styles tried in this order before `TITLE`."""
 SERIF_SCALE = 1.12
-"""Of the largest size of a short title: small letters of Source Serif are lower than those of Inter."""
+"""Factor on the largest size of a short title in Source Serif, whose small letters are lower than those of Inter."""
 TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5, tracking_em=TRACKING_EM)
 LARGE_TITLE_PX, ALMOST_LARGE_PX = 64, 60
 """While the title is smaller than the first, the description loses lines. The second is enough if a larger title would

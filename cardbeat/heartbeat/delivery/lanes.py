@@ -15,7 +15,7 @@ from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 COURIERS = 512
 """Most posts at once."""
 KEPT_SHARE = 4
-"""One courier in 4 is kept for receivers that were quick, and one in 4 for all others."""
+"""One courier in 4 is kept for receivers that were quick, and one in 4 for all others; the rest are for both."""
 LONG_SHARE = 4
 """One courier in 4 may make a long post."""
 

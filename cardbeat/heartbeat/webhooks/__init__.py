@@ -3,6 +3,6 @@
 `target` parses a URL and knows the forbidden addresses (SSRF). `receivers` turns the stored body into the form of
 Slack, Discord and others. `resolver` looks up names, `post` connects and sends. `permit` says what one attempt may do.
 
-Imports `outbox.alert` (names, JSON, the outcome of a post), and no database. Only `resolver` and `post` use the
-network. Begin reading with `Sender.post` in `post`.
+Imports `outbox.alert` (names, JSON, the outcome of a post) and `concurrency`, and no database. Only `resolver` and
+`post` use the network. Begin reading with `Sender.post` in `post`.
 """

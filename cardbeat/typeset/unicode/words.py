@@ -14,13 +14,13 @@ from cardbeat.resources import read_bytes
 SCRIPTS = {0x0E00: "thai", 0x0E80: "lao", 0x1000: "burmese", 0x1780: "khmer"}
 """The first of the 128 codepoints that hold the letters of a script, and the name of its word list."""
 JOINERS = dict.fromkeys((0x200B, 0x200C, 0x200D, 0x2060))
-"""What may stand in a word of a text, and never in the lists."""
+"""Invisible characters that a text may have inside a word. The word lists have none."""
 _BLOCK = 128
 _LONGEST = 33  # characters of the longest word in any list
 _SHORT = 3  # a word of fewer letters, beside letters in no word, is more likely a part of the same unknown word
 _UNKNOWN_COST = 2.0  # of a grapheme in no word; a word costs 1
 _CLOSES_SYLLABLE = re.compile(".[^\u0e4c]*\u0e4c|.\u1037?\u103a(?!\u1039)")
-"""Letters of Thai that are not spoken, and of Burmese that have no vowel."""
+"""Ends of syllables: silent letters of Thai, and letters of Burmese without a vowel."""
 _NEVER_FIRST = "\u0e30\u0e32\u0e33\u0e45\u0eb0\u0eb2\u0eb3\u0ebd"  # vowels written after their consonant
 _ABBREVIATING = "\u0e2f\u0eaf"  # signs of Thai and Lao after an abbreviation
 

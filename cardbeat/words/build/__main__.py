@@ -15,7 +15,7 @@ FOLDER = Path(__file__).resolve().parents[1]
 
 
 def listed(found: list[str]) -> bytes:
-    """The words as `typeset.words.WordList` reads them: a line for all that begin with the same two letters."""
+    """The words as `typeset.unicode.words.WordList` reads them: a line for all that begin with the same two letters."""
     every = sorted({encoded(word) for word in (w.translate(JOINERS) for w in found) if word})
     return b"\n".join(_line(key, list(group)) for key, group in groupby(every, key=lambda word: word[:2]))
 
