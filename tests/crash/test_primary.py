@@ -13,8 +13,8 @@ from tests.crash.load import Load, stored_pings
 from tests.support import wait_until
 
 CLIENTS = 4
-PATIENCE_SECONDS = 4.0
-"""In which what waits for nothing is answered, on a machine that has much else to do."""
+PATIENCE_SECONDS = COMMIT_SECONDS
+"""What does not wait for a commit is answered within this time: even on a busy machine, where 4.07 s were seen."""
 
 
 @pytest.fixture(scope="module")
