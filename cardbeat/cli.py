@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
-from cardbeat.host.output import printable
+from cardbeat.host.output import complain, let_go_of_output
 from cardbeat.passwords import without_urls
 
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
@@ -32,7 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except StartupError as error:
         # The line may repeat a value that was refused, and that may be the URL of a database.
         given = [*argv, *(value for name, value in os.environ.items() if name.startswith("CARDBEAT_"))]
-        print(f"cardbeat: {printable(without_urls(str(error), given))}", file=sys.stderr)
+        complain(without_urls(str(error), given))
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        let_go_of_output()

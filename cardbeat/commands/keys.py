@@ -3,7 +3,6 @@
 import argparse
 import json
 import logging
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import starmap
@@ -19,7 +18,8 @@ from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.host.output import say, table, tell_if_slow
+from cardbeat.host.output import complain, say, table, tell_if_slow
+from cardbeat.host.system import keep_files_private
 from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
@@ -51,6 +51,7 @@ def parser() -> SubcommandParser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
+    keep_files_private()
     # Arguments that are not UTF-8 can't be sent to the database.
     if given.id is not None and not given.id.isascii():
         raise _no_such_key(given.id)
@@ -122,7 +123,7 @@ def _row(key: Key, checks: int) -> tuple[str, ...]:
 
 def _warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        print(f"cardbeat: {sentence}", file=sys.stderr)
+        complain(sentence)
 
 
 def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
+from cardbeat.host.output import say
 from cardbeat.passwords import NAMED, looks_like_url
 
 Parse = Callable[[str], Any]
@@ -80,6 +81,10 @@ class Parser(argparse.ArgumentParser):
         )
         # Without this heading the help of `serve` fits 80x24 characters.
         self._optionals.title = None
+
+    def _print_message(self, message: str, file: object = None) -> None:
+        # `--help` and `--version` end as every output does if it can't be written.
+        say(message.splitlines())
 
     def error(self, message: str) -> NoReturn:
         problem, listed, words = message.partition("unrecognized arguments: ")

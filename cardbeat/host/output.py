@@ -54,10 +54,27 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
             raise StartupError(f"can't print: {error.strerror}") from None
 
 
+def complain(sentence: str) -> None:
+    """Print one line to stderr, if there is anything behind it."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def let_go_of_output() -> None:
+    """Flush stdout and stderr for the last time: Python's own exit has status 120 if one can't be written."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
 @contextmanager
 def tell_if_slow(doing: str) -> Iterator[None]:
     """Print `doing` to stderr if the block takes longer than one second."""
-    timer = threading.Timer(QUIET_SECONDS, lambda: print(f"{doing}, please wait ...", file=sys.stderr, flush=True))
+    timer = threading.Timer(QUIET_SECONDS, complain, (f"{doing}, please wait ...",))
     timer.daemon = True
     with suppress(RuntimeError):
         # If the system grants no thread, the line is left out.
