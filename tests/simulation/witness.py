@@ -1,6 +1,5 @@
 """Reads what each commit has changed, and compares it with the model: the only one here that knows the tables."""
 
-import json
 import random
 import sqlite3
 
@@ -15,7 +14,7 @@ SAMPLE_OF_GONE = 10
 """As many are looked for that should be there no more."""
 
 _NEW = (
-    "SELECT alerts.seq, alerts.id, check_id, type, body, state, attempts, next_attempt_at FROM alerts"
+    "SELECT alerts.seq, alerts.id, check_id, type, alerts.ping_count, state, attempts, next_attempt_at FROM alerts"
     " WHERE alerts.seq > ? ORDER BY alerts.seq"
 )
 _UNTOLD = (
@@ -89,11 +88,11 @@ class Witness:
     def _compare_alerts(self, recorded_by: str, decided_at: float) -> None:
         now, wall = self._scheduler.now, self._machine.wall()
         for row in self._rows(_NEW, (self._last_seq,)):
-            count = json.loads(row["body"])["data"]["check"]["ping_count"] if row["body"] else -1
             self._last_seq = row["seq"]
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
-            told = Told(row["id"], row["seq"], row["check_id"], row["type"], count, decided_at, now, recorded_by, now)
+            facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count"))
+            told = Told(*facts, decided_at, now, recorded_by, now)
             self._model.recorded(told)
         pending = {
             row[0]: row

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cardbeat.clock import utc_text
@@ -30,14 +30,13 @@ class Message:
 
 
 class Alerts:
-    """The alerts of all checks; `base_url` is the start of the URLs in their bodies.
+    """The alerts of all checks.
 
     Methods with a transaction work inside the caller's. There is no state, so any thread may use it.
     """
 
-    def __init__(self, database: Database, base_url: str) -> None:
+    def __init__(self, database: Database) -> None:
         self.database = database
-        self._base_url = base_url
 
     def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
@@ -48,7 +47,7 @@ class Alerts:
         each as the log names it.
         """
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
-        alerts = [self._row(alert_type, check, now) for check in told]
+        alerts = [_row(alert_type, check, now) for check in told]
         if alerts:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
             self.database.hold(transaction, "alerts")
@@ -80,13 +79,13 @@ class Alerts:
         """What an attempt at this Unix second needs; None if the alert is finished or deleted, or its key revoked."""
         with self.database.read() as connection:
             row = connection.execute(
-                "SELECT alerts.id, alerts.body, alerts.attempts, checks.webhook_url, keys.webhook_secret,"
-                " CASE WHEN keys.old_webhook_secret_until > ? THEN keys.old_webhook_secret END"
+                f"SELECT {_ALERT_COLUMNS}, keys.webhook_secret AS secret,"
+                " CASE WHEN keys.old_webhook_secret_until > ? THEN keys.old_webhook_secret END AS old_secret, checks.*"
                 " FROM alerts JOIN checks ON checks.id = alerts.check_id JOIN keys ON keys.id = checks.api_key_id"
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
                 (now, seq),
             ).fetchone()
-        return row and Message(row[0], row[1].encode(), row[2], row[3], (row[4], *filter(None, row[5:])))
+        return row and _message(row)
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.
@@ -116,11 +115,35 @@ class Alerts:
             ).fetchall()
         return [_shown(row) for row in rows]
 
-    def _row(self, alert_type: str, check: Check, now: int) -> tuple[object, ...]:
-        # NULL, because tests are not unique.
-        outage = None if alert_type == TEST else check.outage
-        body = body_of(alert_type, check, self._base_url, now)
-        return (f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, body, now)
+
+_ALERT_COLUMNS = ", ".join(
+    f"alerts.{name} AS alert_{name}"
+    for name in ("id", "type", "attempts", "created_at", "last_ping_at", "deadline_at", "ping_count")
+)
+_STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
+"""The status that a check had when an alert of this type was stored."""
+
+
+def _message(row: Row) -> Message:
+    """The message of an alert, whose check is shown with the state that the alert tells."""
+    check, alert_type = Check.from_row(row), row["alert_type"]
+    told = replace(
+        check,
+        status=_STATUS_TOLD.get(alert_type, check.status),
+        last_ping_at=row["alert_last_ping_at"],
+        deadline_at=row["alert_deadline_at"],
+        ping_count=row["alert_ping_count"],
+    )
+    signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
+    body = body_of(alert_type, told, row["alert_created_at"])
+    return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
+
+
+def _row(alert_type: str, check: Check, now: int) -> tuple[object, ...]:
+    # NULL, because tests are not unique.
+    outage = None if alert_type == TEST else check.outage
+    new_id = f"msg_{secrets.token_hex(16)}"
+    return (new_id, check.id, alert_type, outage, check.last_ping_at, check.deadline_at, check.ping_count, now)
 
 
 def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
@@ -137,11 +160,12 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
     One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
     PostgreSQL from walking the index of all due alerts.
     """
-    rows = ", ".join(["(?, ?, ?, CAST(? AS INTEGER), ?, ?)"] * len(alerts))
+    rows = ", ".join([_NEW_ROW] * len(alerts))
     transaction.execute(
-        f"WITH new (id, check_id, type, outage, body, now) AS (VALUES {rows})"
-        " INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-        " SELECT new.id, new.check_id, type, new.outage, body, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
+        f"WITH new (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, now) AS (VALUES {rows})"
+        " INSERT INTO alerts (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, created_at,"
+        " next_attempt_at) SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at,"
+        " new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
@@ -149,6 +173,9 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
         " ON CONFLICT (check_id, outage, type) DO NOTHING",
         [value for alert in alerts for value in alert],
     )
+
+
+_NEW_ROW = "(?, ?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
 
 
 def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list[str]:
@@ -160,7 +187,7 @@ def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list
     if not check_seqs:
         return []
     given_up = transaction.execute(
-        "UPDATE alerts SET state = 'failed', body = '', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
+        "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
         " SELECT old.seq FROM checks JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
         f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
         " AND old.outage <= checks.outage - ? AND old.outage >"

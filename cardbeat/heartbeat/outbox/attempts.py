@@ -108,8 +108,7 @@ def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[
     rows = transaction.execute(
         f"{results} UPDATE alerts SET state = result.state, attempts = attempts + 1,"
         " last_status = coalesce(result.status, last_status), last_error = result.error,"
-        " next_attempt_at = result.next_attempt_at,"
-        " body = CASE WHEN result.state = 'pending' THEN body ELSE '' END"
+        " next_attempt_at = result.next_attempt_at"
         f" FROM result WHERE {_IS_NEXT} RETURNING alerts.seq, check_id",
         values,
     ).fetchall()

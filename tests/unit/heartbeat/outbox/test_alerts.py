@@ -162,12 +162,6 @@ def test_what_still_waits_is_kept_however_much_after_it_is_finished(mail):
     assert seqs(mail, "pending") == list(range(1, KEPT + 20))
 
 
-def bodies(mail):
-    """The body of every alert, oldest first."""
-    with mail.database.read() as connection:
-        return [row["body"] for row in connection.execute("SELECT body FROM alerts ORDER BY seq")]
-
-
 def flap(mail, check, outages):
     """Let a check turn overdue and back so often, without any attempt to deliver."""
     for _ in range(outages):
@@ -185,13 +179,6 @@ def waiting(mail, check):
 
 def whole(*outages):
     return [(outage, kind) for outage in outages for kind in ("check.overdue", "check.recovered")]
-
-
-@pytest.mark.parametrize(("state", "is_kept"), [("pending", True), ("delivered", False), ("failed", False)])
-def test_the_body_of_a_finished_alert_is_dropped(mail, state, is_kept):
-    mail.record(mail.heart.create())
-    mail.alerts.store([mail.heart.attempt(1, state, 503, "busy", None, HOOK, 0)])
-    assert [bool(body) for body in bodies(mail)] == [is_kept]
 
 
 def test_while_a_receiver_is_dead_the_newest_outages_wait_and_the_one_that_is_tried(mail):
@@ -253,7 +240,6 @@ def test_another_checks_alerts_are_not_given_up(mail):
 def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
     flap(mail, mail.heart.create(), WAITING_OUTAGES + 2)
     assert [mail.alerts.message(seq, 0) is None for seq in (2, 3, 4, 5)] == [False, True, True, False]
-    assert [bool(body) for body in bodies(mail)[:5]] == [True, True, False, False, True]
 
 
 @SQLITE
