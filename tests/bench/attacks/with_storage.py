@@ -48,7 +48,9 @@ def create_flapping(scene: Scene, key: str) -> list[str]:
 
 async def ping_all(attackers: Attackers, ids: list[str]) -> None:
     """A ping of each check every 3 s, so that it is overdue each time."""
-    await attackers.repeat(16, lambda number: request("GET", f"/ping/{ids[number % len(ids)]}"), per_second=len(ids) / 3)
+    await attackers.repeat(
+        16, lambda number: request("GET", f"/ping/{ids[number % len(ids)]}"), per_second=len(ids) / 3
+    )
 
 
 def free_bytes(folder: Path) -> int:
