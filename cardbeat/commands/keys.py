@@ -19,7 +19,7 @@ from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.host.output import printable, say, table, tell_if_slow
+from cardbeat.host.output import say, table, tell_if_slow
 from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
@@ -117,7 +117,7 @@ def _as_json(key: Key, checks: int) -> dict[str, Any]:
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
     created_at = utc_text(key.created_at)
-    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), printable(key.email or "")
+    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), key.email or ""
 
 
 def _warn(sentences: Iterable[str]) -> None:
@@ -130,7 +130,7 @@ def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     issued = keys.issue(email, given.tier or "free").wait()
     secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
     shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
-    lines = [f"{name + ':':16}{printable(value)}" for name, value in shown.items()]
+    lines = [f"{name + ':':16}{value}" for name, value in shown.items()]
     try:
         say([json.dumps(shown)] if given.json else lines, must_arrive=True)
     except StartupError:
