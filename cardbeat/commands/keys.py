@@ -81,12 +81,12 @@ class _Kept(logging.Handler):
 
 @contextmanager
 def _trouble_in_one_line(action: str) -> Iterator[None]:
-    """Raise `StartupError` with the logged cause, in place of the refusal that a client gets if the database fails."""
+    """Raise `StartupError` with the logged cause, in place of what else comes if the database fails."""
     kept, database_log = _Kept(logging.ERROR), logging.getLogger("cardbeat.database")
     database_log.addHandler(kept)
     try:
         yield
-    except Unavailable:
+    except Exception:
         if not kept.sentence:
             raise
         advice = "try again soon" if action == "list" else "look with keys list whether it was done, and try again"

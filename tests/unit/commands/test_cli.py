@@ -192,6 +192,36 @@ def test_a_stored_address_can_not_rewrite_the_list(run, listed, tmp_path):
     assert json.loads(printed)[0]["email"] == email
 
 
+@pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+def test_no_text_of_a_tampered_file_reaches_the_terminal_raw(run, tmp_path, command):
+    run("keys", "create", "--email", "ops@example.com")
+    evil = "\x1b]0;x\x07\x9b2J\u202e\n"
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET id = ?, prefix = ?, tier = ?, email = ?", [evil] * 4)
+        connection.commit()
+    ran = run(*command)
+    shown = "\\x1b]0;x\\x07\\x9b2J\\u202e\\n"
+    assert f"not defined ({shown}: 1)" in ran.stdout + ran.stderr
+    assert all(line.isprintable() for line in (ran.stdout + ran.stderr).split("\n"))
+
+
+def test_a_text_of_a_damaged_file_is_shown_escaped_where_it_can_not_be_read(run, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET email = CAST(x'1b5b324aff' AS TEXT)")
+        connection.commit()
+    ran = run("keys", "list")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.stderr.rstrip("\n").isprintable()
+
+
+def test_a_tier_of_the_tiers_file_is_named_without_control_characters(run, tmp_path):
+    (tmp_path / "tiers.toml").write_text('["a\\u001b[2J"]\nmax_checks = 5\n')
+    ran = run("keys", "create", "--tiers", "tiers.toml")
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "\\x1b[2J" in ran.stderr
+
+
 def test_an_empty_list_is_its_headings(run, listed):
     key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
     run("keys", "revoke", key_id)
