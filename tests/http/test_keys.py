@@ -19,7 +19,9 @@ CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
 
 def bodies(app):
     with app.service.database.read() as connection:
-        return [tuple(row) for row in connection.execute("SELECT * FROM keys")]
+        rows = connection.execute("SELECT * FROM keys").fetchall()
+    # When a key was used is noted after the answer.
+    return [{**dict(zip(row.keys(), row, strict=True)), "used_at": None} for row in rows]
 
 
 def test_registering_without_a_body_issues_a_cards_key(app):

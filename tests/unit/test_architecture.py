@@ -50,7 +50,7 @@ LAYERS = {
         {"__init__", "check", "credit", "removal", "report", "transitions"},
         {"pings", "quota"},
         {"outbox"},
-        {"sweep", "webhooks"},
+        {"sweep", "unused_keys", "webhooks"},
         {"delivery"},
         {"checks"},
         {"routes"},
