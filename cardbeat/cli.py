@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
+from cardbeat.host.output import printable
 from cardbeat.passwords import without_passwords
 
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
@@ -29,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return run(argv[1:] if named else argv)
     except StartupError as error:
         # The line may repeat an argument, and that may be the URL of a database.
-        print(f"cardbeat: {without_passwords(str(error))}", file=sys.stderr)
+        print(f"cardbeat: {printable(without_passwords(str(error)))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
