@@ -57,7 +57,8 @@ def test_a_proxy_of_the_environment_sees_nothing_of_a_server_without_https(pytho
         environment = {
             **{name: value for name, value in clean_environment().items() if name.lower() != "no_proxy"},
             **dict.fromkeys(("http_proxy", "https_proxy", "all_proxy"), address),
-            **{"CARDBEAT_URL": "http://server.invalid:8080", "CARDBEAT_KEY": "sk_a"},
+            "CARDBEAT_URL": "http://server.invalid:8080",
+            "CARDBEAT_KEY": "sk_a",
         }
         ran = subprocess.run(
             [python, pyz, "checks", "list"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
