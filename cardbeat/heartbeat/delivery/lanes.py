@@ -50,6 +50,14 @@ class CheckQueue:
     """The place where it waited and is tried now, and whether it waited for a long post there."""
     crowded: str | None = None
     """The first address where its post found no room."""
+    refused: str | None = None
+    """The first address that may get no more posts now."""
+    is_counted: bool = False
+    """Whether its alert is among those that its key may cause; a retry needs no other turn."""
+    counted_at: str | None = None
+    """The address among whose posts its next one is counted already."""
+    is_moved: bool = False
+    """Whether its check got another webhook URL while it was taken."""
     is_taken: bool = False
     """Whether a post runs for it, or has ended and is not recorded yet."""
     is_replaced: bool = False
@@ -188,7 +196,7 @@ class Lanes:
         queue.is_long = self._may_be_long(queue.key) and all(place.has_room(True) for place in places)
         for place in places:
             place.enter(queue.is_long)
-        queue.places, queue.crowded, queue.is_taken = places, None, True
+        queue.places, queue.crowded, queue.refused, queue.is_taken = places, None, None, True
         self.running += 1
         self._running_quick += queue.pace == QUICK
         self._count_long(queue.key, queue.is_long)

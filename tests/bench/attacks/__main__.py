@@ -38,6 +38,7 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_alerts.one_address,
         with_alerts.resolver,
         with_alerts.amplify,
+        with_alerts.reflector,
         with_cards.scripts,
         with_cards.scripts_of_many,
         with_cards.percent,
