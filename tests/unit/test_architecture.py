@@ -119,6 +119,7 @@ PURE = {
     "cards/seal.py",
     "heartbeat/outbox/alert.py",
     "heartbeat/check.py",
+    "heartbeat/delivery/allowance.py",
     "heartbeat/delivery/lanes.py",
     "heartbeat/delivery/retries.py",
     "heartbeat/delivery/schedule.py",
