@@ -75,7 +75,7 @@ class Service:
             base_url = config.base_url or listener.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
-            alerts = Alerts(self.database, base_url)
+            alerts = Alerts(self.database)
             checks = self._heartbeat(config, clock, alerts)
             webhook_secrets = WebhookSecrets(self.database, clock)
             self.removal = Removal(self.database, also=(webhook_secrets.forget_old,))

@@ -6,7 +6,7 @@ from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
-from cardbeat.heartbeat.outbox.alerts import WAITING_OUTAGES
+from cardbeat.heartbeat.outbox.alerts import ALERTS_AN_HOUR, WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
@@ -254,8 +254,10 @@ WEBHOOKS: Final[dict[str, Json]] = {
             "description": (
                 "It is sent again after 5 s, 30 s, 2 min, 10 min, 30 min, 2 h, 5 h, 10 h and 14 h, until the answer is "
                 "2xx within 10 s. `Retry-After` is honoured up to a day. A check's alerts arrive in order; test alerts "
-                "wait for test alerts only. While the receiver does not answer, the alerts of the newest "
-                f"{WAITING_OUTAGES} outages wait. {', '.join(receiver.name for receiver in RECEIVERS)}: each of these "
+                "wait for test alerts only. Of a check at most "
+                f"{ALERTS_AN_HOUR} alerts an hour, and {WAITING_ALERTS} that wait, are told one by one: an alert that "
+                "waits then tells later outages too, and `data.outages` is their number. "
+                f"{', '.join(receiver.name for receiver in RECEIVERS)}: each of these "
                 "is recognised by its URL and gets, in place of this body, the JSON that it documents, signed in the "
                 "same way."
             ),

@@ -10,8 +10,9 @@ from cardbeat.database import Transaction
 
 AT_ONCE = 100
 """Most attempts in one statement."""
-KEPT = 100
-"""Alerts that a check keeps; older finished ones are deleted."""
+KEPT, KEPT_OF_MANY = 100, 20
+"""Alerts that a check keeps; older finished ones are deleted. The second is for a key with more than `FEW_CHECKS`."""
+FEW_CHECKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +48,34 @@ def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[in
         stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
         _note_delivery(transaction, stored)
         _put_off(transaction, [(attempt, check_id) for attempt, check_id in stored if attempt.state == "pending"])
-        drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
+        _drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
         moved |= moved_now
         failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
     return moved, failed
 
 
-def drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
-    """Delete the finished alerts of these checks beyond the newest `KEPT` of all."""
+def _drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the finished alerts of these checks beyond the newest `KEPT` of all, or `KEPT_OF_MANY`."""
     if check_ids:
+        beyond = "SELECT seq FROM alerts WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET"
         transaction.execute(
-            "WITH kept (check_id, beyond) AS MATERIALIZED (SELECT id, (SELECT seq FROM alerts"
-            " WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET ?)"
-            f" FROM checks WHERE id IN ({', '.join('?' * len(check_ids))}))"
+            "WITH kept (check_id, beyond) AS MATERIALIZED ("
+            f"SELECT id, CASE WHEN totals_by_key.checks > ? THEN ({beyond} ?) ELSE ({beyond} ?) END"
+            " FROM checks JOIN totals_by_key ON totals_by_key.api_key_id = checks.api_key_id"
+            f" WHERE id IN ({', '.join('?' * len(check_ids))}))"
             " DELETE FROM alerts WHERE seq IN (SELECT old.seq FROM kept JOIN alerts AS old"
             " ON old.check_id = kept.check_id AND old.seq <= kept.beyond WHERE old.state <> 'pending')",
-            (KEPT, *check_ids),
+            (FEW_CHECKS, KEPT_OF_MANY, KEPT, *check_ids),
         )
+
+
+def drop_one_each(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the oldest finished alert of each of these checks, so that a new one takes no more room."""
+    transaction.execute(
+        "DELETE FROM alerts WHERE seq IN (SELECT min(seq + 0) FROM alerts WHERE state <> 'pending'"
+        f" AND check_id IN ({', '.join('?' * len(check_ids))}) GROUP BY check_id)",
+        (*check_ids,),
+    )
 
 
 _RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
@@ -108,8 +120,7 @@ def _store(transaction: Transaction, attempts: Sequence[Attempt]) -> list[tuple[
     rows = transaction.execute(
         f"{results} UPDATE alerts SET state = result.state, attempts = attempts + 1,"
         " last_status = coalesce(result.status, last_status), last_error = result.error,"
-        " next_attempt_at = result.next_attempt_at,"
-        " body = CASE WHEN result.state = 'pending' THEN body ELSE '' END"
+        " next_attempt_at = result.next_attempt_at"
         f" FROM result WHERE {_IS_NEXT} RETURNING alerts.seq, check_id",
         values,
     ).fetchall()
