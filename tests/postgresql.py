@@ -26,7 +26,7 @@ SETTINGS = ("fsync=off", "listen_addresses=127.0.0.1", "max_connections=200", "d
 
 EMPTY = """
     SET search_path TO emptied;
-    DELETE FROM keys; DELETE FROM monitor; DELETE FROM leases; DELETE FROM rates; DELETE FROM registrations;
+    DELETE FROM keys; DELETE FROM monitor; DELETE FROM leases;
     ALTER SEQUENCE keys_seq_seq RESTART; ALTER SEQUENCE checks_seq_seq RESTART;
     ALTER SEQUENCE alerts_seq_seq RESTART; ALTER SEQUENCE moves_seq_seq RESTART
 """

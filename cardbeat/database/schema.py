@@ -23,7 +23,7 @@ TABLES: Final = (
     "moves",
 )
 """All tables that a restore fills, each after the tables that its rows refer to."""
-NODE_TABLES: Final = ("leases", "rates", "registrations")
+NODE_TABLES: Final = ("leases",)
 """Tables whose rows concern only the servers that have the database open now."""
 
 

@@ -64,7 +64,7 @@ class Check:
         return cls(*_columns_of(row))
 
     def as_json(self, base_url: str) -> dict[str, Any]:
-        """The check as answers and alerts show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""
+        """The check as answers show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""
         return {
             "id": self.id,
             "api_key_id": self.api_key_id,
@@ -82,6 +82,10 @@ class Check:
             "ping_url": f"{base_url}/ping/{self.id}",
             "delivery": None if self.webhook_url is None else self.delivery,
         }
+
+    def as_told(self) -> dict[str, Any]:
+        """The check as alerts show it: third parties read them, and must know neither its URLs nor who pings it."""
+        return {name: value for name, value in self.as_json("").items() if name not in ("webhook_url", "ping_url")}
 
 
 COLUMNS = tuple(field.name for field in fields(Check))

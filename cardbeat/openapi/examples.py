@@ -33,6 +33,7 @@ _CHECK: Final = {
     "ping_url": f"https://cards.example.com/ping/{CHECK_ID}",
     "delivery": "ok",
 }
+_IN_ALERT: Final = _CHECK.keys() - {"webhook_url", "ping_url"}
 _ALERT: Final = {
     "id": ALERT_ID,
     "type": "check.overdue",
@@ -70,7 +71,7 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "recovered": {
             "type": "check.recovered",
             "timestamp": "2026-03-01T02:31:07Z",
-            "data": {"check": _CHECK},
+            "data": {"check": {name: value for name, value in _CHECK.items() if name in _IN_ALERT}},
             "text": _SENTENCE,
             "content": _SENTENCE,
         }

@@ -78,6 +78,35 @@ _KEY: Final[dict[str, Json]] = {
     "email": {"type": "string", "description": "Only of a checks key."},
 }
 
+OUTAGES: Final[Json] = {
+    "type": "integer",
+    "minimum": 2,
+    "description": "The number of outages that this alert tells together; only there if it is more than one.",
+}
+CHECK: Final[dict[str, Json]] = {
+    "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},
+    "api_key_id": {"type": "string"},
+    **SETTINGS,
+    "status": {"type": "string", "enum": ["on_time", "overdue"]},
+    "last_ping_at": nullable(TIME),
+    "deadline_at": {
+        **TIME,
+        "description": "Last ping, or creation, + period + grace. After it the check is overdue.",
+    },
+    "ping_count": COUNT,
+    "created_at": TIME,
+    "updated_at": TIME,
+    "version": {"type": "integer", "minimum": 1, "description": "Grows by 1 with each update."},
+    "ping_url": {"type": "string", "format": "uri"},
+    "delivery": {
+        "anyOf": [ref("DeliveryState"), {"type": "null"}],
+        "description": (
+            "`ok` if the receiver accepted the last attempt, `failing` if not, also while the alert is tried "
+            "again. Null if no alert was ever sent, or the check has no webhook."
+        ),
+    },
+}
+
 SCHEMAS: Final[dict[str, Json]] = {
     "Scope": {"type": "string", "enum": ["cards", "checks"]},
     "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
@@ -151,31 +180,7 @@ SCHEMAS: Final[dict[str, Json]] = {
         "additionalProperties": False,
     },
     "CheckChanges": {"type": "object", "properties": SETTINGS, "additionalProperties": False},
-    "Check": record(
-        {
-            "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},
-            "api_key_id": {"type": "string"},
-            **SETTINGS,
-            "status": {"type": "string", "enum": ["on_time", "overdue"]},
-            "last_ping_at": nullable(TIME),
-            "deadline_at": {
-                **TIME,
-                "description": "Last ping, or creation, + period + grace. After it the check is overdue.",
-            },
-            "ping_count": COUNT,
-            "created_at": TIME,
-            "updated_at": TIME,
-            "version": {"type": "integer", "minimum": 1, "description": "Grows by 1 with each update."},
-            "ping_url": {"type": "string", "format": "uri"},
-            "delivery": {
-                "anyOf": [ref("DeliveryState"), {"type": "null"}],
-                "description": (
-                    "`ok` if the receiver accepted the last attempt, `failing` if not, also while the alert is tried "
-                    "again. Null if no alert was ever sent, or the check has no webhook."
-                ),
-            },
-        }
-    ),
+    "Check": record(CHECK),
     "CheckAnswer": record({"check": ref("Check")}),
     "CheckPage": record(
         {
@@ -205,6 +210,13 @@ SCHEMAS: Final[dict[str, Json]] = {
         }
     ),
     "Alerts": record({"alerts": {"type": "array", "items": ref("Alert"), "maxItems": 100}}),
+    "CheckInAlert": {
+        **record({name: schema for name, schema in CHECK.items() if name not in ("webhook_url", "ping_url")}),
+        "description": (
+            "The check without its URLs. `status`, `last_ping_at`, `deadline_at` and `ping_count` are as they were "
+            "when the alert was stored, the others as they are at this attempt."
+        ),
+    },
     "Beat": record({"status": {"const": "on_time"}, "recovered": {"type": "boolean"}, "deadline_at": TIME}),
     "Health": record({"status": {"const": "ok"}}),
     "Description": {"type": "object"},
@@ -212,7 +224,7 @@ SCHEMAS: Final[dict[str, Json]] = {
         {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
-            "data": record({"check": ref("Check")}),
+            "data": record({"check": ref("CheckInAlert"), "outages": OUTAGES}, optional=("outages",)),
             "text": {"type": "string", "description": "One sentence for people."},
             "content": {"type": "string", "description": "The same sentence."},
         }

@@ -100,8 +100,8 @@ class Strangers:
                 rows,
             )
             connection.executemany(
-                "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-                " VALUES ('msg ' || ?1, ?1, 'check.overdue', 1, '{}', 0, 0)",
+                "INSERT INTO alerts (id, check_id, type, outage, deadline_at, created_at, next_attempt_at)"
+                " VALUES ('msg ' || ?1, ?1, 'check.overdue', 1, 0, 0, 0)",
                 [(check_id,) for check_id, _, _ in rows],
             )
 

@@ -84,7 +84,7 @@ def make(folder, checks, alerts_each):
                     (check_id, key.id),
                 )
                 connection.executemany(
-                    "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)",
+                    "INSERT INTO alerts (id, check_id, type, created_at) VALUES (?, ?, 'check.test', 1)",
                     [(f"{check_id}-{alert}", check_id) for alert in range(alerts_each)],
                 )
 

@@ -1,6 +1,6 @@
 """Receivers that need a body of their own, such as Slack, each recognized by the shape of its webhook URL.
 
-Every other receiver gets the alert's JSON body as it is stored. Each form follows the receiver's documentation, which
+Every other receiver gets the alert's JSON body. Each form follows the receiver's documentation, which
 is linked; markup in a check's name is escaped as documented there.
 """
 
@@ -19,7 +19,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """`shape` matches `host/path?query` of its webhook URLs; `form` turns the stored body into the one that is sent.
+    """`shape` matches `host/path?query` of its webhook URLs; `form` turns the alert's body into the one that is sent.
 
     If `shape` has named groups, they become members of the body, which is posted to the root of the same server.
     """
@@ -39,7 +39,7 @@ class Receiver:
 
 
 def request_for(url: str, body: bytes) -> tuple[str, bytes]:
-    """The URL and the body of the post for a webhook URL and a stored body.
+    """The URL and the body of the post for a webhook URL and an alert's body.
 
     The same arguments always give the same result: a retry sends the same bytes.
     """
@@ -123,17 +123,9 @@ def _ntfy(alert: Json) -> Json:
 
 
 def _apprise(alert: Json) -> Json:
-    """https://github.com/caronc/apprise-api#persistent-stateful-storage-solution
-
-    The other members stay, because other programs use the same path.
-    """
-    return {
-        **alert,
-        "type": _APPRISE_TYPES[alert["type"]],
-        "title": _title(alert),
-        "body": alert["text"],
-        "format": "text",
-    }
+    """https://github.com/caronc/apprise-api#persistent-stateful-storage-solution"""
+    kind = _APPRISE_TYPES[alert["type"]]
+    return {"type": kind, "title": _title(alert), "body": alert["text"], "format": "text"}
 
 
 def _title(alert: Json) -> str:
@@ -165,7 +157,7 @@ RECEIVERS = (
     Receiver("Slack", _shape(r"hooks\.slack(?:-gov)?\.com", r"/services(?:/\w+){3}/?"), _slack),
     Receiver("Discord", _shape(r"(?:\w+\.)?discord(?:app)?\.com", r"/api/(?:v\d+/)?webhooks/\d+/[\w-]+/?"), _discord),
     Receiver("Mattermost", _shape(_ANY, rf"{_BELOW}/hooks/[a-z0-9]{{26}}/?"), _mattermost),
-    # A URL with a template of the user gets the stored body.
+    # A URL with a template of the user gets the alert's body.
     Receiver("ntfy", _shape(r"ntfy(?:\.[^/]+)?", r"/(?P<topic>[\w-]{1,64})", rf"(?:\?(?!{_NTFY_TEMPLATE}).*)?"), _ntfy),
     Receiver("Gotify", _shape(_ANY, rf"{_BELOW}/message", r"\?(?:.*&)?token=.*"), _gotify),
     Receiver("Telegram", _shape(_ANY, r"/bot\d+(?::|%3[Aa])[\w-]+/(?:test/)?(?i:sendMessage)"), _telegram),

@@ -1,10 +1,12 @@
 """The schema: that of cardbeat 1.0.0, older ones that are refused, and how a later script will change it."""
 
 import contextlib
+import json
 import re
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psycopg
@@ -15,12 +17,14 @@ from cardbeat.config import Config
 from cardbeat.database import open_database, schema
 from cardbeat.database.sqlite import file as sqlite_file
 from cardbeat.errors import StartupError
+from cardbeat.heartbeat.outbox.alerts import Alerts
 from tests.artifact import ROOT, clean_environment
 from tests.heart import Heart
 from tests.postgresql import BOTH_ENGINES
 from tests.support import App, further_scripts, service_of
 
 BASELINE = 7
+NOW = 1_800_000_000
 CHECKS_KEY = "sk_" + 6 * "schema7"
 """Of the stored databases."""
 TABLES = ("keys", "checks", "alerts", "monitor", "moves", "tests_taken", "totals_by_key", "totals_by_status")
@@ -101,19 +105,24 @@ def rows_of(folder, url):
 
 
 @BOTH_ENGINES
-def test_a_new_database_has_the_schema_of_one_that_the_scripts_before_this_one_made(engine, stored, tmp_path, request):
+def test_a_new_database_has_the_schema_of_one_that_is_brought_up_to_date(engine, stored, tmp_path, request):
     url = None if engine == "sqlite" else request.getfixturevalue("postgresql").new_schema()
     open_database(tmp_path, url).close()
+    open_database(*stored).close()
     assert schema_of(tmp_path, url) == schema_of(*stored)
 
 
 @BOTH_ENGINES
-def test_a_stored_database_of_this_version_opens_unchanged_and_serves(stored, clock):
+def test_a_stored_database_is_brought_up_to_date_once_and_serves(stored, clock):
     folder, url = stored
-    before = rows_of(folder, url), schema_of(folder, url)
-    assert all(before[0].values())
+    before = rows_of(folder, url)
+    assert all(before.values())
     open_database(folder, url).close()
-    assert (rows_of(folder, url), schema_of(folder, url)) == before
+    after = rows_of(folder, url), schema_of(folder, url)
+    open_database(folder, url).close()
+    assert (rows_of(folder, url), schema_of(folder, url)) == after
+    unchanged = TABLES[1:2] + TABLES[3:]
+    assert {name: after[0][name] for name in unchanged} == {name: before[name] for name in unchanged}
     service = service_of(Config(data=folder, database=url, port=0), clock)
     app = App(service, clock)
     first, late, _ = app.json("GET", "/checks", key=CHECKS_KEY)["checks"]
@@ -123,6 +132,33 @@ def test_a_stored_database_of_this_version_opens_unchanged_and_serves(stored, cl
     assert len(app.json("GET", "/checks", key=CHECKS_KEY)["checks"]) == 2
     service.close()
     assert sorted(rows_of(folder, url)["totals_by_status"]) == [("on_time", 2), ("overdue", 0)]
+
+
+@BOTH_ENGINES
+def test_waiting_alerts_of_a_stored_database_tell_what_their_bodies_told(stored, clock):
+    """Its first check has an overdue alert from before its first ping, and a recovery after it."""
+    folder, url = stored
+    database = open_database(folder, url)
+    messages = [Alerts(database).message(seq, NOW) for seq in (1, 3)]
+    database.close()
+    overdue, recovered = (json.loads(message.body) for message in messages)
+    check = overdue["data"]["check"]
+    assert overdue["timestamp"] == "2027-01-15T08:00:10Z"
+    assert (check["status"], check["last_ping_at"], check["deadline_at"]) == ("overdue", None, "2027-01-15 08:00:01")
+    assert check["ping_count"] == 0
+    assert overdue["text"] == '"check 1" is overdue: no ping yet, expected by 2027-01-15 08:00:01 UTC.'
+    check = recovered["data"]["check"]
+    assert (check["status"], check["last_ping_at"], check["ping_count"]) == ("on_time", "2027-01-15 08:00:10", 1)
+    assert recovered["text"].endswith("next ping expected by 2027-01-15 08:00:11 UTC.")
+
+
+@BOTH_ENGINES
+def test_keys_of_a_stored_database_count_as_used_when_it_was_brought_up_to_date(stored):
+    began = time.time()
+    open_database(*stored).close()
+    with connect(*stored) as connection:
+        ((first, last),) = connection.execute("SELECT min(used_at), max(used_at) FROM keys").fetchall()
+    assert began - 2 < first <= last < time.time() + 2
 
 
 def make_older(folder, url):

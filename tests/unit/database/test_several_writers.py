@@ -415,7 +415,7 @@ def test_who_removes_what_another_removes_too_leaves_a_check_that_has_alerts_lef
     one, other = nodes
     check = one.create()
     one.keys.revoke(one.key.id).wait()
-    sql = "INSERT INTO alerts (id, check_id, type, body, created_at) VALUES (?, ?, 'check.test', '{}', 1)"
+    sql = "INSERT INTO alerts (id, check_id, type, created_at) VALUES (?, ?, 'check.test', 1)"
     one.database.write(
         lambda transaction: [transaction.execute(sql, (f"msg_{n}", check.id)) for n in range(3 * STEP_ALERTS)]
     )

@@ -465,8 +465,8 @@ def insert_due(connection, key_id, count):
             (f"check {number}", key_id, url),
         )
     connection.execute(
-        "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-        " SELECT 'msg ' || id, id, 'check.overdue', 1, '{}', 0, 0 FROM checks WHERE api_key_id = ?",
+        "INSERT INTO alerts (id, check_id, type, outage, deadline_at, created_at, next_attempt_at)"
+        " SELECT 'msg ' || id, id, 'check.overdue', 1, 0, 0, 0 FROM checks WHERE api_key_id = ?",
         (key_id,),
     )
 

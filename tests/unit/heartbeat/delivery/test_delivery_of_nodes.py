@@ -194,8 +194,8 @@ def test_what_another_server_stores_under_numbers_that_were_read_already_is_sent
 
 def insert_test(transaction, check, seq):
     transaction.execute(
-        "INSERT INTO alerts (seq, id, check_id, type, body, created_at, next_attempt_at)"
-        " VALUES (?, 'msg_new', ?, 'check.test', '{}', 0, 0)",
+        "INSERT INTO alerts (seq, id, check_id, type, deadline_at, created_at, next_attempt_at)"
+        " VALUES (?, 'msg_new', ?, 'check.test', 0, 0, 0)",
         (seq, check.id),
     )
 

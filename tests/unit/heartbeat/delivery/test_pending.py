@@ -32,8 +32,8 @@ def record(heart, checks, outage=None):
     def insert(connection):
         for check in checks:
             connection.execute(
-                "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-                " VALUES (?, ?, 'check.overdue', ?, '', 0, 0)",
+                "INSERT INTO alerts (id, check_id, type, outage, created_at, next_attempt_at)"
+                " VALUES (?, ?, 'check.overdue', ?, 0, 0)",
                 (secrets.token_hex(9), check.id, outage),
             )
 

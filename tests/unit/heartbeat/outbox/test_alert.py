@@ -12,7 +12,6 @@ from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox.alert import body_of, signed_headers
 
 NOW = 1_800_000_000
-BASE_URL = "https://beats.example"
 
 
 def check_with(name="nightly backup", last_ping_at=None):
@@ -35,7 +34,7 @@ def check_with(name="nightly backup", last_ping_at=None):
 
 
 def body(check, alert_type):
-    return json.loads(body_of(alert_type, check, BASE_URL, NOW))
+    return json.loads(body_of(alert_type, check, NOW))
 
 
 def test_the_body_has_type_time_check_and_sentence():
@@ -44,7 +43,7 @@ def test_the_body_has_type_time_check_and_sentence():
     assert list(sent) == ["type", "timestamp", "data", "text", "content"]
     assert sent["type"] == "check.overdue"
     assert sent["timestamp"] == "2027-01-15T08:00:00Z"
-    assert sent["data"] == {"check": check.as_json(BASE_URL)}
+    assert sent["data"] == {"check": check.as_told()}
     assert sent["content"] == sent["text"]
 
 
@@ -87,12 +86,18 @@ def test_a_name_that_runs_from_right_to_left_does_not_turn_the_sentence(name):
     assert sent["data"]["check"]["name"] == name
 
 
+def test_an_alert_shows_the_check_without_its_urls():
+    check = check_with()
+    shown = body(check, "check.overdue")["data"]["check"]
+    private = {"webhook_url": check.webhook_url, "ping_url": "https://beats.example/ping/c1"}
+    assert {**shown, **private} == check.as_json("https://beats.example")
+    assert not private.keys() & shown.keys()
+
+
 def test_the_largest_body_stays_small():
     check = dataclasses.replace(check_with("\U0001f4be" * 100), webhook_url="https://x.example/" + "\U0001f4be" * 495)
     assert len(check.webhook_url.encode()) == 1998
-    stored = body_of("check.overdue", check, BASE_URL, NOW)
-    assert len(stored.encode()) < 4096
-    assert json.loads(stored)["data"]["check"] == check.as_json(BASE_URL)
+    assert len(body_of("check.overdue", check, NOW)) < 2048
 
 
 def test_while_a_secret_is_replaced_there_is_a_signature_by_each():
