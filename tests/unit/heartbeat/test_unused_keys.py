@@ -87,7 +87,7 @@ def test_a_key_that_is_used_stays(server):
     server.run(80)
     for each in (used_once, used_monthly, cards):
         server.use(each)
-    for _ in range(10):
+    for _ in range(2):
         server.run(80)
         server.use(used_monthly)
     # A shared picture must not break: a cards key that drew one card stays.
@@ -100,7 +100,7 @@ def test_a_key_that_has_a_check_or_an_operators_tier_stays(server):
     server.heart.key, own = watched.key, server.heart.key
     check = server.heart.create()
     server.heart.key = own
-    server.run(800)
+    server.run(200)
     assert server.left(watched, moved) == [True, True]
     server.heart.checks.delete(watched.key.id, check.id).wait()
     server.run(1)
