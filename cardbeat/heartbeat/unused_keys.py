@@ -1,7 +1,7 @@
 """Removes API keys that are not used, since registration is open: in steps, so that no ping waits for a long write.
 
 A checks key goes that has no check and made no request for 90 days; a cards key that was never used within a year of
-its creation. A key that the operator has put into another tier than `free` stays.
+its creation.
 
 A wrong clock must not make keys look old. So `monitor` holds since when the clock has run without a long gap or jump,
 while uses of keys could be noted. A term counts from there, if that is later.
@@ -31,7 +31,7 @@ WINDOW_KEYS: Final = 500
 """Keys that one read looks at."""
 
 _IS_UNUSED: Final = (
-    "revoked_at IS NULL AND tier = 'free' AND ((scope = 'cards' AND used_at IS NULL AND created_at < :cards)"
+    "revoked_at IS NULL AND ((scope = 'cards' AND used_at IS NULL AND created_at < :cards)"
     " OR (scope = 'checks' AND created_at < :checks AND (used_at IS NULL OR used_at < :used)"
     " AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = keys.id)))"
 )
@@ -60,7 +60,7 @@ class Terms(NamedTuple):
 
 def removed_after(key: Key, checks: int) -> int | None:
     """The Unix time after which a key with so many checks is removed if it is not used before; None for never."""
-    if checks or key.tier != "free" or (key.scope == CARDS and key.used_at is not None):
+    if checks or (key.scope == CARDS and key.used_at is not None):
         return None
     days = CARDS_DAYS if key.scope == CARDS else CHECKS_DAYS
     return max(key.created_at, key.used_at or 0) + days * DAY_SECONDS
