@@ -123,3 +123,27 @@ def test_a_file_too_large_to_be_a_card_is_removed(tmp_path: Path) -> None:
     wait_until(lambda: store.bytes_stored)
     store.close()
     assert [path.name for path in folder.iterdir()] == ["largest card"]
+
+
+def test_what_a_stranger_has_drawn_with_a_public_key_makes_room_for_what_others_ask_for(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    names = [file_name(str(number)) for number in range(60)]
+    owner, seen, strange = names[:10], names[10:20], names[20:]
+    store = Store(tmp_path, 40 * CARD_BYTES, "v1", clock)
+
+    def put(name: str) -> None:
+        clock.advance(1)
+        store.put(name, seal(name, CARD, 0, owner_of("key")), "stranger" if name in strange else "owner")
+        store.note_client(name, "visitor" if name in seen else "owner" if name in owner else "stranger")
+
+    def is_trimmed() -> bool:
+        # Each card that is stored past the limit has the store make room.
+        put(names[-1])
+        return store.bytes_stored < 40 * CARD_BYTES
+
+    for name in names:
+        put(name)
+    wait_until(is_trimmed)
+    assert all(map(store.get, owner + seen))
+    store.close()
