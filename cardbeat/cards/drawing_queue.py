@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from cardbeat.concurrency.later import Job, Workers
+from cardbeat.concurrency.later import Job, Precedence, Workers
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
@@ -97,6 +97,8 @@ class DrawingQueue:
     """
 
     def __init__(self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL) -> None:
+        self.precedence = Precedence()
+        """Has work while a card is drawn: threads that refuse cards pause for it."""
         self._renders = renders
         self._waiting_in_all = waiting_in_all
         # Without a limit of its own: cancelled jobs stay in its queue.
@@ -113,7 +115,7 @@ class DrawingQueue:
         """
         if self._waiting.is_outdone(Waiter(key.id, client), self._waiting_in_all):
             raise _busy()
-        _count_render(self._renders.wait, key, client)
+        _count_render(self._renders.wait_seconds, key, client)
 
     def submit(self, key: Key, client: str, work: Callable[[], T]) -> Job[T]:
         """The result of `work`, which a thread will do for this key and the client of this network.
@@ -153,7 +155,11 @@ class DrawingQueue:
             has_waited = self._waiting.remove(waiter)
         if self._is_stopped or not has_waited:
             raise _busy()
-        return work()
+        self.precedence.has_work = True
+        try:
+            return work()
+        finally:
+            self.precedence.has_work = False
 
 
 def _count_render(count: Callable[[str, int, str], float], key: Key, client: str) -> None:

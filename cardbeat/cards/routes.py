@@ -61,14 +61,14 @@ class CardRoutes:
         note_drawing_seconds: Callable[[float], object] = lambda _: None,
         first: Iterable[Precedence] = (),
     ) -> None:
-        """The readers pause for the threads of `first`."""
+        """The readers pause for the threads of `first`, and for the one that draws."""
         self._keys = keys
         self._store = store
         self._renderer = renderer
         self._note_drawing_seconds = note_drawing_seconds
         self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
-        self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=first)
+        self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=(*first, drawing.precedence))
         self._drawing = drawing
         self._flights: dict[str, Later[Found]] = {}
         """By file name: the results of cards that are looked for or drawn now."""
@@ -109,11 +109,10 @@ class CardRoutes:
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(entry.name, entry.signature)
+        descriptor = self._store.open(entry.name, entry.signature, request.network)
         if descriptor is None:
             self._index.discard(request.target)
             return None
-        self._store.note_client(entry.name, request.network)
         body = FileBody(descriptor, entry.signature[1])
         if "range" not in request.headers and "if-none-match" not in request.headers:
             if not entry.lines:

@@ -354,8 +354,8 @@ def test_a_card_that_is_cut_short_while_a_part_of_it_is_read_is_judged_again(
     [file] = cards.files()
     opened = cards.store.open
 
-    def open_and_cut(name: str, signature: Signature) -> int | None:
-        descriptor = opened(name, signature)
+    def open_and_cut(name: str, signature: Signature, client: str) -> int | None:
+        descriptor = opened(name, signature, client)
         os.truncate(file, 100)
         return descriptor
 
