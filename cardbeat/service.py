@@ -84,7 +84,8 @@ class Service:
             self.removal: Removal = Removal(self.database, also=also)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
-            workers = Workers(WORKERS, first=(loop.precedence, self.database.precedence))
+            first = (loop.precedence, self.database.precedence)
+            workers = Workers(WORKERS, first=first)
             answers = Answers()
             soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
@@ -94,6 +95,7 @@ class Service:
                 DrawingQueue(renders),
                 work_soon=soon.append,
                 note_drawing_seconds=answers.drawing_seconds.append,
+                first=first,
             )
             parts = (
                 KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from cardbeat.concurrency.later import Job, Workers
+from cardbeat.concurrency.later import Job, Precedence, Workers
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
@@ -28,26 +28,94 @@ class Waiter:
     drawn: Job[Any] | None = None
 
 
+class Waiting:
+    """The cards that wait, in the order of arrival, and how many of each key and client.
+
+    Changed under the lock of `DrawingQueue`. `is_outdone` needs none: it reads each counter in one atomic step.
+    """
+
+    def __init__(self) -> None:
+        self.cards: dict[Waiter, None] = {}
+        self._of_key: Counter[str] = Counter()
+        self._of_client: Counter[str] = Counter()
+        self._of_both: dict[str, Counter[str]] = {}  # by key, then by client
+
+    def add(self, waiter: Waiter) -> None:
+        self.cards[waiter] = None
+        for counter, name in self._counters(waiter):
+            counter[name] += 1
+
+    def remove(self, waiter: Waiter) -> bool:
+        """Return whether it was still there."""
+        if waiter not in self.cards:
+            return False
+        del self.cards[waiter]
+        for counter, name in self._counters(waiter):
+            counter[name] -= 1
+            if not counter[name]:
+                del counter[name]
+        if waiter.key_id not in self._of_key:
+            del self._of_both[waiter.key_id]
+        return True
+
+    def rivals(self, newest: Waiter, in_all: int) -> list[Waiter]:
+        """The cards of which one must give way to this one, or this one to them; none while there is room."""
+        if self._of_key[newest.key_id] >= WAITING_OF_KEY:
+            return [waiter for waiter in self.cards if waiter.key_id == newest.key_id]
+        return [*self.cards] if len(self.cards) >= in_all else []
+
+    def is_outdone(self, newest: Waiter, in_all: int) -> bool:
+        """Whether there is no room, and none has more waiting than the key and the client of this card."""
+        of_key = self._of_key[newest.key_id] + 1
+        if of_key > WAITING_OF_KEY:
+            clients = self._of_both.get(newest.key_id, Counter())
+            return _is_most(clients[newest.client] + 1, clients)
+        if len(self.cards) < in_all:
+            return False
+        return _is_most(of_key, self._of_key) and _is_most(self._of_client[newest.client] + 1, self._of_client)
+
+    def _counters(self, waiter: Waiter) -> list[tuple[Counter[str], str]]:
+        of_both = self._of_both.setdefault(waiter.key_id, Counter())
+        return [(self._of_key, waiter.key_id), (self._of_client, waiter.client), (of_both, waiter.client)]
+
+
+def _is_most(count: int, counter: Counter[str]) -> bool:
+    # `list` copies in one atomic step: another thread may change the counter.
+    return count >= max(list(counter.values()), default=0)
+
+
 class DrawingQueue:
     """Draws one card at a time. The next one is of the key whose waiting cards cost least so far, by `turn_cost`.
 
     Only one thread draws. Two would wait for each other at the interpreter's lock and be slower than one, and each
     thread that has drawn keeps some megabytes of memory.
 
-    No card waits in vain: there is no time limit, only a limit on how many wait. Past `WAITING_OF_KEY` the next card of
-    a key is refused. Past `waiting_in_all` a card of the key with most waiting is refused, see `gives_way`. `renders`
-    limits how many a key may add in a minute.
+    No card waits in vain: there is no time limit, only a limit on how many wait. Past `WAITING_OF_KEY` a card of the
+    client that has most waiting for this key is refused. Past `waiting_in_all` a card of the key with most waiting is
+    refused, see `gives_way`. `renders` limits how many a key may add in a minute. A cards key is public: clients of one
+    key share what it may have.
     """
 
     def __init__(self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL) -> None:
+        self.precedence = Precedence()
+        """Has work while a card is drawn: threads that refuse cards pause for it."""
         self._renders = renders
         self._waiting_in_all = waiting_in_all
         # Without a limit of its own: cancelled jobs stay in its queue.
         self._workers = Workers(1, waiting_each=sys.maxsize, cost=turn_cost)
         # Guards all below. Reentrant: if no thread can be started, `submit` does the work itself.
         self._lock = threading.RLock()
-        self._waiting: dict[Waiter, None] = {}  # in the order of arrival
+        self._waiting = Waiting()
         self._is_stopped = False
+
+    def judge(self, key: Key, client: str) -> None:
+        """Raise as `submit` does, where the counters alone tell it; to be called before any work for the card.
+
+        Many refusals do not delay the cards that are drawn: it takes no lock that these need.
+        """
+        if self._waiting.is_outdone(Waiter(key.id, client), self._waiting_in_all):
+            raise _busy()
+        _count_render(self._renders.wait_seconds, key, client)
 
     def submit(self, key: Key, client: str, work: Callable[[], T]) -> Job[T]:
         """The result of `work`, which a thread will do for this key and the client of this network.
@@ -58,10 +126,10 @@ class DrawingQueue:
         waiter = Waiter(key.id, client)
         with self._lock:
             out = self._makes_way_for(waiter)
-            self._take_render(key)
+            _count_render(self._renders.take, key, client)
             if out is not None:
-                del self._waiting[out]
-            self._waiting[waiter] = None
+                self._waiting.remove(out)
+            self._waiting.add(waiter)
             drawn = waiter.drawn = self._workers.submit(waiter.key_id, partial(self._do, waiter, work))
         if out is not None and out.drawn is not None:
             out.drawn.cancel(_busy())
@@ -74,29 +142,31 @@ class DrawingQueue:
 
     def _makes_way_for(self, newest: Waiter) -> Waiter | None:
         """The card that must give way to this one, if there are too many. Raises `Unavailable` if this one must."""
-        if sum(waiter.key_id == newest.key_id for waiter in self._waiting) >= WAITING_OF_KEY:
-            raise _busy()
-        if len(self._waiting) < self._waiting_in_all:
+        rivals = self._waiting.rivals(newest, self._waiting_in_all)
+        if not rivals:
             return None
-        waiters = [*self._waiting, newest]
-        out = waiters[gives_way(waiters)]
+        out = [*rivals, newest][gives_way([*rivals, newest])]
         if out is newest:
             raise _busy()
         return out
 
-    def _take_render(self, key: Key) -> None:
-        """Count one render of the key. Raises `TooMany` past its limit."""
-        per_minute = key.limits.renders_per_minute
-        if per_minute is not None and (wait_seconds := self._renders.take(key.id, per_minute)):
-            raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
-
     def _do(self, waiter: Waiter, work: Callable[[], T]) -> T:
         with self._lock:
-            has_given_way = waiter not in self._waiting
-            self._waiting.pop(waiter, None)
-        if has_given_way or self._is_stopped:
+            has_waited = self._waiting.remove(waiter)
+        if self._is_stopped or not has_waited:
             raise _busy()
-        return work()
+        self.precedence.has_work = True
+        try:
+            return work()
+        finally:
+            self.precedence.has_work = False
+
+
+def _count_render(count: Callable[[str, int, str], float], key: Key, client: str) -> None:
+    """Take one render of the key, or ask whether there is one. Raises `TooMany` past its limit."""
+    per_minute = key.limits.renders_per_minute
+    if per_minute is not None and (wait_seconds := count(key.id, per_minute, client)):
+        raise TooMany(f"This key may draw {per_minute} new cards a minute; try again later.", wait_seconds)
 
 
 def turn_cost(seconds: float) -> float:

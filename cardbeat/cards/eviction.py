@@ -1,4 +1,4 @@
-"""Which stored cards are removed when there are too many, fair among the keys that own them. Pure."""
+"""Which stored cards are removed when there are too many: fair among keys, and among the clients of a key. Pure."""
 
 import heapq
 from collections import defaultdict
@@ -10,35 +10,59 @@ STALE_SECONDS: Final = 30 * 24 * 3600
 
 
 class StoredFile(NamedTuple):
-    """One file: the Unix time of its last use, its size, and the owner in its seal, None without a seal."""
+    """One file: the Unix time of its last use, its size, and the owner in its seal, None without a seal.
+
+    `client` is the network that it was drawn for, `of_several` whether others have asked for it too, as far as known.
+    """
 
     used_at: float
     bytes: int
     name: str
     owner: str | None
+    client: str = ""
+    of_several: bool = True
 
 
 def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
     """All files in the order of removal.
 
-    First those without a seal, then the stale ones, then always the least recently used one of the owner that has the
-    most bytes left. So an owner that stores most loses cards until all have the same.
+    First those without a seal, then the stale ones, then always one of the owner that has the most bytes left. So an
+    owner that stores most loses cards until all have the same. `of_owner` says which one of its cards.
     """
     fresh: defaultdict[str, list[StoredFile]] = defaultdict(list)
     stale = []
-    for file in sorted(files, key=lambda file: file.used_at, reverse=True):
+    for file in sorted(files, key=lambda file: file.used_at):
         if file.owner is None or file.used_at < now - STALE_SECONDS:
             stale.append(file)
         else:
             fresh[file.owner].append(file)
     yield from sorted(stale, key=lambda file: (file.owner is not None, file.used_at))
-    holders = [(-sum(file.bytes for file in held), owner) for owner, held in fresh.items()]
+    yield from _from_largest([of_owner(held) for _, held in sorted(fresh.items())])
+
+
+def of_owner(files: Iterable[StoredFile]) -> list[StoredFile]:
+    """The cards of one owner in the order of removal; `files` are in the order of their last use.
+
+    A cards key is public, and a stranger can have many cards drawn with it. So those that several clients asked for
+    come last, and before and among these always one of the client for which most bytes are left.
+    """
+    groups: defaultdict[tuple[bool, str], list[StoredFile]] = defaultdict(list)
+    for file in files:
+        groups[file.of_several, file.client].append(file)
+    of_one, of_several = ([held for key, held in groups.items() if key[0] is several] for several in (False, True))
+    return [*_from_largest(of_one), *_from_largest(of_several)]
+
+
+def _from_largest(groups: list[list[StoredFile]]) -> Iterator[StoredFile]:
+    """All files: each time the first one that is left of the group with most bytes left."""
+    holders = [(-sum(file.bytes for file in group), place) for place, group in enumerate(groups)]
+    left = [iter(group) for group in groups]
     heapq.heapify(holders)
     while holders:
-        minus_bytes, owner = holders[0]
-        file = fresh[owner].pop()
-        if fresh[owner]:
-            heapq.heapreplace(holders, (minus_bytes + file.bytes, owner))
+        minus_bytes, place = holders[0]
+        file = next(left[place])
+        if minus_bytes + file.bytes < 0:
+            heapq.heapreplace(holders, (minus_bytes + file.bytes, place))
         else:
             heapq.heappop(holders)
         yield file

@@ -3,7 +3,7 @@
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.concurrency.later import Later, Workers
+from cardbeat.concurrency.later import Later, Precedence, Workers
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.store import Keys, hash_of
@@ -59,14 +59,16 @@ class CardRoutes:
         *,
         work_soon: WorkSoon,
         note_drawing_seconds: Callable[[float], object] = lambda _: None,
+        first: Iterable[Precedence] = (),
     ) -> None:
+        """The readers pause for the threads of `first`, and for the one that draws."""
         self._keys = keys
         self._store = store
         self._renderer = renderer
         self._note_drawing_seconds = note_drawing_seconds
         self._renew = partial(work_soon, keys.renew)
         self._index = CardIndex()
-        self._readers = Workers(READERS, running_each=READERS_OF_ONE)
+        self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=(*first, drawing.precedence))
         self._drawing = drawing
         self._flights: dict[str, Later[Found]] = {}
         """By file name: the results of cards that are looked for or drawn now."""
@@ -107,7 +109,7 @@ class CardRoutes:
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(entry.name, entry.signature)
+        descriptor = self._store.open(entry.name, entry.signature, request.network)
         if descriptor is None:
             self._index.discard(request.target)
             return None
@@ -137,26 +139,30 @@ class CardRoutes:
         try:
             stored = self._store.get(name)
             if stored is None:
+                # Past a limit not even the query is read.
+                self._drawing.judge(key, request.network)
                 card = card_from(known_among(PARAMETERS, request.query))
-                found.follow(self._drawing.submit(key, request.network, partial(self._draw, name, key, card)))
+                draw = partial(self._draw, name, key, request.network, card)
+                found.follow(self._drawing.submit(key, request.network, draw))
             else:
                 found.succeed(Found(*stored, "HIT"))
         except Exception as error:
             found.fail(error)
         return found.map(partial(self._respond, request, name, key_hash, None))
 
-    def _draw(self, name: str, key: Key, card: Card) -> Found:
+    def _draw(self, name: str, key: Key, client: str, card: Card) -> Found:
         began = time.perf_counter()
         drawing = self._renderer.render(card)
         self._note_drawing_seconds(time.perf_counter() - began)
         sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
-        return Found(sealed, self._store.put(name, sealed), "MISS")
+        return Found(sealed, self._store.put(name, sealed, client), "MISS")
 
     def _respond(self, request: Request, name: str, key_hash: bytes, cache: str | None, found: Found) -> Response:
         """The answer. `cache`, if given, replaces the `X-Cache` of the first answer."""
         card = found.card
         response = _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, cache or found.cache))
         if found.signature:
+            self._store.note_client(name, request.network)
             self._index.put(request.target, Entry(name, found.signature, key_hash, card.etag, card.missing_glyphs))
         return response
 

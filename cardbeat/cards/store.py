@@ -45,9 +45,9 @@ class Store:
     are kept in memory and written to the files' access times once a minute. If the folder can't be written, or the disk
     is low, cards are served and not stored.
 
-    Any thread may call any method. `bytes_stored` is changed under the lock. `_used` and `_owners` need none: each
-    change is one atomic step of a dictionary, or replaces it by an empty one; a use noted at that very moment may be
-    lost.
+    Any thread may call any method. `bytes_stored` is changed under the lock. `_used`, `_owners`, `_clients` and
+    `_of_several` need none: each change is one atomic step, or replaces it by an empty one; a use noted at that very
+    moment may be lost.
     """
 
     def __init__(
@@ -67,6 +67,9 @@ class Store:
         self._disk_is_low = disk_is_low
         self._used: dict[str, float] = {}
         self._owners: dict[str, str] = {}  # by file name, as far as known
+        # Only in memory: a card is public, and says nothing about who asked for it.
+        self._clients: dict[str, str] = {}  # the networks for which cards were drawn, by file name
+        self._of_several: set[str] = set()  # those of these cards that another network has asked for too
         self.bytes_stored = 0
         """Bytes counted at the last trim, plus those stored since."""
         self._lock = threading.Lock()
@@ -79,10 +82,10 @@ class Store:
         """End the background work and write down what was used when; False where the disk takes longer for that."""
         return self._thread.stop(seconds)
 
-    def open(self, name: str, signature: Signature) -> int | None:
+    def open(self, name: str, signature: Signature, client: str) -> int | None:
         """A descriptor of a card's file if that has not changed and is in the kernel's memory. Never waits for a disk.
 
-        For None, `get` must read the file and examine its seal.
+        For None, `get` must read the file and examine its seal. Does as `note_client` without the cost of a call.
         """
         try:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
@@ -93,6 +96,8 @@ class Store:
         # A file used since `_used` was emptied, a minute ago at most, is still in the kernel's memory.
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
+            if self._clients.get(name, client) != client:
+                self._of_several.add(name)
             return descriptor
         os.close(descriptor)
         return None
@@ -119,8 +124,16 @@ class Store:
         self._note_owner(name, card.owner)
         return card, _signature(status)
 
-    def put(self, name: str, card: StoredCard) -> Signature | None:
-        """Store a card, whole or not at all. Returns the signature of its file, None on an error, which is logged."""
+    def note_client(self, name: str, client: str) -> None:
+        """Note that a client of this network has asked for a card: cards that several ask for are removed last."""
+        if self._clients.get(name, client) != client:
+            self._of_several.add(name)
+
+    def put(self, name: str, card: StoredCard, client: str = "") -> Signature | None:
+        """Store a card that was drawn for a client of this network, whole or not at all.
+
+        Returns the signature of its file, None on an error, which is logged.
+        """
         if len(card.png) > MAX_FILE_BYTES:
             log.error("a card of %d bytes is too large to be stored", len(card.png))
             return None
@@ -133,6 +146,9 @@ class Store:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()
+        self._of_several.discard(name)
+        if client:
+            self._clients[name] = sys.intern(client)
         with self._lock:
             self.bytes_stored += len(card.png)
             if self.bytes_stored > self._max_bytes:
@@ -195,7 +211,10 @@ class Store:
         owner = self._owners.get(file.name) or self._read_owner(file)
         if owner:
             self._note_owner(file.name, owner)
-        return file._replace(owner=owner)
+        client = self._clients.get(file.name)
+        if client is None:
+            return file._replace(owner=owner)
+        return file._replace(owner=owner, client=client, of_several=file.name in self._of_several)
 
     def _read_owner(self, file: StoredFile) -> str | None:
         """The owner in a file's seal; None for a file without a seal, or an unreadable one."""
@@ -206,7 +225,7 @@ class Store:
 
     def _note_owner(self, name: str, owner: str) -> None:
         if len(self._owners) >= OWNERS_KNOWN:
-            self._owners = {}
+            self._owners, self._clients, self._of_several = {}, {}, set()
         self._owners[name] = sys.intern(owner)
 
 

@@ -7,7 +7,7 @@ import threading
 import time
 from array import array
 from bisect import bisect_right
-from collections import OrderedDict
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Mapping
 from itertools import islice
 
@@ -20,7 +20,11 @@ _NONE = array("d")
 class RateLimit:
     """At most `per_minute` at once, then one more every 60 / `per_minute` seconds (GCRA, a leaky bucket).
 
-    For each name it keeps one number: the time at which its burst is whole again. Any thread may use it.
+    The clients of a name share its limit. One client alone may use all of it. When it is used up, a client that took
+    less than its fair share in the last minute may still take, until twice the limit is taken.
+
+    For each name it keeps the time at which its burst is whole again, and for each take of the last minute the client,
+    of at most `MAX_NAMES` takes. Any thread may use it.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -28,27 +32,52 @@ class RateLimit:
         self._lock = threading.Lock()
         # Read and written under the lock only.
         self._whole_again_at: OrderedDict[str, float] = OrderedDict()
+        self._takes: deque[tuple[float, str, str]] = deque()  # time, name and client of each in the last minute
+        self._taken: dict[str, Counter[str]] = {}  # the number of these by name, and by client
 
-    def take(self, name: str, per_minute: int) -> float:
+    def wait_seconds(self, name: str, per_minute: int, client: str = "") -> float:
+        """Return the seconds until this client may take one; 0 if it may now."""
+        with self._lock:
+            return self._wait_seconds(name, per_minute, client, self._monotonic())
+
+    def take(self, name: str, per_minute: int, client: str = "") -> float:
         """Take one. Returns 0, or the seconds until one is available."""
-        interval = 60 / per_minute
         with self._lock:
             now = self._monotonic()
-            whole_again_at = max(self._whole_again_at.get(name, now), now) + interval
-            if (wait := whole_again_at - now - 60) > 1e-9:
+            if wait := self._wait_seconds(name, per_minute, client, now):
                 return wait
-            self._whole_again_at[name] = whole_again_at
+            self._whole_again_at[name] = max(self._whole_again_at.get(name, now), now) + 60 / per_minute
             self._whole_again_at.move_to_end(name)
             if len(self._whole_again_at) > MAX_NAMES:
                 self._whole_again_at.popitem(last=False)
+            self._takes.append((now, name, client))
+            self._taken.setdefault(name, Counter())[client] += 1
             return 0
 
     def used(self, name: str, per_minute: int) -> int:
-        """Return how much of the burst is taken now."""
+        """Return how much of the burst is taken now, at most all of it."""
         with self._lock:
             now = self._monotonic()
             left = max(self._whole_again_at.get(name, now) - now, 0)
-        return -(-round(left * per_minute * 1000) // 60_000)
+        return min(-(-round(left * per_minute * 1000) // 60_000), per_minute)
+
+    def _wait_seconds(self, name: str, per_minute: int, client: str, now: float) -> float:
+        wait = max(self._whole_again_at.get(name, now) - now, 0) + 60 / per_minute - 60
+        if wait <= 1e-9:
+            return 0
+        self._forget_takes(now)
+        clients = self._taken.get(name, Counter[str]())
+        share = max(per_minute // len({*clients, client}), 1)
+        return 0 if clients[client] < share and wait <= 60 + 1e-9 else wait
+
+    def _forget_takes(self, now: float) -> None:
+        while self._takes and (self._takes[0][0] <= now - 60 or len(self._takes) > MAX_NAMES):
+            _, name, client = self._takes.popleft()
+            self._taken[name][client] -= 1
+            if not self._taken[name][client]:
+                del self._taken[name][client]
+                if not self._taken[name]:
+                    del self._taken[name]
 
 
 class StrictRateLimit:

@@ -62,9 +62,9 @@ class CountedRenders(RateLimit):
 
     taken = 0
 
-    def take(self, name: str, per_minute: int) -> float:
+    def take(self, name: str, per_minute: int, client: str = "") -> float:
         self.taken += 1
-        return super().take(name, per_minute)
+        return super().take(name, per_minute, client)
 
 
 class Cards:

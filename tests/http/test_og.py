@@ -33,6 +33,7 @@ class Cards:
         self.folder = folder
         self.clock = clock
         self.monotonic = 1000.0
+        self.network = "192.0.2.1"
         tiers = {"free": FREE, "few": Tier(renders_per_minute=2)}
         # Keys stay in memory however slow the test is.
         self.keys = Keys(database, clock, tiers, monotonic=lambda: 0.0)
@@ -59,11 +60,10 @@ class Cards:
     def files(self) -> list[Path]:
         return list(self.store.folder.glob("*.png"))
 
-    @staticmethod
-    def request(target: str, method: str = "GET", **headers: str) -> Request:
+    def request(self, target: str, method: str = "GET", **headers: str) -> Request:
         path, _, query = target.partition("?")
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        return Request(method, target, path, query, names)
+        return Request(method, target, path, query, names, network=self.network)
 
 
 def body_of(response: Response) -> dict[str, str]:
@@ -215,6 +215,27 @@ def test_renders_are_limited_by_key_but_stored_images_never(cards: Cards) -> Non
     assert cards.card("c").status == 200
 
 
+def test_a_stranger_who_uses_a_key_up_leaves_its_owner_a_share(cards: Cards) -> None:
+    [key] = cards.keys.all()
+    cards.keys.set_tier(key.id, "few").wait()
+    assert [cards.card(title).status for title in "abc"] == [200, 200, 429]
+    cards.network = "198.51.100.7"
+    assert [cards.card(title).status for title in "def"] == [200, 429, 429]
+    assert cards.card("a").status == 200
+
+
+def test_past_a_limit_a_query_is_not_even_read(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    [key] = cards.keys.all()
+    cards.keys.set_tier(key.id, "few").wait()
+    bad = f"/og?title=a&title=b&key={cards.key}"
+    assert cards.get(bad).status == 400
+    assert [cards.card(title).status for title in "ab"] == [200, 200]
+    monkeypatch.setattr("cardbeat.cards.routes.known_among", None)
+    assert cards.get(bad).status == 429
+    assert cards.get("/og?title=a").status == 401
+    assert cards.card("a").headers["X-Cache"] == "HIT"
+
+
 def test_a_refused_request_counts_for_nothing(cards: Cards) -> None:
     [key] = cards.keys.all()
     cards.keys.set_tier(key.id, "few").wait()
@@ -333,8 +354,8 @@ def test_a_card_that_is_cut_short_while_a_part_of_it_is_read_is_judged_again(
     [file] = cards.files()
     opened = cards.store.open
 
-    def open_and_cut(name: str, signature: Signature) -> int | None:
-        descriptor = opened(name, signature)
+    def open_and_cut(name: str, signature: Signature, client: str) -> int | None:
+        descriptor = opened(name, signature, client)
         os.truncate(file, 100)
         return descriptor
 

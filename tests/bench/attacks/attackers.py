@@ -34,8 +34,19 @@ class Attackers:
     sent_bytes: int = 0
     notes: dict[str, float] = field(default_factory=dict)
 
-    async def repeat(self, clients: int, request: Request, *, most: int | None = None, per_second: float = 0) -> None:
-        """Many clients over kept connections: `most` requests, or without end, as fast as they can or at a rate."""
+    async def repeat(
+        self,
+        clients: int,
+        request: Request,
+        *,
+        most: int | None = None,
+        per_second: float = 0,
+        pause: float = REFUSED_PAUSE_SECONDS,
+    ) -> None:
+        """Many clients over kept connections: `most` requests, or without end, as fast as they can or at a rate.
+
+        `pause` is what each waits after a 429 or a 503, in seconds.
+        """
         numbers = iter(range(most)) if most is not None else itertools.count()
         started = asyncio.get_running_loop().time()
 
@@ -45,7 +56,7 @@ class Attackers:
                 if per_second:
                     await asyncio.sleep(started + number / per_second - asyncio.get_running_loop().time())
                 if await connection.ask(request(number)) in (429, 503):
-                    await asyncio.sleep(REFUSED_PAUSE_SECONDS)
+                    await asyncio.sleep(pause)
 
         await asyncio.gather(*(client() for _ in range(clients)))
 

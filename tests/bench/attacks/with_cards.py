@@ -1,5 +1,6 @@
 """Attacks with cards: dear to draw, dear to refuse, and crowding out those that are stored."""
 
+import itertools
 import random
 import unicodedata
 from collections.abc import Iterator
@@ -7,12 +8,16 @@ from functools import partial
 from urllib.parse import quote
 
 from tests.bench.attacks.attackers import Attackers, request
-from tests.bench.attacks.demands import at_least
+from tests.bench.attacks.callers import Activity, Caller
+from tests.bench.attacks.demands import at_least, at_most
 from tests.bench.attacks.trial import Trial
+from tests.bench.attacks.victim import CARD, register
 
 TEXT_BYTES = {"title": 1800, "description": 3900, "author": 700, "tag": 700, "domain": 700}
 """Percent-encoded, so that the request line stays under 8 KiB."""
 SIGNS = 8100
+ESCAPES = 2600
+"""Of three characters each."""
 
 
 def scripts(trial: Trial) -> None:
@@ -54,6 +59,45 @@ def store(trial: Trial) -> None:
         trial.verdicts.append(at_least("of the victim's 20 cards at least {} are still stored", hits, 20))
 
 
+def shared_key(trial: Trial) -> None:
+    """New cards without end with the victim's own cards key, as read in its pages, where 2 MiB of cards are stored."""
+    with trial.scene("--store-mb", "2") as scene:
+        victim = scene.victim
+        victim.leave_out("new card")
+        own = Caller(scene.server.port)
+
+        def card(number: int) -> str:
+            return f"/og?title=Own+card+{number}&{CARD}&key={victim.cards_key}"
+
+        # As many as a site's owner publishes, and not as many as the key may draw.
+        victim.activities.append(Activity("new card", 3, lambda n: own.ask("GET", card(n)).status == 200))
+        targets = [card(1000 + number) for number in range(20)]
+        for target in targets:
+            own.created("GET", target)
+        scene.attack(partial(draw_many, key=victim.cards_key, most=None, clients=12), seconds=45)
+        hits = sum(own.ask("GET", target).cache == "HIT" for target in targets)
+        trial.verdicts.append(at_least("of the victim's 20 cards at least {} are still stored", hits, 20))
+
+
+def refused_cards(trial: Trial) -> None:
+    """700 connections of 70 free keys ask for dear cards, without a pause after a refusal."""
+    with trial.scene("--register-per-minute", "1000") as scene:
+        first = Caller(scene.server.port)
+        keys = iter([register(first) for _ in range(60)])
+        new = f"/og?title=First+card&{CARD}&key="
+        ask_first = Activity("first card", 1, lambda _: first.ask("GET", new + next(keys)).status == 200)
+        scene.victim.activities.append(ask_first)
+        scene.attack(partial(ask_too_much, keys=scene.cards_keys(70)))
+        worst = trial.beside["first card"].percentile(1)
+        trial.verdicts.append(at_most("first card of a new key within {} s", worst, 3))
+
+
+def refused_queries(trial: Trial) -> None:
+    """One free key over its limit asks for cards with 8 KB of %41, from 16 connections without a pause."""
+    with trial.scene() as scene:
+        scene.judge_refusals(scene.attack(partial(ask_long, key=scene.cards_keys(1)[0])))
+
+
 async def draw_mixed(attackers: Attackers, keys: list[str], clients: tuple[int, ...]) -> None:
     """Half of a minute's cards from the first number of clients, and then without end from the last."""
     queries = mixed_cards()
@@ -70,12 +114,33 @@ async def send_signs(attackers: Attackers, signs: list[str], per_second: float) 
     await attackers.repeat(4, lambda number: request("GET", targets[number % len(targets)]), per_second=per_second)
 
 
-async def draw_many(attackers: Attackers, key: str) -> None:
+async def ask_too_much(attackers: Attackers, keys: list[str]) -> None:
+    """The texts are made before, so that most of the time is spent on asking."""
+    queries = list(itertools.islice(mixed_cards(), 2 * len(keys)))
+
+    def one(number: int) -> bytes:
+        return request("GET", f"/og?v={number}&key={keys[number % len(keys)]}&{queries[number % len(queries)]}")
+
+    await attackers.repeat(10 * len(keys), one, pause=0)
+
+
+async def ask_long(attackers: Attackers, key: str) -> None:
+    """With `template` wrong in every other one."""
+    long = "%41" * ESCAPES
+
+    def one(number: int) -> bytes:
+        wrong = "&template=x" if number % 2 else ""
+        return request("GET", f"/og?title={number}{long}{wrong}&key={key}")
+
+    await attackers.repeat(16, one, pause=0)
+
+
+async def draw_many(attackers: Attackers, key: str, most: int | None = 88, clients: int = 4) -> None:
     def one(number: int) -> bytes:
         texts = f"title=Attack+{number}&description={'+'.join(['lorem', 'ipsum'] * 20)}&template=article"
         return request("GET", f"/og?{texts}&key={key}")
 
-    await attackers.repeat(4, one, most=88)
+    await attackers.repeat(clients, one, most=most)
 
 
 def mixed_cards(seed: int = 14) -> Iterator[str]:

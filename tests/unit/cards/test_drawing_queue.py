@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue, Waiter, gives_way, turn_cost
+from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue, Waiter, Waiting, gives_way, turn_cost
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.concurrency.later import Later
 from cardbeat.config import Tier
@@ -110,7 +110,7 @@ def test_no_card_gives_way_to_one_past_the_rate() -> None:
     cards = Drawn(waiting_in_all=2)
     older, newer = cards.submit(key("a"), text="a"), cards.submit(key("a"))
     with pytest.raises(TooMany):
-        cards.submit(FIRST, "y")
+        cards.submit(FIRST, "w")
     assert not newer.is_settled
     last = cards.submit(key("c"), "z", "c")
     with pytest.raises(Unavailable):
@@ -119,3 +119,58 @@ def test_no_card_gives_way_to_one_past_the_rate() -> None:
         cards.submit(key("c"), "z")
     cards.go.set()
     assert [older.wait(), last.wait()] == ["a", "c"]
+
+
+def test_a_card_of_the_client_with_most_gives_way_to_another_client_of_the_same_key() -> None:
+    cards = Drawn()
+    stranger = [cards.submit(key("a"), "stranger", str(number)) for number in range(WAITING_OF_KEY)]
+    owner = [cards.submit(key("a"), "owner", "own") for _ in range(WAITING_OF_KEY // 2)]
+    with pytest.raises(Unavailable):
+        cards.submit(key("a"), "owner")
+    with pytest.raises(Unavailable):
+        cards.submit(key("a"), "stranger")
+    assert [later.is_settled for later in stranger] == [False] * 4 + [True] * 4
+    cards.go.set()
+    assert [later.wait() for later in (*stranger[:4], *owner)] == [*"0123", *["own"] * 4]
+
+
+def test_a_card_is_judged_as_it_is_submitted_while_no_lock_is_free() -> None:
+    cards = Drawn(waiting_in_all=WAITING_OF_KEY + 1)
+    for number in range(WAITING_OF_KEY):
+        cards.queue.judge(key("a"), "x")
+        cards.submit(key("a"), text=str(number))
+    cards.submit(key("b"), "y")
+    judged: list[type[Exception] | None] = []
+
+    def judge() -> None:
+        for asked, client in ((key("a"), "x"), (FIRST, "w"), (key("c"), "z")):
+            try:
+                cards.queue.judge(asked, client)
+                judged.append(None)
+            except (TooMany, Unavailable) as error:
+                judged.append(type(error))
+
+    with cards.queue._lock:
+        judging = threading.Thread(target=judge)
+        judging.start()
+        judging.join(10)
+    assert judged == [Unavailable, TooMany, None]
+    cards.go.set()
+
+
+def test_counters_agree_with_the_cards_that_wait() -> None:
+    chance = random.Random(7)
+    waiting = Waiting()
+    for _ in range(3000):
+        newest = Waiter(chance.choice("abc"), chance.choice("xyz"))
+        rivals = [*waiting.rivals(newest, 12)]
+        if waiting.is_outdone(newest, 12):
+            assert gives_way([*rivals, newest]) == len(rivals)
+        elif not rivals:
+            waiting.add(newest)
+        if chance.random() < 0.4 and waiting.cards:
+            waiting.remove(chance.choice([*waiting.cards]))
+    for waiter in [*waiting.cards]:
+        assert waiting.remove(waiter)
+        assert not waiting.remove(waiter)
+    assert not waiting.rivals(Waiter("a", "x"), 1)

@@ -38,6 +38,33 @@ def test_what_nobody_has_asked_for_in_thirty_days_goes_before_all_else() -> None
     ]
 
 
+def asked_by(client: str, used_ago: list[int], owner: str = "a", *, of_several: bool = False) -> list[StoredFile]:
+    """Files of an owner that were drawn for this client, and named after it."""
+    return [
+        StoredFile(NOW - ago, 10, f"{client}{ago}", owner, client=client, of_several=of_several) for ago in used_ago
+    ]
+
+
+def test_of_one_owner_the_client_with_most_makes_room_until_all_clients_have_the_same() -> None:
+    stranger, someone = asked_by("x", [1, 2, 3, 4]), asked_by("y", [90, 91])
+    assert order(stranger, someone)[:2] == ["x4", "x3"]
+    assert sorted(order(stranger, someone)[2:4]) == ["x2", "y91"]
+
+
+def test_what_several_clients_have_asked_for_goes_last_and_is_shared_as_well() -> None:
+    several = asked_by("y", [95, 96], of_several=True), asked_by("z", [7, 8, 9], of_several=True)
+    assert order(asked_by("x", [1, 2]), *several)[:3] == ["x2", "x1", "z9"]
+
+
+def test_what_was_asked_for_before_the_start_goes_after_what_one_client_asked_for() -> None:
+    assert order(files("a", [50, 51]), asked_by("x", [1, 2])) == ["x2", "x1", "a51", "a50"]
+
+
+def test_the_clients_of_one_owner_cost_other_owners_nothing() -> None:
+    held = [asked_by(f"client {number} ", [number], "a") for number in range(1, 9)]
+    assert order(*held, files("b", [99], size=20))[-2] == "b99"
+
+
 def test_what_has_no_owner_goes_first_of_all() -> None:
     assert order(files("a", [STALE_SECONDS + 1]), files(None, [1, 2])) == ["None2", "None1", f"a{STALE_SECONDS + 1}"]
 

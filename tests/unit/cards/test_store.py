@@ -143,11 +143,11 @@ def test_a_damaged_or_foreign_file_is_never_served_and_is_replaced(
     signature = store.put(NAME, card)
     other = stored(store, OTHER)
     assert signature
-    descriptor = store.open(NAME, signature)
+    descriptor = store.open(NAME, signature, "192.0.2.1")
     assert descriptor
     os.close(descriptor)
     damage(store.folder / NAME, other.png)
-    assert store.open(NAME, signature) is None
+    assert store.open(NAME, signature, "192.0.2.1") is None
     assert store.get(NAME) is None
     again = stored(store)
     assert got(store) == again
@@ -163,7 +163,7 @@ def test_the_signature_of_a_stored_card_is_that_of_its_file(store: Store) -> Non
 def test_writing_down_what_was_used_changes_no_signature(store: Store, clock) -> None:
     signature = store.put(NAME, seal(NAME, drawing(), 3))
     store.write_uses()
-    descriptor = store.open(NAME, signature)
+    descriptor = store.open(NAME, signature, "192.0.2.1")
     assert descriptor
     os.close(descriptor)
 
@@ -174,7 +174,7 @@ def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> Non
     damage_zeros(store.folder / NAME, b"")
     before = len(os.listdir("/dev/fd"))
     for _ in range(3):
-        assert store.open(NAME, signature) is None
+        assert store.open(NAME, signature, "192.0.2.1") is None
         assert store.get(NAME) is None
     assert len(os.listdir("/dev/fd")) == before
 

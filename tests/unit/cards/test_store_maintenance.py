@@ -52,7 +52,7 @@ def test_a_card_that_is_only_opened_is_not_the_least_recently_used(store: Store,
     _, signature = store.get(NAMES[0])
     store.write_uses()
     clock.advance(1)
-    descriptor = store.open(NAMES[0], signature)
+    descriptor = store.open(NAMES[0], signature, "192.0.2.1")
     assert descriptor
     os.close(descriptor)
     overflow(store, clock)
@@ -123,3 +123,22 @@ def test_a_file_too_large_to_be_a_card_is_removed(tmp_path: Path) -> None:
     wait_until(lambda: store.bytes_stored)
     store.close()
     assert [path.name for path in folder.iterdir()] == ["largest card"]
+
+
+def test_what_a_stranger_has_drawn_with_a_public_key_makes_room_for_what_others_ask_for(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    earlier = Store(tmp_path, 10**9, "v1", clock)
+    fill(earlier, clock, [file_name("earlier")])
+    earlier.close()
+    names = [file_name(str(number)) for number in range(60)]
+    owner, seen, strange = names[:10], names[10:20], names[20:]
+    store = Store(tmp_path, 40 * CARD_BYTES, "v1", clock)
+    wait_until(lambda: store.bytes_stored)
+    for name in names:
+        clock.advance(1)
+        store.put(name, seal(name, CARD, 0, owner_of("key")), "stranger" if name in strange else "owner")
+        store.note_client(name, "visitor" if name in seen else "owner" if name in owner else "stranger")
+    wait_until(lambda: store.bytes_stored < 40 * CARD_BYTES)
+    assert all(map(store.get, owner + seen))
+    store.close()

@@ -38,6 +38,48 @@ def test_used_counts_down_as_the_burst_refills():
     assert limit.used("never", 60) == 0
 
 
+def test_a_client_that_took_less_than_its_share_is_served_though_the_limit_is_used_up():
+    limit = RateLimit(FakeClock(0))
+    assert [limit.take("key", 10, "stranger") for _ in range(10)] == [0] * 10
+    assert limit.take("key", 10, "stranger") == 6
+    assert [limit.take("key", 10, "owner") for _ in range(5)] == [0] * 5
+    assert limit.take("key", 10, "owner") > 0
+    assert limit.take("key", 10, "stranger") > 0
+    assert limit.take("key", 10, "third") == 0
+    assert limit.used("key", 10) == 10
+
+
+def test_clients_without_end_take_at_most_twice_the_limit():
+    limit = RateLimit(FakeClock(0))
+    taken = [limit.take("key", 10, str(number % 1000)) for number in range(3000)].count(0)
+    assert taken == 20
+    assert limit.take("other", 10, "1") == 0
+
+
+def test_a_share_comes_back_when_its_minute_is_over():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    for client in ("a", "b"):
+        while not limit.take("key", 4, client):
+            pass
+    clock.advance(59)
+    assert limit.take("key", 4, "b") == 0
+    assert limit.take("key", 4, "b") > 0
+    clock.advance(1)
+    assert [limit.take("key", 4, client) for client in "aab"] == [0, 0, 0]
+
+
+def test_to_ask_how_long_to_wait_takes_nothing():
+    limit = RateLimit(FakeClock(0))
+    assert [limit.wait_seconds("key", 1, "a") for _ in range(3)] == [0, 0, 0]
+    assert limit.take("key", 1, "a") == 0
+    assert [limit.wait_seconds("key", 1, "a"), limit.wait_seconds("key", 1, "b"), limit.take("key", 1, "b")] == [
+        60,
+        0,
+        0,
+    ]
+
+
 def test_names_are_forgotten_oldest_first():
     limit = RateLimit(FakeClock(0))
     for number in range(MAX_NAMES + 1):
