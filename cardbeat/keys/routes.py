@@ -21,6 +21,9 @@ _SPACES_AND_CONTROLS = ("Zs", "Zl", "Zp", "Cc")
 _SURROGATE = "Cs"
 """Unicode category of half a character. Python gives one for each byte of a command line that is not UTF-8."""
 
+_SITES_ALLOWED = ("same-origin", "none")
+"""Values of Sec-Fetch-Site. Browsers always send it and pages can't change it; other clients don't send it."""
+
 _PUBLIC = (
     "A cards key is public, so it can't change itself; the operator of this server ends it with the command: "
     "keys revoke ID"
@@ -64,6 +67,8 @@ class KeyRoutes:
         ]
 
     def register(self, request: Request) -> Later[Response]:
+        if request.headers.get("sec-fetch-site", "none") not in _SITES_ALLOWED:
+            raise Refusal("cross_site")
         if not self._config.registration_open:
             raise Refusal("registration_closed")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None

@@ -72,7 +72,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         description=(
             "Without a body it issues a cards key. This key is in the HTML of public pages, so it can only draw cards "
             "and read its own limits. With an e-mail address it issues a checks key, and the secret that signs its "
-            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address."
+            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address. A "
+            "request that a browser sends for a page of another site is refused (403)."
         ),
         body=json_body("Registration", required=False),
     ),
