@@ -49,7 +49,7 @@ from cardbeat.web.turns import Call, Turn, Turns
 
 READ: Final = 1
 WRITE: Final = 4
-AT_ONCE: Final = 16
+AT_ONCE: Final = 64
 """Calls for sockets in one iteration, which take about 1 ms: so long a client that has just asked waits to be seen."""
 
 C = TypeVar("C")
