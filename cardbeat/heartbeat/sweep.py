@@ -13,7 +13,7 @@ from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import CREDIT_BATCH, Credit, Moment
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.transitions import GIVEN_UP, KEY_PREFIX, OVERDUE, note, subject_of
+from cardbeat.heartbeat.transitions import KEY_PREFIX, OVERDUE, note, subject_of
 
 SWEEP_BATCH = 250
 """Most checks that one write marks. Bounds how long a ping waits for that write."""
@@ -33,13 +33,9 @@ _DUE = (
 
 
 class Step(NamedTuple):
-    """One write: the checks it marked and those whose oldest alerts it gave up, as the log names them.
-
-    `is_last` if no more checks can be marked now.
-    """
+    """One write: the checks it marked, as the log names them. `is_last` if no more can be marked now."""
 
     overdue: list[str]
-    given_up: list[str]
     is_last: bool
 
 
@@ -120,7 +116,6 @@ class Sweep:
             if step.overdue:
                 self._wake()
             note(OVERDUE, step.overdue)
-            note(GIVEN_UP, step.given_up)
             if step.is_last:
                 self._ended_at = self._monotonic()
                 self.last_duration_seconds = self._ended_at - started
@@ -138,10 +133,10 @@ class Sweep:
         if not self.credit.note(transaction, counting=SWEEPS if is_empty else None) or self.credit.jumped_since(moment):
             return None
         if is_empty:
-            return Step([], [], is_last=True)
+            return Step([], is_last=True)
         rows, is_last = self._mark(transaction, moment.wall)
-        given_up = self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], given_up, is_last)
+        self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
+        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
         """Mark one batch; its rows, and whether it is known that no more can be marked now.

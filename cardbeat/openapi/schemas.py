@@ -78,6 +78,11 @@ _KEY: Final[dict[str, Json]] = {
     "email": {"type": "string", "description": "Only of a checks key."},
 }
 
+OUTAGES: Final[Json] = {
+    "type": "integer",
+    "minimum": 2,
+    "description": "The number of outages that this alert tells together; only there if it is more than one.",
+}
 CHECK: Final[dict[str, Json]] = {
     "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},
     "api_key_id": {"type": "string"},
@@ -219,7 +224,7 @@ SCHEMAS: Final[dict[str, Json]] = {
         {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
-            "data": record({"check": ref("CheckInAlert")}),
+            "data": record({"check": ref("CheckInAlert"), "outages": OUTAGES}, optional=("outages",)),
             "text": {"type": "string", "description": "One sentence for people."},
             "content": {"type": "string", "description": "The same sentence."},
         }

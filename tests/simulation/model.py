@@ -2,6 +2,7 @@
 receivers got and when nobody could listen, and nothing of how the product works. All times are true seconds.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,11 +21,13 @@ REMOVAL_SECONDS = 5 * MARGIN
 """For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
+HOUR = 3600
 ASKED_SECONDS = 120
 """What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
-MOST_OUTAGES = 10
-"""Outages of one check whose alerts may wait; those of the oldest are given up beyond."""
+MOST_WAITING = 20
+MOST_IN_AN_HOUR = 12
+"""Alerts of a check that wait, and that are recorded in an hour, one by one: beyond, one that waits tells the rest."""
 
 
 class Violation(Exception):
@@ -67,10 +70,14 @@ class Told:
     check_id: str
     type: str
     ping_count: int
+    outage: int | None
+    created_at: int
+    """By the wall clock, and when it is told first of all that it tells."""
     decided_at: float
     recorded_at: float
     recorded_by: str
     due_at: float
+    outages: int = 1
     posted_at: float = 0.0
     attempts: int = 0
     posts: int = 0
@@ -101,6 +108,8 @@ class Model:
         """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
+        self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
+        """By check: when its newest alerts were created."""
         self._near = sweep_seconds + MARGIN
         self.troubles = Troubles(sweep_seconds, self._near)
 
@@ -146,8 +155,31 @@ class Model:
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
         self.require(alert.type == expected, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
+        self._created[alert.check_id].append(alert.created_at)
 
-    def finished(self, alert: Told, state: str, attempts: int, url: str | None, newest_outages: int) -> None:
+    def merged(self, before: Told, now: Told, outages: int, may_merge: bool) -> None:
+        """An alert that waits tells what followed too, all of it and under a new id, where no other was allowed."""
+        begins = (now.outage or 0) - (before.outage or 0)
+        steps = 2 * begins + (now.type == "check.recovered") - (before.type == "check.recovered")
+        self.require(steps > 0, "an alert tells less than before", (before, now))
+        self.require(outages == before.outages + begins, f"an alert tells {outages} outages", (before, now))
+        waiting = sum(told.check_id == now.check_id for told in self.open.values())
+        created = self._created[now.check_id]
+        is_crowd = len(created) == MOST_IN_AN_HOUR and created[0] > now.created_at - HOUR
+        self.require(is_crowd or waiting >= MOST_WAITING or may_merge, "an alert was merged for no reason", before)
+        now.outages, now.created_at = outages, before.created_at
+        now.attempts, now.posts, now.due_at, now.posted_at = (
+            before.attempts,
+            before.posts,
+            before.due_at,
+            before.posted_at,
+        )
+        now.set_back, now.set_forward, now.gone_from = before.set_back, before.set_forward, before.gone_from
+        self.alerts[now.id] = self.open[now.seq] = now
+        self._outages[now.check_id, now.type, now.ping_count] = now.id
+        self._last_type[now.check_id] = now.type
+
+    def finished(self, alert: Told, state: str, attempts: int, url: str | None) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
         alert.is_finished = True
         self.require(attempts <= alert.posts, f"{attempts} attempts are counted, {alert.posts} were made", alert)
@@ -159,8 +191,9 @@ class Model:
             # before.
             moves = check is not None and check.asked_changes + check.lost_changes > 0
             is_gone = url in alert.gone_from or (moves and bool(alert.gone_from))
-            is_given_up = attempts >= MOST_ATTEMPTS or is_gone or newest_outages > MOST_OUTAGES
-            self.require(is_given_up, f"an alert failed after {attempts} attempts, for no reason", alert)
+            self.require(
+                attempts >= MOST_ATTEMPTS or is_gone, f"an alert failed after {attempts} attempts, for no reason", alert
+            )
 
     def tried(self, alert: Told, wait_seconds: float) -> None:
         """An attempt has failed, and the next one is to follow after the documented wait."""

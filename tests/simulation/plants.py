@@ -45,11 +45,11 @@ def alert_outside_the_transaction() -> None:
     """The change of status is committed first, and then its alert."""
     record = alerts.Alerts.record
 
-    def later(self: Any, connection: sqlite3.Connection, kind: str, checks: Any, now: int) -> list[str]:
+    def later(self: Any, connection: sqlite3.Connection, kind: str, checks: Any, now: int) -> None:
         if kind == alert.TEST:
-            return record(self, connection, kind, checks, now)
-        self.database.write_later(lambda connection: record(self, connection, kind, checks, now))
-        return []
+            record(self, connection, kind, checks, now)
+        else:
+            self.database.write_later(lambda connection: record(self, connection, kind, checks, now))
 
     alerts.Alerts.record = later  # type: ignore[method-assign]
 

@@ -13,9 +13,10 @@ SAMPLE = 60
 SAMPLE_OF_GONE = 10
 """As many are looked for that should be there no more."""
 
-_NEW = (
-    "SELECT alerts.seq, alerts.id, check_id, type, alerts.ping_count, state, attempts, next_attempt_at FROM alerts"
-    " WHERE alerts.seq > ? ORDER BY alerts.seq"
+_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at FROM alerts WHERE seq > ? ORDER BY seq"
+_PENDING = (
+    "SELECT seq, id, check_id, type, ping_count, outage, outages, attempts, next_attempt_at FROM alerts"
+    " WHERE state = 'pending'"
 )
 _UNTOLD = (
     "SELECT id, outage FROM checks WHERE status = 'overdue' AND webhook_url IS NOT NULL AND NOT EXISTS (SELECT 1"
@@ -91,13 +92,14 @@ class Witness:
             self._last_seq = row["seq"]
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
-            facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count"))
-            told = Told(*facts, decided_at, now, recorded_by, now)
-            self._model.recorded(told)
-        pending = {
-            row[0]: row
-            for row in self._rows("SELECT seq, attempts, next_attempt_at FROM alerts WHERE state = 'pending'")
-        }
+            self._model.recorded(Told(*row, decided_at, now, recorded_by, now))
+        pending = {row["seq"]: row for row in self._rows(_PENDING)}
+        for told in list(self._model.open.values()):
+            row = pending.get(told.seq)
+            if row is not None and row["id"] != told.id:
+                facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count", "outage"))
+                merged = Told(*facts, int(wall), decided_at, now, recorded_by, now)
+                self._model.merged(told, merged, row["outages"], self._may_be_low(now))
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)
@@ -115,6 +117,10 @@ class Witness:
             self._let_next_go(told, now)
             self._require_reason(told)
 
+    def _may_be_low(self, now: float) -> bool:
+        """Whether the disk is nearly full, or was a moment ago."""
+        return now < self._model.calm_since + 60
+
     def _let_next_go(self, told: Told, now: float) -> None:
         """The alert behind a finished one is due from now on."""
         for other in self._model.open.values():
@@ -123,13 +129,11 @@ class Witness:
 
     def _require_reason(self, told: Told) -> None:
         rows = self._rows(
-            "SELECT state, attempts, webhook_url, checks.outage - alerts.outage AS newer FROM alerts"
-            " JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
+            "SELECT state, attempts, webhook_url FROM alerts JOIN checks ON checks.id = check_id WHERE alerts.seq = ?",
             (told.seq,),
         )
         if rows:
-            state, attempts, url, newer = rows[0]
-            self._model.finished(told, state, attempts, url, (newer or 0) + 1)
+            self._model.finished(told, *rows[0])
         else:
             self._model.removed(told)
 

@@ -35,14 +35,21 @@ class Outcome:
     retry_after: str | None = None
 
 
-def body_of(alert_type: str, check: Check, created_at: int) -> bytes:
-    """The JSON body of an alert about `check`; some receivers get another form (`receivers`). Most show `text`."""
+def body_of(alert_type: str, check: Check, created_at: int, outages: int = 1) -> bytes:
+    """The JSON body of an alert about `check`; some receivers get another form (`receivers`). Most show `text`.
+
+    An alert that tells several outages together says how many, and since when: it was created at the first of them.
+    """
     sentence = _sentence(alert_type, check)
+    data: dict[str, object] = {"check": check.as_told()}
+    if outages > 1:
+        sentence += f" {outages} outages since {utc_text(created_at)} UTC are told together."
+        data["outages"] = outages
     body = {
         "type": alert_type,
         # ISO 8601, as Standard Webhooks asks.
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(created_at)),
-        "data": {"check": check.as_told()},
+        "data": data,
         "text": sentence,
         "content": sentence,
     }

@@ -3,19 +3,21 @@
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
 from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST, body_of
-from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_oldest
-from cardbeat.heartbeat.quota import take_test
+from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
+from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 
-WAITING_OUTAGES = 10
-"""Outages of a check whose alerts may wait, in addition to the oldest: a dead receiver must not fill the disk."""
+WAITING_ALERTS = 20
+"""Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk."""
+ALERTS_AN_HOUR = 12
+"""Alerts of a check's outages that are told one by one in an hour, while the receiver takes them at once or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +40,27 @@ class Alerts:
     def __init__(self, database: Database) -> None:
         self.database = database
 
-    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> list[str]:
+    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> None:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
 
         Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
-        For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits. If
-        more than `WAITING_OUTAGES` outages of a check wait then, the oldest are given up; their checks are returned,
-        each as the log names it.
+        For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits.
+
+        While alerts of a check wait, no further one is added beyond `WAITING_ALERTS` and `ALERTS_AN_HOUR`, nor while
+        the disk is low: the newest that waits then tells the new transition too, and how many outages it tells.
         """
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
-        alerts = [_row(alert_type, check, now) for check in told]
+        alerts = [_new(alert_type, check, now) for check in told]
+        is_low = self.database.reserve.is_low()
+        if alerts and alert_type != TEST:
+            merged = _merge(transaction, alerts, is_low)
+            alerts = [alert for alert in alerts if alert.check_id not in merged]
         if alerts:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
             self.database.hold(transaction, "alerts")
             _insert(transaction, alerts)
-        if alert_type != OVERDUE:
-            return []
-        return _give_up_oldest(transaction, [check.seq for check in checks if check.outage > WAITING_OUTAGES])
+            if is_low:
+                drop_one_each(transaction, [alert.check_id for alert in alerts])
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
         """Store a test alert. Raises `TooMany` if too many wait for the check, or were taken for its key."""
@@ -118,7 +124,7 @@ class Alerts:
 
 _ALERT_COLUMNS = ", ".join(
     f"alerts.{name} AS alert_{name}"
-    for name in ("id", "type", "attempts", "created_at", "last_ping_at", "deadline_at", "ping_count")
+    for name in ("id", "type", "attempts", "created_at", "outages", "last_ping_at", "deadline_at", "ping_count")
 )
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored."""
@@ -135,15 +141,27 @@ def _message(row: Row) -> Message:
         ping_count=row["alert_ping_count"],
     )
     signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
-    body = body_of(alert_type, told, row["alert_created_at"])
+    body = body_of(alert_type, told, row["alert_created_at"], row["alert_outages"])
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
-def _row(alert_type: str, check: Check, now: int) -> tuple[object, ...]:
-    # NULL, because tests are not unique.
+class _New(NamedTuple):
+    """A new alert. `outage` is None for a test, because tests are not unique."""
+
+    id: str
+    check_id: str
+    type: str
+    outage: int | None
+    last_ping_at: int | None
+    deadline_at: int
+    ping_count: int
+    now: int
+
+
+def _new(alert_type: str, check: Check, now: int) -> _New:
     outage = None if alert_type == TEST else check.outage
-    new_id = f"msg_{secrets.token_hex(16)}"
-    return (new_id, check.id, alert_type, outage, check.last_ping_at, check.deadline_at, check.ping_count, now)
+    seen = check.last_ping_at, check.deadline_at, check.ping_count
+    return _New(f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, *seen, now)
 
 
 def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
@@ -154,17 +172,16 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
     return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
-def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> None:
+def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
 
     One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
     PostgreSQL from walking the index of all due alerts.
     """
-    rows = ", ".join([_NEW_ROW] * len(alerts))
     transaction.execute(
-        f"WITH new (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, now) AS (VALUES {rows})"
-        " INSERT INTO alerts (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, created_at,"
-        " next_attempt_at) SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at,"
+        f"{_with_new(alerts)} INSERT INTO alerts"
+        " (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, created_at, next_attempt_at)"
+        " SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at,"
         " new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
@@ -178,26 +195,39 @@ def _insert(transaction: Transaction, alerts: Sequence[tuple[object, ...]]) -> N
 _NEW_ROW = "(?, ?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
 
 
-def _give_up_oldest(transaction: Transaction, check_seqs: Sequence[int]) -> list[str]:
-    """Fail the waiting alerts of all outages but a check's newest `WAITING_OUTAGES` and the oldest that waits.
+def _with_new(alerts: Sequence[_New]) -> str:
+    """The beginning of a statement that has the alerts as the table `new`."""
+    rows = ", ".join([_NEW_ROW] * len(alerts))
+    return f"WITH new ({', '.join(_New._fields)}) AS (VALUES {rows})"
 
-    The oldest may be on its way now. Both alerts of an outage are given up together, and the newest outages are kept,
-    so the last alert that arrives tells the check's present state. Returns the check of each, as the log names it.
+
+def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> set[str]:
+    """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
+
+    It gets the new one's id. So the result of a post that is under way is ignored, and it is sent again with what is
+    new. Returns the ids of the checks whose alerts were merged.
     """
-    if not check_seqs:
-        return []
-    given_up = transaction.execute(
-        "UPDATE alerts SET state = 'failed', last_error = ?, next_attempt_at = NULL WHERE seq IN ("
-        " SELECT old.seq FROM checks JOIN alerts AS old INDEXED BY alerts_waiting ON old.check_id = checks.id"
-        f" WHERE checks.seq IN ({', '.join('?' * len(check_seqs))}) AND old.state = 'pending'"
-        " AND old.outage <= checks.outage - ? AND old.outage >"
-        " (SELECT min(outage) FROM alerts INDEXED BY alerts_waiting WHERE check_id = checks.id AND state = 'pending')"
-        ") RETURNING check_id",
-        (_TOO_MANY, *check_seqs, WAITING_OUTAGES),
+    waiting = (
+        "FROM alerts AS old INDEXED BY alerts_waiting"
+        " WHERE old.check_id = new.check_id AND old.state = 'pending' AND old.outage IS NOT NULL"
+    )
+    rows = transaction.execute(
+        f"{_with_new(alerts)} UPDATE alerts SET id = new.id, type = new.type, outage = new.outage,"
+        " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
+        " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
+        f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
+        f" AND (CAST(? AS INTEGER) = 1 OR (SELECT count(*) {waiting}) >= ?"
+        " OR (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
+        " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ?)"
+        " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
+        " AND twin.outage = new.outage AND twin.type = new.type)"
+        " RETURNING alerts.check_id",
+        (
+            *(value for alert in alerts for value in alert),
+            *(OVERDUE, int(is_low), WAITING_ALERTS, ALERTS_AN_HOUR - 1, HOUR_SECONDS),
+        ),
     ).fetchall()
-    check_ids = [row["check_id"] for row in given_up]
-    drop_oldest(transaction, set(check_ids))
-    return _subjects(transaction, check_ids)
+    return {row[0] for row in rows}
 
 
 def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
@@ -211,9 +241,6 @@ def _subjects(transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
     ).fetchall()
     prefixes = {row[0]: row[1] for row in rows}
     return [subject_of(check_id, prefixes[check_id]) for check_id in check_ids if check_id in prefixes]
-
-
-_TOO_MANY = f"It was given up: alerts of {WAITING_OUTAGES} newer outages were waiting for the receiver."
 
 
 def _shown(row: Row) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from cardbeat.database import Transaction
 
 AT_ONCE = 100
 """Most attempts in one statement."""
-KEPT = 100
-"""Alerts that a check keeps; older finished ones are deleted."""
+KEPT, KEPT_OF_MANY = 100, 20
+"""Alerts that a check keeps; older finished ones are deleted. The second is for a key with more than `FEW_CHECKS`."""
+FEW_CHECKS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,24 +47,37 @@ def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[in
         moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
         stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
         _note_delivery(transaction, stored)
-        _put_off(transaction, [(attempt, check_id) for attempt, check_id in stored if attempt.state == "pending"])
-        drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
+        put_off(
+            transaction, [(made.seq, made.next_attempt_at) for made, _ in stored if made.next_attempt_at is not None]
+        )
+        _drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
         moved |= moved_now
         failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
     return moved, failed
 
 
-def drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
-    """Delete the finished alerts of these checks beyond the newest `KEPT` of all."""
+def _drop_oldest(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the finished alerts of these checks beyond the newest `KEPT` of all, or `KEPT_OF_MANY`."""
     if check_ids:
+        beyond = "SELECT seq FROM alerts WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET"
         transaction.execute(
-            "WITH kept (check_id, beyond) AS MATERIALIZED (SELECT id, (SELECT seq FROM alerts"
-            " WHERE check_id = checks.id ORDER BY seq DESC LIMIT 1 OFFSET ?)"
-            f" FROM checks WHERE id IN ({', '.join('?' * len(check_ids))}))"
+            "WITH kept (check_id, beyond) AS MATERIALIZED ("
+            f"SELECT id, CASE WHEN totals_by_key.checks > ? THEN ({beyond} ?) ELSE ({beyond} ?) END"
+            " FROM checks JOIN totals_by_key ON totals_by_key.api_key_id = checks.api_key_id"
+            f" WHERE id IN ({', '.join('?' * len(check_ids))}))"
             " DELETE FROM alerts WHERE seq IN (SELECT old.seq FROM kept JOIN alerts AS old"
             " ON old.check_id = kept.check_id AND old.seq <= kept.beyond WHERE old.state <> 'pending')",
-            (KEPT, *check_ids),
+            (FEW_CHECKS, KEPT_OF_MANY, KEPT, *check_ids),
         )
+
+
+def drop_one_each(transaction: Transaction, check_ids: Collection[str]) -> None:
+    """Delete the oldest finished alert of each of these checks, so that a new one takes no more room."""
+    transaction.execute(
+        "DELETE FROM alerts WHERE seq IN (SELECT min(seq + 0) FROM alerts WHERE state <> 'pending'"
+        f" AND check_id IN ({', '.join('?' * len(check_ids))}) GROUP BY check_id)",
+        (*check_ids,),
+    )
 
 
 _RESULT = "(CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?, CAST(? AS BIGINT), ?)"
@@ -132,15 +146,17 @@ def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str
         )
 
 
-def _put_off(transaction: Transaction, stored: Sequence[tuple[Attempt, str]]) -> None:
-    """Make the alerts that wait behind a failed one due no earlier than its next attempt."""
-    if stored:
-        rows = ", ".join(["(CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"] * len(stored))
+def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None:
+    """Make alerts, each given by its `seq`, and those that wait behind them, due no earlier than the given time."""
+    for start in range(0, len(alerts), AT_ONCE):
+        some = alerts[start : start + AT_ONCE]
+        rows = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(some))
         transaction.execute(
-            f"WITH result (seq, check_id, next_attempt_at) AS (VALUES {rows})"
-            " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
-            f" WHERE alerts.check_id = result.check_id AND alerts.seq > result.seq AND {_IS_PENDING}"
+            f"WITH result (seq, next_attempt_at) AS (VALUES {rows})"
+            " UPDATE alerts SET next_attempt_at = result.next_attempt_at"
+            " FROM result JOIN alerts AS own ON own.seq = result.seq"
+            f" WHERE alerts.check_id = own.check_id AND alerts.seq >= own.seq AND {_IS_PENDING}"
             " AND alerts.next_attempt_at < result.next_attempt_at"
-            " AND (alerts.outage IS NULL) = (SELECT own.outage IS NULL FROM alerts AS own WHERE own.seq = result.seq)",
-            [value for attempt, check_id in stored for value in (attempt.seq, check_id, attempt.next_attempt_at)],
+            " AND (alerts.outage IS NULL) = (own.outage IS NULL)",
+            [value for alert in some for value in alert],
         )

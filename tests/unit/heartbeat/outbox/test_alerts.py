@@ -1,4 +1,4 @@
-"""The rows of alerts: which are stored, which are shown, which are given up and which dropped."""
+"""The rows of alerts: which are stored, which are shown, which are merged and which dropped."""
 
 import dataclasses
 import json
@@ -6,8 +6,9 @@ import json
 import pytest
 
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alerts import WAITING_OUTAGES
+from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.outbox.attempts import KEPT
+from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from tests.heart import HOOK
 from tests.mail import Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
@@ -101,7 +102,7 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
             mail.heart.attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0),
         ]
     )
-    store_outages(mail, check, [3])
+    mail.record(dataclasses.replace(check, outage=3), "check.overdue")
     outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
     assert outage_3 == outage_2 == recovered == mail.in_text(3600)
     assert (test, overdue) == (mail.in_text(0), None)
@@ -132,9 +133,18 @@ def test_alerts_and_moves_are_numbered_behind_the_lock_that_orders_them_by_their
 
 
 def store_outages(mail, check, numbers):
-    outages = [dataclasses.replace(check, outage=number) for number in numbers]
+    """An overdue alert of each outage, which waits; not by `record`, which would merge some."""
     now = int(mail.clock())
-    mail.database.write(lambda connection: mail.alerts.record(connection, "check.overdue", outages, now))
+
+    def insert(connection):
+        for number in numbers:
+            connection.execute(
+                "INSERT INTO alerts (id, check_id, type, outage, created_at, next_attempt_at)"
+                " VALUES (?, ?, 'check.overdue', ?, ?, ?)",
+                (f"msg_{number}", check.id, number, now, now),
+            )
+
+    mail.database.write(insert)
 
 
 def seqs(mail, state):
@@ -181,25 +191,93 @@ def whole(*outages):
     return [(outage, kind) for outage in outages for kind in ("check.overdue", "check.recovered")]
 
 
-def test_while_a_receiver_is_dead_the_newest_outages_wait_and_the_one_that_is_tried(mail):
-    check = mail.heart.create()
-    flap(mail, check, WAITING_OUTAGES + 5)
-    assert waiting(mail, check) == whole(1, *range(6, WAITING_OUTAGES + 6))
-    given_up = [alert for alert in mail.alerts.newest(check.id) if alert["state"] == "failed"]
-    assert len(given_up) == 2 * 4
-    sentence = "It was given up: alerts of 10 newer outages were waiting for the receiver."
-    assert {(alert["last_error"], alert["next_attempt_at"], alert["attempts"]) for alert in given_up} == {
-        (sentence, None, 0)
-    }
+def told_by_the_last(mail, check):
+    """The body of the newest alert that waits."""
+    seq = max(alert.seq for alert in PendingAlerts(mail.database).after(0))
+    return json.loads(mail.alerts.message(seq, int(mail.clock())).body)
 
 
-def test_an_outage_that_lasts_is_kept_whole_too(mail):
+def test_beyond_12_alerts_in_an_hour_the_newest_that_waits_tells_what_follows(mail):
     check = mail.heart.create()
-    flap(mail, check, WAITING_OUTAGES + 5)
+    flap(mail, check, 6)
+    began = mail.in_text(0)
+    assert waiting(mail, check) == whole(1, 2, 3, 4, 5, 6)
+    flap(mail, check, 4)
+    assert waiting(mail, check) == [*whole(1, 2, 3, 4, 5), (6, "check.overdue"), (10, "check.recovered")]
+    told = told_by_the_last(mail, check)
+    assert (told["data"]["outages"], told["data"]["check"]["status"]) == (5, "on_time")
+    assert told["data"]["check"]["ping_count"] == 10
+    assert told["text"].endswith(f" 5 outages since {began} UTC are told together.")
     mail.heart.pass_time(61)
     mail.heart.sweep.sweep_once()
-    newest = WAITING_OUTAGES + 6
-    assert waiting(mail, check) == [*whole(1, *range(7, newest)), (newest, "check.overdue")]
+    assert waiting(mail, check)[-1] == (11, "check.overdue")
+    assert told_by_the_last(mail, check)["data"]["check"]["status"] == "overdue"
+
+
+def test_in_the_next_hour_alerts_are_added_again_until_20_wait(mail):
+    check = mail.heart.create()
+    flap(mail, check, 7)
+    for _ in range(72):
+        mail.heart.pass_time(50)
+        mail.heart.ping(check)
+        mail.heart.sweep.sweep_once()
+    flap(mail, check, 7)
+    # The 12 of the first hour, and 8 more: those of outages 8 to 11, the last of which tells 12, 13 and 14 too.
+    assert waiting(mail, check) == [
+        *whole(1, 2, 3, 4, 5),
+        (6, "check.overdue"),
+        (7, "check.recovered"),
+        *whole(8, 9, 10),
+        (11, "check.overdue"),
+        (14, "check.recovered"),
+    ]
+
+
+def test_alerts_that_were_taken_count_in_the_hour_and_one_that_waits_tells_what_follows(mail):
+    check = mail.heart.create()
+    mail.delivery.start()
+    flap(mail, check, 6)
+    mail.delivery.wake()
+    mail.settled(12)
+    mail.delivery.stop(10)
+    flap(mail, check, 3)
+    assert waiting(mail, check) == [(9, "check.recovered")]
+    assert told_by_the_last(mail, check)["data"]["outages"] == 3
+
+
+def test_alerts_of_other_checks_and_tests_do_not_count(mail):
+    other, check = mail.heart.create(), mail.heart.create()
+    mail.record(check, *["check.test"] * 4)
+    flap(mail, other, 7)
+    flap(mail, check, 5)
+    assert waiting(mail, check)[4:] == whole(1, 2, 3, 4, 5)
+
+
+def test_an_alert_that_is_under_way_when_it_is_merged_is_sent_again_with_what_is_new(mail):
+    check = mail.heart.create()
+    flap(mail, check, 5)
+    mail.delivery.start()
+    mail.settled(10)
+    mail.held.set()
+    flap(mail, check, 1)
+    mail.delivery.wake()
+    wait_until(lambda: len(mail.posted) == 11)
+    # The first alert of the sixth outage is on its way, and the second waits: it tells the seventh too.
+    mail.heart.pass_time(1)
+    mail.held.clear()
+    mail.settled(12)
+    mail.held.set()
+    flap(mail, check, 1)
+    mail.delivery.wake()
+    wait_until(lambda: len(mail.posted) == 13)
+    flap(mail, check, 1)
+    mail.held.clear()
+    mail.settled(14)
+    mail.delivery.stop(10)
+    first, second = (json.loads(body)["data"] for _, _, body in mail.posted[12:])
+    assert (first["check"]["ping_count"], second["check"]["ping_count"], second["outages"]) == (7, 8, 2)
+    assert mail.ids[12] != mail.ids[13]
+    assert waiting(mail, check) == []
 
 
 def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
@@ -207,64 +285,71 @@ def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
     for url in (HOOK, None) * 3:
         read = mail.heart.read(check)
         mail.heart.checks.update(read, mail.heart.settings(read, webhook_url=url)).wait()
-        flap(mail, check, WAITING_OUTAGES)
-    assert len(waiting(mail, check)) <= 2 * (WAITING_OUTAGES + 1)
+        mail.heart.pass_time(3600)
+        flap(mail, check, WAITING_ALERTS)
+    assert len(waiting(mail, check)) <= WAITING_ALERTS
 
 
-def test_a_receiver_that_comes_back_hears_the_newest_outages_and_the_present_state_last(mail):
+def low(mail, monkeypatch):
+    monkeypatch.setattr(mail.database.reserve, "is_low", lambda: True)
+
+
+def test_while_the_disk_is_low_one_alert_of_a_check_waits_and_tells_all(mail, monkeypatch):
     check = mail.heart.create()
-    mail.held.set()
+    low(mail, monkeypatch)
+    flap(mail, check, 4)
+    assert waiting(mail, check) == [(4, "check.recovered")]
+    assert told_by_the_last(mail, check)["data"]["outages"] == 4
+
+
+def test_while_the_disk_is_low_a_new_alert_takes_the_place_of_the_checks_oldest(mail, monkeypatch):
+    check, other = mail.heart.create(), mail.heart.create()
+    mail.record(other, "check.overdue")
     mail.delivery.start()
     flap(mail, check, 1)
     mail.delivery.wake()
-    wait_until(lambda: mail.posted)
-    flap(mail, check, WAITING_OUTAGES + 4)
-    mail.held.clear()
+    mail.settled(4)
+    low(mail, monkeypatch)
+    flap(mail, check, 1)
     mail.delivery.wake()
-    mail.settled(2 * (WAITING_OUTAGES + 1))
+    mail.settled(5)
     mail.delivery.stop(10)
-    told = [json.loads(body) for _, _, body in mail.posted]
-    assert [alert["type"] for alert in told] == ["check.overdue", "check.recovered"] * (WAITING_OUTAGES + 1)
-    assert told[-1]["data"]["check"]["status"] == "on_time"
-    assert told[-1]["data"]["check"]["ping_count"] == WAITING_OUTAGES + 5
-    assert waiting(mail, check) == []
-
-
-def test_another_checks_alerts_are_not_given_up(mail):
-    other, check = mail.heart.create(), mail.heart.create()
-    flap(mail, other, 3)
-    flap(mail, check, WAITING_OUTAGES + 5)
-    assert waiting(mail, other)[: 2 * 3] == whole(1, 2, 3)
-
-
-def test_what_was_given_up_is_not_sent_any_more_and_holds_no_body(mail):
-    flap(mail, mail.heart.create(), WAITING_OUTAGES + 2)
-    assert [mail.alerts.message(seq, 0) is None for seq in (2, 3, 4, 5)] == [False, True, True, False]
+    assert len(mail.alerts.newest(check.id)) == 2
+    assert mail.alerts.newest(other.id)
 
 
 @SQLITE
 def test_the_history_stays_at_its_length_while_nothing_is_ever_sent(mail):
     check = mail.heart.create()
     flap(mail, check, 2 * KEPT)
-    assert len(waiting(mail, check)) == 2 * (WAITING_OUTAGES + 1)
+    assert len(waiting(mail, check)) == WAITING_ALERTS
     with mail.database.read() as connection:
-        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] <= KEPT + 3
+        assert connection.execute("SELECT count(*) FROM alerts").fetchone()[0] <= WAITING_ALERTS
+
+
+def test_a_key_with_more_than_20_checks_keeps_20_alerts_of_each(mail):
+    check, *_ = [mail.heart.create() for _ in range(21)]
+    store_outages(mail, check, range(1, 31))
+    mail.alerts.store([finished(mail, number) for number in range(1, 31)])
+    assert len(mail.alerts.newest(check.id)) == 20
+
+
+def finished(mail, number):
+    return dataclasses.replace(mail.heart.attempt(number, "delivered", 204, None, None, HOOK, 0), id=f"msg_{number}")
 
 
 @SQLITE
-def test_giving_up_reads_only_what_waits(mail):
+def test_merging_reads_only_what_waits_and_the_newest_alerts(mail):
     statements = []
     check = mail.heart.create()
-    flap(mail, check, WAITING_OUTAGES)
+    flap(mail, check, 6)
     mail.database.write(lambda connection: connection.set_trace_callback(statements.append))
     flap(mail, check, 1)
     mail.database.write(lambda connection: connection.set_trace_callback(None))
-    (statement,) = [text for text in statements if text.startswith("UPDATE alerts SET state = 'failed'")]
+    statement, *_ = [text for text in statements if "UPDATE alerts SET id = new.id" in text]
     with mail.database.read() as connection:
-        # Newer versions of SQLite call it covering.
-        plan = [row["detail"].replace("COVERING ", "") for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-    assert "SEARCH old USING INDEX alerts_waiting (check_id=? AND outage>? AND outage<?)" in plan
-    assert not any("SCAN" in step for step in plan)
+        plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
+    assert not [step for step in plan if step.startswith("SCAN") and "new" not in step and "CONSTANT" not in step], plan
 
 
 def test_an_alert_given_up_is_logged_with_its_check_and_key_cut(mail, caplog):
