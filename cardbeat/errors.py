@@ -61,6 +61,9 @@ REASONS: Final[dict[str, Reason]] = {
     "too_many_checks": Reason(
         403, "This key's tier allows {most} checks, and it has as many; delete one first.", values={"most": 100}
     ),
+    "cross_site": Reason(
+        403, "A page of another site sent this request; register from a command line or from a page of this server."
+    ),
     "registration_closed": Reason(403, "Registration is closed here; ask the operator for a key."),
     "not_found": Reason(404, "There is nothing at this path."),
     "method_not_allowed": Reason(

@@ -102,6 +102,11 @@ class Job(Later[T]):
         # Taken once, under the lock, by `do` or by `cancel`.
         self._work: Callable[[], T | Later[T]] | None = work
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the work has begun or was cancelled."""
+        return self._work is None
+
     def do(self) -> None:
         """Do the work, unless it was cancelled. Does not wait for a `Later` that the work returns."""
         work = self._take()

@@ -12,6 +12,9 @@ from cardbeat.web.message import Request
 WIDER_TIMES = 10
 """An IPv6 /48 gets ten times the keys of a /64: one customer has 65,536 of these."""
 
+SITES_ALLOWED = ("same-origin", "none")
+"""Values of Sec-Fetch-Site. Browsers always send it and pages can't change it; other clients don't send it."""
+
 
 class Stranger(NamedTuple):
     """A client that has no key yet. `id` is its network."""
@@ -35,7 +38,9 @@ class Registration:
         return self.look_up(request)
 
     def look_up(self, request: Request) -> Stranger:
-        """Raises `Refusal` 403 where registration is closed, `TooMany` above a limit."""
+        """Raises `Refusal` 403 where registration is closed and to another site's page, `TooMany` above a limit."""
+        if request.headers.get("sec-fetch-site", "none") not in SITES_ALLOWED:
+            raise Refusal("cross_site")
         if not self._config.registration_open:
             raise Refusal("registration_closed")
         _require(self._issued.wait_seconds(self._limits(request)))

@@ -74,7 +74,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "and read its own limits. With an e-mail address it issues a checks key, and the secret that signs its "
             "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address, and a /48 "
             "gets ten times as many. A checks key that has no check and made no request for 90 days is removed, and a "
-            "cards key that was never used within a year."
+            "cards key that was never used within a year. A "
+            "request that a browser sends for a page of another site is refused (403)."
         ),
         body=json_body("Registration", required=False),
     ),

@@ -2,9 +2,10 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, Protocol
 
 from cardbeat.clock import utc_text
 from cardbeat.log import Kind, cut
@@ -13,34 +14,62 @@ from cardbeat.web.message import Answered, Request, Response
 log = logging.getLogger("cardbeat.access")
 
 ACCESS: Final = Kind(20_000, "%d requests have no line: stderr is too slow")
+REFUSED_EACH: Final = 50
+"""Lines in a second about refused requests of one network: a client may send 10,000 in that time."""
+REFUSED: Final = Kind(0, f"%d refused requests have no line: their addresses had {REFUSED_EACH} lines each in a second")
 SLOW_SECONDS: Final = 1.0
 _SHOWN_MS: Final = tuple(f"{tenths / 10:.1f}ms" for tenths in range(1000))
 """The durations below 100 ms as text: looking one up is faster than formatting it."""
 
 
-def _log_at_once(_kind: Kind, lines: Sequence[str]) -> None:
-    log.info("%s", "\n".join(lines))
+class Put(Protocol):
+    """Takes lines of a kind, and the number of those that are only counted."""
+
+    def __call__(self, kind: Kind, lines: Sequence[str], more: int = 0) -> None: ...
+
+
+def _log_at_once(kind: Kind, lines: Sequence[str], more: int = 0) -> None:
+    log.info("%s", kind.more % more if more else "\n".join(lines))
 
 
 _text_of = lru_cache(maxsize=1)(utc_text)
 
 
 class AccessLog:
-    """Logs answers, except those with status 200 of the routes in `quiet_patterns`. `put` must not wait."""
+    """Logs answers, except those with status 200 of the routes in `quiet_patterns`. `put` must not wait.
 
-    def __init__(
-        self, put: Callable[[Kind, Sequence[str]], None] = _log_at_once, quiet_patterns: Collection[str] = ()
-    ) -> None:
+    Of one network's refused requests, those with a status from 400 on, it logs `REFUSED_EACH` in a second.
+    """
+
+    def __init__(self, put: Put = _log_at_once, quiet_patterns: Collection[str] = ()) -> None:
         self._put = put
         self._quiet_patterns = quiet_patterns
+        self._second = 0
+        self._refused: Counter[str] = Counter()
+        """By network: refused requests in that second."""
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Log answers that were sent just now."""
         if self._quiet_patterns:
             answers = [answered for answered in answers if not self._is_quiet(*answered)]
         if answers:
-            now = _text_of(int(time.time()))
-            self._put(ACCESS, [f"{now} {access_line(*answered)}" for answered in answers])
+            second = int(time.time())
+            if second != self._second:
+                self._second, self._refused = second, Counter()
+            now = _text_of(second)
+            lines = [
+                f"{now} {access_line(request, response, seconds)}"
+                for request, response, seconds in answers
+                if response.status < 400 or self._has_line(request.network)
+            ]
+            self._put(ACCESS, lines)
+            if len(lines) < len(answers):
+                self._put(REFUSED, (), len(answers) - len(lines))
+
+    def _has_line(self, network: str) -> bool:
+        """Whether a refused request has a line. Counts it."""
+        self._refused[network] += 1
+        return self._refused[network] <= REFUSED_EACH
 
     def _is_quiet(self, request: Request, response: Response, _seconds: float) -> bool:
         return response.status == 200 and request.pattern in self._quiet_patterns

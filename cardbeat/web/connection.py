@@ -5,6 +5,7 @@
 - working: a handler works on the request, or its key is looked up, for which the head is enough. A request that is
   refused by its head is answered now, and its body is dropped. The connection reads nothing: what the client sends
   stays in the kernel.
+- buffered: the next request, or a part of it, came with the last one, and waits for its turn.
 - writing: the kernel has taken a part of the answer; the rest is sent as the client reads.
 - idle: the next request has not begun.
 - lingering: the last answer is sent, and bytes of the client are unread. Closing now would destroy the answer.
@@ -16,7 +17,6 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from cardbeat.concurrency.later import Job, Later
@@ -53,6 +53,7 @@ class ClientConnection:
     _phase: "Phase[ClientConnection] | None" = None  # None when closed
     _route: Route | None = None  # of a request whose head was accepted and whose body is awaited
     _job: Later[Any] | None = None  # the result that this connection waits for
+    _asked: Request | None = None  # the request that it belongs to
     _unsent: memoryview | None = None
     _is_holding: bool = False  # whether bytes are counted as held for it
     _watched: int = 0
@@ -66,12 +67,12 @@ class ClientConnection:
         self._enter(self._phases.new)
         self.do(ClientConnection.read)
 
-    def do(self, step: Callable[..., None] | None = None, *values: Any) -> None:
+    def do(self, step: Step | None = None) -> None:
         """Take a step, by default the one that the phase takes at an event. An error closes this connection only."""
         try:
             # It may have been closed since this call was planned.
             if self._phase is not None:
-                (step or self._phase.ready)(self, *values)
+                (step or self._phase.ready)(self)
         except OSError:
             self.close()
         except Exception:
@@ -95,12 +96,12 @@ class ClientConnection:
             return self.watch(READ) if self._phase is self._phases.new else None
         if not data:
             return self.close()
-        return None if self._phase is self._phases.lingering else self._serve(data)
+        return None if self._phase is self._phases.lingering else self.serve(data)
 
     def watch(self, events: int = 0) -> None:
         """Wait for these events of the socket. With 0, what the client sends stays in the kernel."""
         if events != self._watched:
-            self._loop.watch(self._socket, events, self.do)
+            self._loop.watch(self._socket, events, self.do, self.peer.network)
             self._watched = events
 
     def write(self) -> None:
@@ -120,11 +121,16 @@ class ClientConnection:
         """Count a client as idle that has sent nothing since it connected."""
         self._enter(self._phases.idle)
 
+    def can_give_way(self) -> bool:
+        """Whether to close frees anything: not while a thread works on the request."""
+        job = self._job
+        return self._phase is not self._phases.working or (isinstance(job, Job) and not job.has_begun)
+
     def give_way(self) -> None:
-        """Close, unless a thread works on the request: that would free no memory."""
-        is_at_work = self._phase is self._phases.working
-        if not is_at_work or (isinstance(self._job, Job) and self._job.cancel(ConnectionAbortedError())):
-            self.close()
+        """Close, and drop the request that waits for a worker."""
+        if isinstance(self._job, Job):
+            self._job.cancel(ConnectionAbortedError())
+        self.close()
 
     def _enter(self, phase: Phase["ClientConnection"]) -> None:
         if phase is not self._phase:
@@ -144,7 +150,7 @@ class ClientConnection:
             self._is_holding = count > 0
             self._phases.held.set(self, count, self._loop.now)
 
-    def _serve(self, data: bytes = b"") -> None:
+    def serve(self, data: bytes = b"") -> None:
         """Answer the next request if it is complete, or its head refuses it. Else wait for the rest."""
         try:
             request = self._reader.next(data)
@@ -187,22 +193,22 @@ class ClientConnection:
             self._enter(self._phases.idle)
 
     def _go_on(self) -> None:
-        """Wait for the next request. If it came with the last one, serve the other clients before it."""
+        """Wait for the next request. If it came with the last one, it has to wait for its turn."""
         if not self._reader.has_part:
             if self._is_holding:
                 self._hold(0)
             return self._rest()
         self._hold(self._reader.held_bytes)
-        self._loop.call_soon(self.do, ClientConnection._serve)
-        return self._enter(self._phases.working)
+        self._loop.call_in_turn(self.do, self.peer.network)
+        return self._enter(self._phases.buffered)
 
     def _take(self, request: Request, found: Found | Later[Found] | Later[Route] | Later[Answer]) -> None:
         """Go on with what a request has led to: its answer, the route that will answer it, or a `Later` of these."""
         if isinstance(found, Later):
-            self._job = found
+            self._job, self._asked = found, request
             self._hold(request.held_bytes)
             self._enter(self._phases.working)
-            found.then(partial(self._loop.call_soon, self.do, ClientConnection._resume, request))
+            found.then(lambda _: self._loop.call_soon(self.do, self.peer.network))
         elif isinstance(found, Response):
             self._answer(request, found)
         elif self._reader.request is not None:
@@ -211,13 +217,17 @@ class ClientConnection:
         else:
             self._take(request, self._exchange.serve(request, found))
 
-    def _resume(self, request: Request, settled: Later[Found]) -> None:
-        self._job = None
+    def resume(self) -> None:
+        """Go on with the result if it is there. If not, the client has sent more, which stays in the kernel."""
+        request, job = self._asked, self._job
+        if request is None or job is None or not job.is_settled:
+            return self.watch()
+        self._job = self._asked = None
         try:
-            found = settled.result()
+            found = job.result()
         except Exception as error:
             found = answer_to_error(request, error)
-        self._take(request, found)
+        return self._take(request, found)
 
     def _refuse(self, refusal: Refusal) -> None:
         """Refuse bytes that are no valid request, and close then: the bytes behind them can't be read either."""

@@ -14,7 +14,10 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class Peer(NamedTuple):
-    """The other end of a connection. All addresses of one `network` count as one client."""
+    """The other end of a connection. All addresses of one `network` count as one client.
+
+    Each connection of a trusted proxy has a network of its own: it may be that of any client.
+    """
 
     address: str
     network: str
@@ -22,8 +25,10 @@ class Peer(NamedTuple):
     """Whether it is a `--trusted-proxy`, whose forwarding headers count."""
 
 
-def peer_of(address: str, trusted: Sequence[Network]) -> Peer:
-    return Peer(address, network_of(address), bool(trusted) and is_trusted(parse_address(address), trusted))
+def peer_of(address: str, port: int, trusted: Sequence[Network]) -> Peer:
+    if trusted and is_trusted(parse_address(address), trusted):
+        return Peer(address, f"{address} {port}", is_trusted=True)
+    return Peer(address, network_of(address), is_trusted=False)
 
 
 def parse_address(text: str) -> Address | None:

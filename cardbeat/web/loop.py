@@ -3,6 +3,8 @@
 Theory of operation: the way of a request from the socket to its answer.
 
 1. `loop.Loop` waits until sockets are ready, then calls what was registered for each. One such pass is an iteration.
+   If many are ready, their calls wait in `turns.Turns`, and the loop makes a few in each iteration: one for each
+   network in turn. So all clients of one network together delay another network's client by one call.
 2. `server.HttpServer` registers the listening socket and makes a `connection.ClientConnection` for each client that it
    accepts. After iterations it closes connections whose time is up (every 0.25 s), and passes the answers that were
    given to the access log and the metrics.
@@ -14,6 +16,7 @@ Theory of operation: the way of a request from the socket to its answer.
 5. A handler returns a `message.Response`, which is sent at once, or a `later.Later`, whose result another thread sets:
    a worker, the database's writer, or a thread that draws cards. That thread calls `Loop.call_soon`, the only way into
    the loop from outside. The loop then takes the result, and runs the functions that were added by `map`.
+6. If the client's next request came with the last one, it waits in `Turns` too.
 
 What the loop calls must not wait for a client, the disk, another thread or the network, because all clients would wait
 with it. It does wait in these cases:
@@ -34,7 +37,7 @@ import selectors
 import socket
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from math import inf
@@ -42,12 +45,14 @@ from typing import Any, Final, Generic, TypeVar
 
 from cardbeat.concurrency.later import Precedence
 from cardbeat.host import system
+from cardbeat.web.turns import Call, Turn, Turns
 
 READ: Final = 1
 WRITE: Final = 4
+AT_ONCE: Final = 64
+"""Calls for sockets in one iteration, which take about 1 ms: so long a client that has just asked waits to be seen."""
 
 C = TypeVar("C")
-Call = Callable[[], object]
 
 
 class Loop:
@@ -63,25 +68,38 @@ class Loop:
         self.elapsed = elapsed
         self._poller = make_poller()
         # Any thread appends, the loop's thread pops; both are atomic.
-        self._calls: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._calls: deque[Turn] = deque()
+        self._turns = Turns()
         # Any thread sets it, the loop's thread unsets it. Two threads at once send two bytes, which does no harm.
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()
         self.waker.setblocking(False)
-        self.watch(self._wakes, READ, self._run_calls)
+        self.watch(self._wakes, READ, self._take_calls)
         self.precedence = Precedence()
         self._second = 0
         self.date = ""
         self.now = elapsed()
 
-    def watch(self, watched: socket.socket, events: int, call: Call) -> None:
-        """Call `call` whenever the socket is ready for `events`; 0 removes it."""
-        self._poller.watch(watched.fileno(), events, call)
+    @property
+    def is_behind(self) -> bool:
+        """Whether calls wait for their turn."""
+        return bool(self._turns.networks)
 
-    def call_soon(self, call: Callable[..., None], *values: Any) -> None:
-        """Call `call` with these values in the loop's thread. Safe in any thread."""
-        self._calls.append((call, values))
+    def watch(self, watched: socket.socket, events: int, call: Call, network: str = "") -> None:
+        """Call `call` whenever the socket is ready for `events`; 0 removes it.
+
+        Calls with a network may have to wait for their turn; those without are made first.
+        """
+        self._poller.watch(watched.fileno(), events, (call, network))
+
+    def call_soon(self, call: Call, network: str = "") -> None:
+        """Call `call` in the loop's thread, in its network's turn as in `watch`. Safe in any thread."""
+        self._calls.append((call, network))
         self.wake()
+
+    def call_in_turn(self, call: Call, network: str) -> None:
+        """Call `call` when it is its network's turn. Only once if it waits already."""
+        self._turns.add(call, network)
 
     def wake(self) -> None:
         """Begin an iteration at once. Safe in any thread and in a signal handler."""
@@ -94,30 +112,41 @@ class Loop:
 
     def run_once(self, seconds: float | None) -> None:
         """Run one iteration: wait at most `seconds` (None: without limit) until something is ready, and call for it."""
-        if not self._is_woken:
+        turns = self._turns
+        if not (self._is_woken or turns.networks):
             self.precedence.has_work = False
-        calls = self._poller.ready(seconds)
+        ready = self._poller.ready(0 if turns.networks else seconds)
         self.precedence.has_work = True
         self.now = self.elapsed()
         second = int(time.time())
         if second != self._second:
             self._second, self.date = second, formatdate(second, usegmt=True)
-        for call in calls:
-            call()
+        self._call(ready)
+        left = AT_ONCE
+        while turns.networks and left:
+            left -= 1
+            turns.take()()
 
     def close(self) -> None:
         self._poller.close()
         self.waker.close()
         self._wakes.close()
 
-    def _run_calls(self) -> None:
+    def _take_calls(self) -> None:
         self._wakes.recv(1024)
         # Unset before the first is taken: a call that is added from here on wakes the next iteration.
         self._is_woken = False
         # Only those that are there now: each may add another, and the sockets come first then.
-        for _ in range(len(self._calls)):
-            call, values = self._calls.popleft()
-            call(*values)
+        self._call([self._calls.popleft() for _ in range(len(self._calls))])
+
+    def _call(self, calls: Sequence[Turn]) -> None:
+        """Make these calls at once if they are few and none wait; else only those without a network."""
+        are_few = len(calls) <= AT_ONCE and not self._turns.networks
+        for call, network in calls:
+            if are_few or not network:
+                call()
+            else:
+                self._turns.add(call, network)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -149,9 +178,9 @@ class EpollPoller:
 
     def __init__(self, epoll: Any) -> None:
         self._epoll = epoll
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, Turn] = {}
 
-    def watch(self, descriptor: int, events: int, call: Call) -> None:
+    def watch(self, descriptor: int, events: int, turn: Turn) -> None:
         """Set what to call when `descriptor` is ready for `events`: `READ`, `WRITE` or both; 0 removes it."""
         if not events:
             if self._calls.pop(descriptor, None):
@@ -160,11 +189,11 @@ class EpollPoller:
             self._epoll.modify(descriptor, events)
         else:
             self._epoll.register(descriptor, events)
-            self._calls[descriptor] = call
+            self._calls[descriptor] = turn
 
-    def ready(self, seconds: float | None) -> list[Call]:
-        """The functions of all descriptors that are ready, after waiting at most `seconds` for the first of them."""
-        return [self._calls[descriptor] for descriptor, _ in self._epoll.poll(seconds)]
+    def ready(self, seconds: float | None) -> list[Turn]:
+        """The calls of all descriptors that are ready, after waiting at most `seconds` for the first of them."""
+        return [self._calls[descriptor] for descriptor, _ in self._epoll.poll(seconds, len(self._calls) or -1)]
 
     def close(self) -> None:
         self._epoll.close()
@@ -176,18 +205,18 @@ class SelectorPoller:
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
 
-    def watch(self, descriptor: int, events: int, call: Call) -> None:
+    def watch(self, descriptor: int, events: int, turn: Turn) -> None:
         wanted = (selectors.EVENT_READ if events & READ else 0) | (selectors.EVENT_WRITE if events & WRITE else 0)
         known = descriptor in self._selector.get_map()
         if not wanted:
             if known:
                 self._selector.unregister(descriptor)
         elif known:
-            self._selector.modify(descriptor, wanted, call)
+            self._selector.modify(descriptor, wanted, turn)
         else:
-            self._selector.register(descriptor, wanted, call)
+            self._selector.register(descriptor, wanted, turn)
 
-    def ready(self, seconds: float | None) -> list[Call]:
+    def ready(self, seconds: float | None) -> list[Turn]:
         return [key.data for key, _ in self._selector.select(seconds)]
 
     def close(self) -> None:
@@ -195,7 +224,7 @@ class SelectorPoller:
 
 
 Poller = EpollPoller | SelectorPoller
-"""Waits for many descriptors at once. Each has a function to call when it is ready."""
+"""Waits for many descriptors at once. Each has a call to make when it is ready."""
 
 
 def make_poller() -> Poller:

@@ -1,9 +1,9 @@
 """All connections of a server, each in its phase; which of them to close when time, room or memory runs out."""
 
-from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
-from math import inf
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
+from math import ceil, inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat.config import HttpLimits
@@ -15,6 +15,12 @@ KEPT_PART: Final = 7 / 8
 
 CROWD_PART: Final = 1 / 8
 """A network that has more than this part of all connections gives way before all others."""
+
+NETWORK_PART: Final = 1 / 2
+"""A network has at most this part of all places. Large, because a proxy that is not trusted counts as one client."""
+
+LOOKED_AT: Final = 256
+"""Connections of each phase among which the one to give way is looked for: to look at 10,000 would take 1 ms."""
 
 TELL_SECONDS: Final = 60.0
 """Least time between two lines of the log about connections that were closed because too much was held."""
@@ -29,13 +35,17 @@ class Client(Protocol):
 
     def read(self) -> None: ...
 
-    def watch(self) -> None: ...
+    def serve(self) -> None: ...
+
+    def resume(self) -> None: ...
 
     def write(self) -> None: ...
 
     def time_out(self) -> None: ...
 
     def become_idle(self) -> None: ...
+
+    def can_give_way(self) -> bool: ...
 
     def give_way(self) -> None: ...
 
@@ -49,10 +59,11 @@ H = TypeVar("H")
 class HeldBytes(Generic[H]):
     """The bytes that each of many holders holds, and all of them together. For one thread."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, network_of: Callable[[H], str]) -> None:
         self.total = 0
         self.is_too_much = False
         self._limit = limit
+        self._network_of = network_of
         self._holders: dict[H, tuple[int, float]] = {}
         """For each that holds any: how many, and since when."""
 
@@ -69,10 +80,14 @@ class HeldBytes(Generic[H]):
     def heaviest(self, now: float) -> Iterator[H]:
         """The holders to close until the total is low enough, largest product of bytes and seconds first.
 
-        An honest client holds little, or not for long.
+        Those of the network with the largest sum go first. An honest client holds little, or not for long.
         """
         weights = {holder: count * (now - since) for holder, (count, since) in self._holders.items()}
-        for holder in sorted(weights, key=weights.__getitem__, reverse=True):
+        networks: dict[str, float] = defaultdict(float)
+        for holder, weight in weights.items():
+            networks[self._network_of(holder)] += weight
+        ranks = {holder: (networks[self._network_of(holder)], weight) for holder, weight in weights.items()}
+        for holder in sorted(ranks, key=ranks.__getitem__, reverse=True):
             if self.total <= self._limit * KEPT_PART:
                 return
             yield holder
@@ -81,9 +96,14 @@ class HeldBytes(Generic[H]):
 class Phases(Generic[C]):
     """All open connections, `count` of them, each in its phase. With `are_ending`, each ends after its next answer."""
 
-    def __init__(self, limits: HttpLimits, kind: type[C]) -> None:
-        """`kind` is the class of the connections. Its methods are the steps taken in each phase."""
+    def __init__(self, limits: HttpLimits, kind: type[C], most: int) -> None:
+        """`kind` is the class of the connections. Its methods are the steps taken in each phase.
+
+        `most` is the number of places, which are the connections that may be open.
+        """
         self.limits = limits
+        self._most = most
+        self._most_each = ceil(most * NETWORK_PART)
         self.are_ending = False
         self.count = 0
         # A client that sends nothing is idle after 5 s and closed after 10 s.
@@ -91,10 +111,11 @@ class Phases(Generic[C]):
         self.header: Phase[C] = Phase(limits.header_seconds, kind.read, kind.time_out)
         self.body: Phase[C] = Phase(limits.body_seconds, kind.read, kind.time_out)
         self.idle: Phase[C] = Phase(limits.idle_seconds, kind.read, kind.close)
-        self.working: Phase[C] = Phase(inf, kind.watch, kind.close, events=None)
+        self.buffered: Phase[C] = Phase(inf, kind.serve, kind.close, events=0)
+        self.working: Phase[C] = Phase(inf, kind.resume, kind.close, events=None)
         self.writing: Phase[C] = Phase(limits.write_seconds, kind.write, kind.close, events=WRITE)
         self.lingering: Phase[C] = Phase(limits.linger_seconds, kind.read, kind.close)
-        self.held: HeldBytes[C] = HeldBytes(limits.held_bytes)
+        self.held: HeldBytes[C] = HeldBytes(limits.held_bytes, lambda connection: connection.peer.network)
         """Bytes of requests that are incomplete or at work, and of answers that are not sent."""
         self.shed = 0
         """Connections closed since the start because too much was held. Any thread may read it."""
@@ -103,12 +124,14 @@ class Phases(Generic[C]):
         self._by_network: Counter[str] = Counter()
         self._largest = ""
         """The network with most connections; out of date at times, as closed connections do not change it."""
-        self._waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
-        """The phases that wait for the client, in the order in which their connections give way to new clients."""
+        waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
+        self._all = (*waiting, self.buffered, self.working)
+        """All phases, in the order in which their connections give way to new clients."""
 
-    def can_give_way(self) -> bool:
-        """Whether any connection waits for its client."""
-        return any(phase.deadlines for phase in self._waiting)
+    @property
+    def has_room(self) -> bool:
+        """Whether there is a place for a new client, or a connection that can give way to it."""
+        return self.count < self._most or any(self._in_order())
 
     def opened(self, connection: C) -> None:
         """Count an open connection."""
@@ -126,23 +149,26 @@ class Phases(Generic[C]):
         if not by_network[network]:
             del by_network[network]
 
+    def make_room(self, network: str) -> bool:
+        """Let a connection give way if a new one of this network needs its place. False if it can have none."""
+        if self._by_network[network] >= self._most_each:
+            return _close_first(self._in_order(network))
+        return self.count < self._most or self.give_way()
+
     def give_way(self) -> bool:
-        """Close the connection that has waited longest, idle ones first; False if none waits for its client.
+        """Close the connection that has waited longest, idle ones first; False if all requests are at work.
 
         If one network has more than 1/8 of all connections, one of its connections is closed.
         """
         is_crowd = self._by_network[self._largest] > self.count * CROWD_PART
         crowd = self._in_order(self._largest) if is_crowd else ()
-        for connection in chain(crowd, self._in_order()):
-            connection.close()
-            return True
-        return False
+        return _close_first(chain(crowd, self._in_order()))
 
     def _in_order(self, network: str | None = None) -> Iterator[C]:
-        """Yield the connections, or those of one network, in the order in which they give way."""
-        for phase in self._waiting:
-            for connection in phase.deadlines:
-                if network is None or connection.peer.network == network:
+        """Yield connections that can give way, or those of one network, in the order in which they do."""
+        for phase in self._all:
+            for connection in islice(phase.deadlines, LOOKED_AT):
+                if (network is None or connection.peer.network == network) and connection.can_give_way():
                     yield connection
 
     def relieve(self, now: float) -> int:
@@ -152,7 +178,8 @@ class Phases(Generic[C]):
         """
         before = self.count
         for connection in self.held.heaviest(now):
-            connection.give_way()
+            if connection.can_give_way():
+                connection.give_way()
         self.shed += before - self.count
         untold = self.shed - self._told_shed
         if not untold or now < self._tell_shed_at:
@@ -162,7 +189,7 @@ class Phases(Generic[C]):
 
     def expire(self, now: float) -> None:
         """Do for each connection whose time is up what its phase says."""
-        for phase in self._waiting:
+        for phase in self._all:
             for connection in phase.overdue(now):
                 connection.do(phase.expired)
 
@@ -171,10 +198,17 @@ class Phases(Generic[C]):
         return len(self.new.deadlines) + len(self.header.deadlines)
 
     def close_all(self) -> None:
-        self.close(*self._waiting, self.working)
+        self.close(*self._all)
 
     def close(self, *phases: Phase[C]) -> None:
         """Close all connections in these phases."""
         for phase in phases:
             for connection in phase.overdue():
                 connection.close()
+
+
+def _close_first(connections: Iterator[Client]) -> bool:
+    for connection in connections:
+        connection.give_way()
+        return True
+    return False

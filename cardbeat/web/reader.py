@@ -31,6 +31,7 @@ HEADERS: Final = (
     "range",
     "x-forwarded-for",
     "forwarded",
+    "sec-fetch-site",
 )
 """The headers that this program uses. `Request.headers` holds no others."""
 

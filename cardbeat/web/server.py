@@ -53,7 +53,6 @@ class HttpServer(ThreadingHTTPServer):
         max_connections: int | None = None,
     ) -> None:
         self._limits = limits
-        self._max_connections = max_connections or connection_limit()
         self.address_family = listener.socket.family
         # The base class makes a socket of its own, which is not bound. A `ClientConnection` takes the handler's place.
         super().__init__(listener.address, BaseHTTPRequestHandler, bind_and_activate=False)
@@ -63,7 +62,7 @@ class HttpServer(ThreadingHTTPServer):
         self.url = listener.url
         self.loop = loop
         self.exchange = exchange
-        self._phases = Phases(limits, ClientConnection)
+        self._phases = Phases(limits, ClientConnection, max_connections or connection_limit())
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf
@@ -143,10 +142,14 @@ class HttpServer(ThreadingHTTPServer):
         return client, address
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Let the loop serve this client from now on."""
+        """Let the loop serve this client from now on, or close it if its network has too many at work."""
         try:
-            peer = peer_of(client_address[0].removeprefix("::ffff:"), self.exchange.trusted_proxies)
-            ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
+            address, port = client_address[:2]
+            peer = peer_of(address.removeprefix("::ffff:"), port, self.exchange.trusted_proxies)
+            if self._phases.make_room(peer.network):
+                ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
+            else:
+                self.shutdown_request(request)
         except Exception:
             self.handle_error(request, client_address)
             self.shutdown_request(request)
@@ -176,11 +179,13 @@ class HttpServer(ThreadingHTTPServer):
         phases = self._phases
         phases.are_ending = True
         self._stop_listening()
-        # Read the requests that have come already; the poller reports about 1,000 sockets at once.
-        for _ in range(1 + phases.count // 1000):
-            self.loop.run_once(0)
-        phases.close(phases.idle)
         ask_by = self._stop_by - ANSWER_SECONDS
+        # Read the requests that have come already.
+        self.loop.run_once(0)
+        while self.loop.is_behind and self.loop.now < ask_by and not self._is_hurried:
+            self.loop.run_once(0)
+            self.service_actions()
+        phases.close(phases.idle)
         if unasked := phases.count_unasked():
             log.info(WAITS, max(0.0, ask_by - self.loop.now), unasked)
         while phases.count and self.loop.now < self._stop_by:
@@ -210,12 +215,11 @@ class HttpServer(ThreadingHTTPServer):
     def _accept(self) -> bool:
         """Accept at most 64 of the clients that wait. Returns whether there may be more.
 
-        At the limit of connections, each new client closes the connection that has been idle longest.
+        At the limit of connections, each new client closes another connection: see `Phases.make_room`.
         """
         phases = self._phases
         for _ in range(ACCEPT_AT_ONCE):
-            is_full = phases.count >= self._max_connections
-            if is_full and not phases.can_give_way():
+            if not phases.has_room:
                 return self._pause_accepting()
             try:
                 client, address = self.get_request()
@@ -227,8 +231,6 @@ class HttpServer(ThreadingHTTPServer):
                 if error.errno != errno.EMFILE or not phases.give_way():
                     return self._pause_accepting()
                 continue
-            if is_full:
-                phases.give_way()
             self.process_request(client, address)
         return True
 

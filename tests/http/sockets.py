@@ -56,12 +56,16 @@ def starting(router: Router) -> Iterator[Start]:
 class Client:
     """A socket, and the answers cut out of what comes back on it."""
 
-    def __init__(self, server: HttpServer, data: bytes = b"", receive_bytes: int | None = None) -> None:
+    def __init__(
+        self, server: HttpServer, data: bytes = b"", receive_bytes: int | None = None, address: str | None = None
+    ) -> None:
         with contextlib.ExitStack() as stack:
             self.socket = stack.enter_context(socket.socket(server.socket.family))
             self.socket.settimeout(PATIENCE_SECONDS)
             if receive_bytes:
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+            if address:
+                self.socket.bind((address, 0))
             self.socket.connect(server.server_address[:2])
             stack.pop_all()
         self.buffer = bytearray()

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from ipaddress import ip_network
 
 import pytest
 
@@ -364,6 +365,40 @@ def test_past_the_budget_requests_that_wait_give_way_and_those_at_work_do_not(st
         assert answered == len(site.served) < 7
     wait_until(lambda: server.connections == 0)
     assert nothing_is_held(server)
+
+
+def test_where_requests_that_wait_for_a_worker_take_all_places_one_gives_way_to_a_new_client(
+    start: Start, site: Site
+) -> None:
+    server = start(max_connections=8)
+    wait = post("/held", key="known greedy", length=0)
+    with contextlib.ExitStack() as stack:
+        first, *greedy = [
+            stack.enter_context(Client(server, wait, address=f"127.0.0.{2 + number // 4}")) for number in range(8)
+        ]
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
+        wait_until(lambda: site.guard.asked == 8)
+        with Client(server, get()) as other:
+            assert other.answer()[0] == 200
+        site.let_go.set()
+        assert first.answer()[0] == 200
+        answered = 0
+        for client in greedy:
+            with contextlib.suppress(EOFError, ConnectionResetError):
+                answered += client.answer()[0] == 200
+    assert answered == 6
+
+
+def test_a_network_has_half_of_all_places_but_a_trusted_proxy_has_all(start: Start, site: Site) -> None:
+    wait = post("/held", key="known greedy", length=0)
+    for proxies, places in (([], 4), ([ip_network("127.0.0.1")], 8)):
+        server = start(HttpLimits(stop_seconds=PATIENCE_SECONDS), max_connections=8, trusted_proxies=proxies)
+        asked = site.guard.asked
+        with contextlib.ExitStack() as stack:
+            for number in range(8):
+                stack.enter_context(Client(server, wait))
+                wait_until(lambda expected=asked + number + 1: site.guard.asked == expected)
+            assert server.connections == places
 
 
 def test_whoever_has_most_connections_gives_way_to_new_ones(start: Start) -> None:

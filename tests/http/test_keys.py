@@ -244,6 +244,18 @@ def test_refused_registrations_do_not_count(tmp_path, config, clock):
 
 
 @SQLITE
+@SQLITE
+@pytest.mark.parametrize(
+    ("site", "status"), [("cross-site", 403), ("same-site", 403), ("same-origin", 201), ("none", 201), ("x", 403)]
+)
+def test_a_page_of_another_site_registers_no_key_for_its_visitors(app, site, status):
+    answer = app("POST", "/register", headers={"sec-fetch-site": site})
+    assert answer.status == status
+    assert len(bodies(app)) == (status == 201)
+    if status == 403:
+        assert json.loads(answer.body)["code"] == "cross_site"
+
+
 def test_closed_registration_is_refused(tmp_path, config, clock):
     service = service_of(type(config)(data=tmp_path, port=0, registration_open=False), clock)
     try:

@@ -21,6 +21,7 @@ from cardbeat.concurrency.later import Later
 from cardbeat.config import HttpLimits
 from cardbeat.host.system import READ_FLAGS
 from cardbeat.web.connection import ClientConnection
+from cardbeat.web.loop import AT_ONCE
 from cardbeat.web.message import FileBody, Request, Response
 from cardbeat.web.router import Route, Router
 from cardbeat.web.server import HttpServer
@@ -81,6 +82,9 @@ class Asking(Client):
 
     def send(self, data: bytes) -> None:
         super().send(data)
+        self.wait_until_sent()
+
+    def wait_until_sent(self) -> None:
         if sys.platform == "linux":
             import fcntl
             import termios
@@ -206,6 +210,74 @@ def test_requests_that_came_together_leave_other_clients_their_turn(start: Start
     # Only epoll is known to tell first of whom has asked first.
     waited = [] if sys.platform == "linux" else [["/healthz", "/other", "/other", "/other"]]
     assert seen[-4:] in [["/other", "/healthz", "/other", "/other"], *waited]
+
+
+PIPELINE = get(line=b"GET /other HTTP/1.1") * 300
+
+
+@contextlib.contextmanager
+def pipelining(server: HttpServer, site: Site, clients: int) -> Iterator[None]:
+    """So many clients of two other addresses, each of whose requests come before the loop serves the first of them."""
+    with contextlib.ExitStack() as stack:
+        holder, *others = [
+            stack.enter_context(Asking(server, address=f"127.0.0.{2 + 2 * number // clients}"))
+            for number in range(clients)
+        ]
+        wait_until(lambda: server.connections >= clients)
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        for client in (holder, *others):
+            client.socket.sendall(PIPELINE)
+        for client in (holder, *others):
+            client.wait_until_sent()
+        yield
+
+
+def test_where_requests_that_came_together_take_all_places_one_gives_way_to_a_new_client(
+    start: Start, site: Site
+) -> None:
+    seen: list[str] = []
+    server = start(max_connections=4, observe=lambda answers: seen.extend(request.path for request, _, _ in answers))
+    with pipelining(server, site, 4), Asking(server, get()) as other:
+        site.let_go.set()
+        assert other.status() == 200
+        wait_until(lambda: "/healthz" in seen)
+        # In its turn, not after a pause, in which hundreds of others are answered.
+        assert seen.index("/healthz") < 3 * AT_ONCE
+
+
+def test_requests_that_came_together_give_way_when_too_much_is_held(start: Start, site: Site) -> None:
+    server = start(HttpLimits(held_bytes=5 * len(PIPELINE), stop_seconds=2), max_connections=32)
+    with pipelining(server, site, 16), Asking(server, get()) as other:
+        site.let_go.set()
+        assert other.status() == 200
+        wait_until(lambda: server.connections_shed > 0)
+
+
+def test_a_new_client_is_served_in_its_turn_beside_many_requests_of_another(start: Start, site: Site) -> None:
+    seen: list[str] = []
+    server = start(observe=lambda answers: seen.extend(request.path for request, _, _ in answers))
+    with connected(server) as other, pipelining(server, site, 64):
+        before = len(seen)
+        other.ask()
+        site.let_go.set()
+        assert other.status() == 200
+        wait_until(lambda: "/healthz" in seen[before:])
+        assert seen[before:].index("/healthz") < 3 * AT_ONCE
+
+
+def test_however_many_requests_have_come_before_a_stop_they_are_answered(start: Start, site: Site) -> None:
+    server = start(HttpLimits(stop_seconds=PATIENCE_SECONDS))
+    with contextlib.ExitStack() as stack:
+        holder, *clients = [stack.enter_context(connected(server)) for _ in range(4 * AT_ONCE)]
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        for client in clients:
+            client.socket.sendall(get())
+        clients[-1].wait_until_sent()
+        server.stop()
+        site.let_go.set()
+        assert [client.status() for client in (holder, *clients)] == [200] * 4 * AT_ONCE
 
 
 def test_what_has_come_before_a_stop_is_answered(start: Start, site: Site) -> None:

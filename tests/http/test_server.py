@@ -259,7 +259,7 @@ def test_what_follows_a_request_at_work_waits_for_its_answer(start: Start, site:
 
 
 def test_at_the_limit_the_oldest_idle_connection_gives_way(start: Start, site: Site) -> None:
-    server = start(HttpLimits(stop_seconds=2, idle_seconds=inf, header_seconds=inf), max_connections=4)
+    server = start(HttpLimits(stop_seconds=2, idle_seconds=inf, header_seconds=inf), max_connections=8)
     with contextlib.ExitStack() as stack:
 
         def connect(data: bytes) -> Client:

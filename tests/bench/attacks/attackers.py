@@ -60,6 +60,33 @@ class Attackers:
 
         await asyncio.gather(*(client() for _ in range(clients)))
 
+    async def pipeline(self, clients: int, data: bytes) -> None:
+        """Clients that send many requests at once, and again when half of the answers have come."""
+
+        async def client() -> None:
+            while True:
+                with contextlib.suppress(OSError):
+                    await self._pipeline_one(data)
+                self.statuses[0] += 1
+                await asyncio.sleep(REFUSED_PAUSE_SECONDS)
+
+        await asyncio.gather(*(client() for _ in range(clients)))
+
+    async def _pipeline_one(self, data: bytes) -> None:
+        loop, wanted, answered = asyncio.get_running_loop(), data.count(b"\r\n\r\n"), 0
+        with self.new_socket() as client:
+            await loop.sock_connect(client, ("127.0.0.1", self.port))
+            while True:
+                await loop.sock_sendall(client, data)
+                self.sent_bytes += len(data)
+                while answered < wanted // 2:
+                    answers = await loop.sock_recv(client, 65536)
+                    if not answers:
+                        return
+                    answered += answers.count(b"HTTP/1.1 ")
+                self.statuses[404] += answered
+                answered -= wanted
+
     async def hold(self, clients: int, request: Request, *, reads_bytes: int = 0) -> None:
         """Connections that send their request and are in no hurry.
 

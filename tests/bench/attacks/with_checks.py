@@ -34,7 +34,7 @@ def pages(trial: Trial) -> None:
     with trial.scene() as scene:
         (key,) = scene.checks_keys(1)
         fill_with_longest(scene.attacker(key), 100)
-        scene.attack(partial(ask_for_pages, key=key))
+        scene.attack(partial(ask_for_pages, keys=[key], clients=64))
 
 
 async def send_hosts(attackers: Attackers, key: str, check_id: str, clients: int) -> None:
@@ -47,8 +47,9 @@ async def send_hosts(attackers: Attackers, key: str, check_id: str, clients: int
     await attackers.repeat(clients, one)
 
 
-async def ask_for_pages(attackers: Attackers, key: str) -> None:
-    await attackers.repeat(64, lambda _: request("GET", "/checks?limit=1000", key))
+async def ask_for_pages(attackers: Attackers, keys: list[str], clients: int) -> None:
+    requests = [request("GET", "/checks?limit=1000", key) for key in keys]
+    await attackers.repeat(clients, lambda number: requests[number % len(requests)])
 
 
 def body(value: object) -> bytes:

@@ -1,10 +1,12 @@
 """A request as a line of the log."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 
-from cardbeat.web.access import AccessLog, access_line
+from cardbeat.log import Kind
+from cardbeat.web.access import REFUSED_EACH, AccessLog, access_line
 from cardbeat.web.message import Request, Response
 
 
@@ -34,9 +36,38 @@ def test_answers_have_a_line_each_with_its_time(caplog: pytest.LogCaptureFixture
         assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d GET / 200 0 1.0ms 127.0.0.1 - -", line)
 
 
+def test_of_refused_requests_each_network_has_some_lines_a_second_and_the_others_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written: list[str] = []
+    uncounted: list[str] = []
+
+    def put(kind: Kind, lines: Sequence[str], more: int = 0) -> None:
+        written.extend(lines)
+        uncounted.extend([kind.more % more] * bool(more))
+
+    def note(status: int, network: str, count: int) -> None:
+        request = Request("GET", "/x", "/x", client=network, network=network)
+        access.note([(request, Response(status), 0.001)] * count)
+
+    access, second = AccessLog(put), 1_700_000_000.0
+    monkeypatch.setattr("cardbeat.web.access.time.time", lambda: second)
+    note(404, "192.0.2.1", REFUSED_EACH + 7)
+    note(400, "192.0.2.1", 1)
+    assert len(written) == REFUSED_EACH
+    assert [line.split()[0] for line in uncounted] == ["7", "1"]
+    note(200, "192.0.2.1", 2 * REFUSED_EACH)
+    note(404, "192.0.2.2", REFUSED_EACH)
+    assert len(written) == 4 * REFUSED_EACH
+    second += 1
+    note(404, "192.0.2.1", 1)
+    assert len(written) == 4 * REFUSED_EACH + 1
+    assert len(uncounted) == 2
+
+
 def test_good_answers_of_quiet_routes_have_no_line() -> None:
     written: list[str] = []
-    access = AccessLog(lambda _kind, lines: written.extend(lines), {"/healthz"})
+    access = AccessLog(lambda _kind, lines, more=0: written.extend(lines), {"/healthz"})
     health, other = (Request("GET", path, path, pattern=path) for path in ("/healthz", "/other"))
     answers = [(health, Response(200), 0.001), (health, Response(503), 0.001), (other, Response(200), 0.001)]
     access.note(answers[:1])

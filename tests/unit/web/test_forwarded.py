@@ -4,7 +4,14 @@ from ipaddress import ip_network
 
 import pytest
 
-from cardbeat.web.forwarded import client_address, is_trusted, network_of, parse_address, wider_network_of
+from cardbeat.web.forwarded import (
+    client_address,
+    is_trusted,
+    network_of,
+    parse_address,
+    peer_of,
+    wider_network_of,
+)
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
@@ -61,6 +68,11 @@ def test_a_proxy_is_trusted_in_whatever_spelling(address: str, trusted: bool) ->
 )
 def test_one_client_is_an_address_or_the_network_that_one_host_has(client: str, network: str) -> None:
     assert network_of(client) == network
+
+
+def test_each_connection_of_a_trusted_proxy_counts_as_one_client() -> None:
+    assert peer_of("10.0.0.1", 4711, TRUSTED).network != peer_of("10.0.0.1", 4712, TRUSTED).network
+    assert peer_of("203.0.113.7", 4711, TRUSTED) == peer_of("203.0.113.7", 4712, TRUSTED)
 
 
 @pytest.mark.parametrize(
