@@ -12,6 +12,7 @@ and after a start, only its wall time is used.
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from math import ceil
 from typing import Final, NamedTuple, TypeVar
 
 from cardbeat.clock import Clock
@@ -25,6 +26,8 @@ CREDIT_BATCH = 1000
 """Checks that one write moves. Bounds how long a ping waits for that write."""
 DRIFT_SECONDS = 2
 """Differences up to this come from rounding and from time servers' corrections, and are ignored."""
+INTERVAL: Final = "sweep_seconds"
+"""Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
 LOOK_SECONDS: Final = 0.5
 """Time between two readings of the clock while a write is under way."""
 
@@ -75,6 +78,7 @@ class Credit:
         self._monotonic = monotonic
         self._fence = fence
         self._batch = batch
+        self._interval = ceil(sweep_seconds)
         self._outage_seconds = max(2 * sweep_seconds, DRIFT_SECONDS)
         self._takeover_seconds = 0 if fence is None else fence.gap_seconds
         # Written and read by the sweep's thread and the database's writer, without a lock: a race costs one second.
@@ -140,6 +144,8 @@ class Credit:
         values = {"last_sweep_at": moment.wall, "last_sweep_monotonic": moment.monotonic}
         if noted.get("last_sweep_epoch", 0) != self._epoch():
             values["last_sweep_epoch"] = self._epoch()
+        if noted.get(INTERVAL) != self._interval:
+            values[INTERVAL] = self._interval
         if counting is not None and is_free:
             values[counting] = noted.get(counting, 0) + 1
         monitor.note(transaction, **values)
@@ -177,8 +183,9 @@ class Credit:
             return 0
         gap, since_noted = moment.wall - noted["last_sweep_at"], self._since_noted(noted, moment)
         if since_noted is None or self._listened is None:
-            # Add the time that a change of the lease's holder may take.
-            return lost_seconds(gap, None, self._outage_seconds + self._takeover_seconds)
+            # The process before may have swept less often. Add the time that a change of the lease's holder may take.
+            outage_seconds = max(self._outage_seconds, 2 * noted.get(INTERVAL, 0))
+            return lost_seconds(gap, None, outage_seconds + self._takeover_seconds)
         listened, jump = min(since_noted, moment.monotonic - self._listened), gap - since_noted
         return lost_seconds(listened + jump, listened, self._outage_seconds)
 

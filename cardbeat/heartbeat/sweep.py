@@ -10,7 +10,7 @@ from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.database import Database, Fence, Row, Transaction, monitor
 from cardbeat.errors import LeaseLost, Unavailable
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.credit import CREDIT_BATCH, Credit, Moment
+from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.transitions import KEY_PREFIX, OVERDUE, note, subject_of
@@ -74,6 +74,8 @@ class Sweep:
         self._has_skipped = False
         self._sweeps_seen: int | None = None
         # Written by that thread, read by any.
+        self._interval = 0
+        """The interval of another process that sweeps, 0 if this one does."""
         self._ended_at = monotonic()
         self.last_duration_seconds: float | None = None
 
@@ -97,8 +99,8 @@ class Sweep:
         return max(0.0, self._monotonic() - self._ended_at)
 
     def healthy(self) -> bool:
-        """Whether a sweep has finished within three intervals."""
-        return self.age_seconds() <= 3 * self._sweep_seconds
+        """Whether a sweep has finished within three intervals, of the process that sweeps if that has longer ones."""
+        return self.age_seconds() <= 3 * max(self._sweep_seconds, self._interval)
 
     def sweep_once(self, moment: Moment | None = None) -> int:
         """Mark all checks that are due at `moment` (by default now) as overdue; returns their number.
@@ -160,6 +162,7 @@ class Sweep:
         if self._fence is not None and not self._fence.held():
             self._look()
             return POLL_SECONDS
+        self._interval = 0
         try:
             self.sweep_once(self.credit.give_due(self._thread.stopping))
             if self._after is not None and not self._thread.stopping.is_set():
@@ -172,7 +175,8 @@ class Sweep:
         """Note when another process has finished a sweep, by this process's clock: machines' wall clocks may differ."""
         # The database logs why it can't be read.
         with contextlib.suppress(Exception), self._database.read() as connection:
-            sweeps = monitor.values(connection).get(SWEEPS, 0)
+            noted = monitor.values(connection)
+            sweeps, self._interval = noted.get(SWEEPS, 0), noted.get(INTERVAL, 0)
             if sweeps != self._sweeps_seen:
                 self._sweeps_seen, self._ended_at = sweeps, self._monotonic()
 

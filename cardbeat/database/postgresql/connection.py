@@ -23,7 +23,6 @@ COMMIT_SECONDS: Final = 5.0
 
 _DEFAULTS: Final = {
     "application_name": "cardbeat",
-    "client_encoding": "UTF8",
     "connect_timeout": "5",
     # Of several hosts, the one that takes writes.
     "target_session_attrs": "read-write",
@@ -52,8 +51,10 @@ _BEGIN: Final = (
     f" SET LOCAL random_page_cost = 1; SET LOCAL jit = off; {DURABLY}"
 )
 TIME: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
-SERVER: Final = "SELECT CAST(pg_postmaster_start_time() AS text)"
+SERVER: Final = "SELECT CAST(extract(epoch FROM pg_postmaster_start_time()) AS text)"
 """Identifies a server: no other one started at the same moment."""
+WORKS: Final = "SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
+"""Whether a process of the server runs a statement. Its state is NULL if this role must not know."""
 _OURS = re.compile(r"'[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+")
 """The parts of a statement that PostgreSQL writes otherwise, and quoted texts, which stay as they are."""
 _KEEPALIVES: Final = (
@@ -112,6 +113,8 @@ class Connection(psycopg.Connection[NamedRow]):
     only_reads = False
     server = ""
     """The result of `SERVER`."""
+    process = 0
+    """The server's process that has the transaction; behind a connection pooler each one may have another."""
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
@@ -143,11 +146,11 @@ class Connection(psycopg.Connection[NamedRow]):
 
     def begin(self, lock_seconds: float) -> float:
         """Begin a transaction, which waits for a lock at most for these seconds. Returns the server's Unix time."""
-        answers = super().execute(f"{_BEGIN}; {_lock_timeout(lock_seconds)}; SAVEPOINT job; {TIME}")
+        answers = super().execute(f"{_BEGIN}; {_lock_timeout(lock_seconds)}; SAVEPOINT job; {TIME}, pg_backend_pid()")
         self._is_at_savepoint, self._to_release = True, 0
         while answers.nextset():
             pass
-        ((now,),) = answers.fetchall()
+        ((now, self.process),) = answers.fetchall()
         return float(now)
 
     def set_savepoint(self) -> None:
@@ -238,6 +241,8 @@ def _connected(url: str) -> Connection:
         return Connection.connect(
             url,
             autocommit=True,
+            # Also if the URL names another one: texts are UTF-8.
+            client_encoding="UTF8",
             # A connection pooler may give each transaction another session.
             prepare_threshold=None,
             row_factory=_row_factory,

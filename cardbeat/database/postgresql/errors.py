@@ -19,8 +19,9 @@ _REPEATABLE = {"40001", "40P01", "23503", *_ONLY_READS, *_TIMED_OUT}
 only reads was the primary a moment ago."""
 _LOST_CLASSES = {"08", "57"}
 """Errors that end the connection, if they are operational."""
-_TROUBLE_CODES = {*_ONLY_READS, *_TIMED_OUT, "42501", "55P03", "57014"}
-"""A right that the role does not have any more, a row that stays locked for too long, and a cancelled statement."""
+_TROUBLE_CODES = {*_ONLY_READS, *_TIMED_OUT, "42501", "42P01", "55P03", "57014"}
+"""A right or a table that the role does not have any more (its `search_path` may have changed), a row that stays locked
+for too long, and a cancelled statement."""
 _TROUBLE_CLASSES = {"08", "40", "53", "57", "58", "F0", "XX"}
 """The connection, a transaction undone because of others, lack of room, a server that stops, its disk, its defects."""
 

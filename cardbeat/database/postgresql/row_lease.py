@@ -47,8 +47,10 @@ class RowLease:
         self._holder = secrets.token_hex(16)
         # Replaced as a whole by the thread that takes the lease, read by any.
         self._term = Term()
-        self._seen_until = self._seen_since = -inf
-        """The `until` that another process wrote, and when it was first seen, by the monotonic clock."""
+        self._seen_until = -inf
+        """The `until` that another process wrote."""
+        self._free_at = inf
+        """When that lease ends, by the monotonic clock: the database's clock may be set before it ends."""
 
     @property
     def epoch(self) -> int:
@@ -59,11 +61,11 @@ class RowLease:
         began, before = self._monotonic(), self._term
         if began < before.renewed_at + RENEWAL_SECONDS:
             return True
-        epoch = self._database.write(self._take) if before.epoch or self._is_free(began) else 0
+        epoch = self._database.write(self._take) if before.epoch or self._is_free() else 0
         self._term = Term(epoch, began) if epoch else Term()
         if epoch:
             # It allowed this take. A renewal must not take the lease from another process by it.
-            self._seen_until = self._seen_since = -inf
+            self._seen_until = -inf
         elif before.epoch:
             log.warning("another server sends alerts now: this one did not renew its lease in time")
         return epoch != 0
@@ -86,15 +88,18 @@ class RowLease:
                 lambda transaction: transaction.execute(sql, (NAME, self._holder, term.epoch)).rowcount
             )
 
-    def _is_free(self, now: float) -> bool:
-        """Whether the lease has ended by the database's clock or, if that was set back, was not renewed for a term."""
+    def _is_free(self) -> bool:
+        """Whether the lease was released, or was not renewed for a term since this process has looked at it."""
         with self._database.read() as connection:
             row = connection.execute("SELECT holder, until FROM leases WHERE name = ?", (NAME,)).fetchone()
         if row is None or row["holder"] == self._holder:
             return True
-        if row["until"] != self._seen_until:
-            self._seen_until, self._seen_since = row["until"], now
-        return bool(row["until"] <= self._database.clock()) or now >= self._seen_since + TERM_SECONDS
+        until, now = row["until"], self._monotonic()
+        if until != self._seen_until:
+            # At the first look only the clock tells how long ago it was renewed; later the last look tells it too.
+            left = until - self._database.clock() if self._seen_until == -inf else TERM_SECONDS - ASKED_SECONDS
+            self._seen_until, self._free_at = until, now + min(left, TERM_SECONDS)
+        return not until or now >= self._free_at
 
     def _take(self, transaction: "Transaction") -> int:
         """The epoch in which this process holds it now, 0 if another process holds it or has renewed it since."""

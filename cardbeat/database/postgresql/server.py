@@ -7,7 +7,7 @@ from typing import Final
 
 import psycopg
 
-from cardbeat.database.postgresql.connection import Connection, connect
+from cardbeat.database.postgresql.connection import WORKS, Connection, connect
 from cardbeat.database.postgresql.errors import Unreachable, in_one_line
 
 log = logging.getLogger(__name__)
@@ -109,12 +109,14 @@ class Writer:
     def _connected_elsewhere(self, waiting: Connection) -> Connection:
         """A connection to another server, in case the one that does not answer hangs and was replaced.
 
-        Raises `Unreachable` if there is no other, without asking again for `UNREACHABLE_SECONDS`.
+        Or to the same one, if it is done with that commit: a proxy can lose an answer and keep the connection open.
+        Else raises `Unreachable`, without asking again for `UNREACHABLE_SECONDS`.
         """
         if time.monotonic() >= self._look_elsewhere_at:
             connection = self._server.connect()
             self._look_elsewhere_at = time.monotonic() + UNREACHABLE_SECONDS
-            if connection.server != waiting.server:
+            ((works,),) = connection.execute(WORKS, (waiting.process,)).fetchall()
+            if connection.server != waiting.server or not works:
                 return connection
             connection.close()
         raise Unreachable("a commit waits for a standby")

@@ -28,6 +28,7 @@ from cardbeat.errors import NotFound, StartupError, Unavailable
 from tests.artifact import ROOT
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
+from tests.proxy import Proxy
 from tests.support import count_up, counted, further_scripts, wait_until, writer_held
 
 pytestmark = POSTGRESQL
@@ -324,6 +325,54 @@ def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off
     without_standby()
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
     assert counted(database) == 2
+
+
+@pytest.mark.parametrize("way", ["there", "back"])
+def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_done_with_it(
+    postgresql, tmp_path, monkeypatch, way
+):
+    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.2)
+    with Proxy(postgresql.port) as proxy:
+        url = postgresql.emptied(tmp_path).replace(f"@:{postgresql.port}", f"@127.0.0.1:{proxy.port}")
+        with contextlib.closing(open_database(tmp_path, re.sub("host=[^&]*&", "", url))) as database:
+
+            def lose(transaction):
+                count_up(transaction)
+                # The proxy still answers to TCP's own questions, so the connection never ends.
+                proxy.dropped.add(way)
+
+            assert isinstance(attempt(lambda: database.write(lose)), Unavailable)
+            proxy.dropped.clear()
+            wait_until(lambda: attempt(lambda: database.write(lambda it: monitor.note(it, other=1))) is None)
+            with database.read() as connection:
+                assert ("n" in monitor.values(connection)) == (way == "back")
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_texts_are_utf_8_whatever_the_url_or_the_role_says(postgresql, tmp_path, encoding):
+    url = f"{postgresql.emptied(tmp_path)}%20-cclient_encoding%3D{encoding}&client_encoding={encoding}"
+    with contextlib.closing(open_database(tmp_path, url)) as database, database.read() as connection:
+        assert connection.execute("SELECT CAST(? AS text)", ("zażółć 🐄",)).fetchone()[0] == "zażółć 🐄"
+
+
+def test_a_table_that_is_out_of_the_search_path_is_trouble_that_may_pass(database, caplog):
+    def refuse(transaction):
+        transaction.execute("SET LOCAL search_path = pg_catalog")
+        monitor.values(transaction)
+
+    assert attempt(lambda: database.write(refuse)).headers["Retry-After"] == "5"
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert line.startswith('the database can\'t write: relation "monitor" does not exist')
+    database.write(count_up)
+
+
+def test_the_same_server_is_known_whatever_time_zone_the_role_is_set_to(postgresql, tmp_path):
+    url = postgresql.emptied(tmp_path)
+    known = set()
+    for zone in ("UTC", "Asia/Kathmandu"):
+        with contextlib.closing(open_database(tmp_path, f"{url}%20-cTimeZone%3D{zone}")) as database:
+            known.add(database.server())
+    assert len(known) == 1
 
 
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])

@@ -83,8 +83,8 @@ def test_of_two_that_find_it_free_at_the_same_moment_one_takes_it(nodes, leases,
         nodes.pass_time(TERM_SECONDS)
     is_free = second._is_free
 
-    def found_before_the_first_takes_it(now):
-        found = is_free(now)
+    def found_before_the_first_takes_it():
+        found = is_free()
         assert first.take()
         return found
 
@@ -114,6 +114,27 @@ def test_who_renews_it_keeps_it_though_the_clock_of_the_database_is_set(nodes, l
     for _ in range(10):
         assert (first.take(), second.take()) == (True, False)
         nodes.pass_time(RENEWAL_SECONDS)
+
+
+@pytest.mark.parametrize("seconds", [-60, 60])
+@pytest.mark.parametrize("knows", [False, True])
+def test_while_its_holder_renews_it_nobody_takes_it_though_the_clock_of_the_database_was_set(
+    nodes, leases, seconds, knows
+):
+    first, second = leases
+    waiting = FakeClock(nodes.clock())
+    # A node that writes nothing does not know that the server's clock was set; one that writes may know it first.
+    nodes.databases[1].clock = waiting
+    first.take()
+    second.take()
+    nodes.clock.advance(seconds)
+    waiting.advance(seconds * knows)
+    for _ in range(100):
+        assert not (second.take() and first.held())
+        first.take()
+        nodes.pass_time(0.7)
+        waiting.advance(0.7)
+    assert (first.held(), first.epoch) == (True, 1)
 
 
 def test_its_holder_relies_on_it_for_a_part_of_the_term(nodes, leases):

@@ -86,6 +86,28 @@ def test_the_time_until_another_node_takes_over_is_no_outage(nodes, sweep_second
     assert nodes.first.read(check).deadline_at == check.deadline_at
 
 
+@pytest.mark.parametrize(("sweeps_every", "takes_over_every"), [(60, 1), (1, 60)])
+def test_nodes_that_sweep_at_other_intervals_are_healthy_and_take_over_without_a_credit(
+    nodes, sweeps_every, takes_over_every
+):
+    check = nodes.first.create(HOUR)
+    every = (sweeps_every, takes_over_every)
+    first, second = (
+        heart.sweep_every(seconds, monotonic=heart.monotonic) for heart, seconds in zip(nodes, every, strict=True)
+    )
+    nodes.first.fence.take()
+    beat(nodes.first, first)
+    second.sweep_or_look()
+    nodes.pass_time(sweeps_every)
+    second.sweep_or_look()
+    assert second.healthy()
+    nodes.first.fence.take()
+    while not nodes.second.fence.take():
+        nodes.pass_time(1)
+    beat(nodes.second, second)
+    assert nodes.first.read(check).deadline_at == check.deadline_at
+
+
 @pytest.mark.parametrize(
     ("silent", "credited"), [(2 * SWEEP_SECONDS, 0), (2 * SWEEP_SECONDS + 1, 2 * SWEEP_SECONDS + 1)]
 )
