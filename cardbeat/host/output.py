@@ -26,15 +26,17 @@ def printable(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned columns, headings first."""
-    lines = [headings, *rows]
+    """Lines of aligned columns, headings first; invisible characters are escaped."""
+    lines = [headings, *(list(map(printable, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
-    """Print lines; characters that the encoding lacks are escaped. Raises `StartupError` if they can't be written.
+    """Print lines; invisible characters, and those that the encoding lacks, are escaped.
+
+    Raises `StartupError` if they can't be written.
 
     A pipe closed by its reader (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
     """
@@ -43,7 +45,7 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
         # Python flushes stdout again when it exits, and would print a trace. Point stdout at the null device.

@@ -69,11 +69,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
                 "IssuedKey",
             )
         },
-        errors=(403, 429),
         description=(
             "Without a body it issues a cards key. This key is in the HTML of public pages, so it can only draw cards "
             "and read its own limits. With an e-mail address it issues a checks key, and the secret that signs its "
-            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address."
+            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address, and a /48 "
+            "gets ten times as many. A checks key that has no check and made no request for 90 days is removed, and a "
+            "cards key that was never used within a year."
         ),
         body=json_body("Registration", required=False),
     ),
