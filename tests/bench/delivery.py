@@ -8,7 +8,6 @@ until then. Not from the first delivered alert: how many are posted before that 
 """
 
 import argparse
-import json
 import tempfile
 import time
 from pathlib import Path
@@ -18,7 +17,6 @@ from tests.bench.receivers import address, receiving
 from tests.bench.running import Figures, add_rounds, compare, parser_of, serving
 
 HOSTS = 500
-BODY = json.dumps({"type": "check.overdue", "data": {"check": {"name": "job"}}, "text": "The job is overdue. " * 9})
 
 
 def main(arguments: argparse.Namespace) -> None:
@@ -62,9 +60,9 @@ def fill(data: Path, urls: list[str], alerts: int) -> None:
     insert(data, [Check(f"check-{number}", 100_000, urls[number % len(urls)], now) for number in range(alerts)])
     with database(data) as connection:
         connection.execute(
-            "INSERT INTO alerts (id, check_id, type, outage, body, created_at, next_attempt_at)"
-            " SELECT 'msg_' || id, id, 'check.overdue', 1, ?1, ?2, ?2 FROM checks ORDER BY seq",
-            (BODY, now),
+            "INSERT INTO alerts (id, check_id, type, outage, deadline_at, ping_count, created_at, next_attempt_at)"
+            " SELECT 'msg_' || id, id, 'check.overdue', 1, ?1, 0, ?1, ?1 FROM checks ORDER BY seq",
+            (now,),
         )
 
 

@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable
+from itertools import islice
 
 from cardbeat.clock import Clock
 from cardbeat.errors import Unavailable
@@ -17,7 +18,6 @@ from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.delivery.schedule import Schedule
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.outbox.attempts import put_off
 from cardbeat.heartbeat.outbox.pending import PAGE, Pending, PendingAlerts
 from cardbeat.heartbeat.webhooks.target import host_of
 
@@ -61,8 +61,8 @@ class Dispatcher:
         self._pending = PendingAlerts(alerts.database)
         self._checks: list[int] = []
         """Checks whose next alert is to be read."""
-        self._held: list[tuple[int, int]] = []
-        """Alerts that wait for their turn by the allowance, each with its Unix time, which is to be stored."""
+        self._held: dict[int, int] = {}
+        """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None
@@ -151,14 +151,15 @@ class Dispatcher:
     def _hold(self, queue: CheckQueue, seconds: float) -> None:
         queue.is_taken = False
         self._schedule.add(queue, self._elapsed() + seconds)
-        self._held.append((queue.alert, math.ceil(self._clock() + seconds)))
+        self._held[queue.alert] = math.ceil(self._clock() + seconds)
 
     def _store_held(self) -> None:
         """Store when held alerts are due, for those who read their history and `oldest_due_seconds`."""
         if self._held:
-            held = list(self._held)
-            self._alerts.database.write(lambda transaction: put_off(transaction, held))
-            del self._held[: len(held)]
+            some = dict(islice(self._held.items(), GROUP_COMMIT_RESULTS))
+            self._alerts.put_off(some)
+            for seq in some:
+                del self._held[seq]
 
     def _read_changes(self) -> None:
         """Read at most one page of each kind of change, so that posts never wait for a long list."""

@@ -1,7 +1,7 @@
 """The rows of `alerts`, a transactional outbox: stored with the change that they report, sent after its commit."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -101,15 +101,28 @@ class Alerts:
 
         def store(transaction: Transaction) -> tuple[set[int], list[str]]:
             # No other transaction may change a check's URL between the questions and the changes of this one.
-            among = ", ".join("?" * len(made))
-            checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
-            self.database.lock(transaction, f"{checks} ORDER BY seq", [attempt.seq for attempt in made])
+            self._lock_checks(transaction, [attempt.seq for attempt in made])
             moved, failed = attempts.store(transaction, made)
             return moved, _subjects(transaction, failed)
 
         moved, given_up = self.database.write(store)
         note(GIVEN_UP, given_up)
         return moved
+
+    def put_off(self, due_at: Mapping[int, int]) -> None:
+        """Store when alerts are due that wait for their turn: a time for each `seq`, as `attempts.put_off` takes it."""
+
+        def put_off(transaction: Transaction) -> None:
+            self._lock_checks(transaction, list(due_at))
+            attempts.put_off(transaction, list(due_at.items()))
+
+        self.database.write(put_off)
+
+    def _lock_checks(self, transaction: Transaction, seqs: Sequence[int]) -> None:
+        """Let no other transaction change the checks of these alerts before this one ends."""
+        among = ", ".join("?" * len(seqs))
+        checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
+        self.database.lock(transaction, f"{checks} ORDER BY seq", seqs)
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check in the form of `GET /checks/{id}/alerts`, newest first, at most `KEPT`."""
