@@ -155,10 +155,15 @@ def check(path: Path) -> None:
     """Raise `StartupError` for a file that can't be used. Leaves it and the -wal beside it unchanged."""
     with start_up_errors(path):
         require_files(path)
-        with open_read_only(path) as connection:
-            require_ours(connection, path)
-            require_usable(connection, path)
-            _quick_check(connection, path)
+        try:
+            _check_content(path)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            # A process was killed in a write before it could turn on the -wal. To read undoes that write.
+            with contextlib.closing(open_file(path, "rw")) as connection:
+                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            _check_content(path)
 
 
 def require_files(path: Path) -> None:
@@ -190,15 +195,20 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
     require_known("sqlite", version, str(path))
 
 
-def _quick_check(connection: sqlite3.Connection, path: Path) -> None:
-    if path.stat().st_size <= QUICK_CHECK_BYTES:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise StartupError(f"{path} is damaged; restore a backup or move it away")
+def _check_content(path: Path) -> None:
+    with open_read_only(path) as connection:
+        require_ours(connection, path)
+        require_usable(connection, path)
+        if path.stat().st_size <= QUICK_CHECK_BYTES:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StartupError(f"{path} is damaged; restore a backup or move it away")
 
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Make the tables or bring them up to date, with one transaction for each script."""
+    # First, because a kill in a script would else leave a -journal, and then no read-only connection can open the file.
+    connection.execute("PRAGMA journal_mode = WAL")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     # A script may replace a table. With foreign keys on, to drop the old one would delete all rows that refer to it.
     connection.execute("PRAGMA foreign_keys = OFF")
@@ -206,7 +216,6 @@ def migrate(connection: sqlite3.Connection) -> None:
         for number, script in missing_scripts("sqlite", version):
             connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextlib.contextmanager

@@ -281,18 +281,36 @@ def test_a_link_to_a_backup_is_one(data, backup, tmp_path):
     assert restore(data, tmp_path / "link.db", NOON).checks == 5
 
 
-def test_a_journal_beside_a_backup_is_never_played_into_it(data, backup):
-    """It holds pages of an unfinished transaction, which reading would write into the file."""
-    with opened(backup) as connection:
+def interrupted(path):
+    """Leave a file and its -journal as a process does that is killed in a write. Returns what they hold."""
+    with opened(path) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA cache_spill = 1")
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN")
         connection.execute("UPDATE checks SET name = hex(zeroblob(2000))")
-        files = {end: Path(f"{backup}{end}").read_bytes() for end in ("", "-journal")}
+        files = {end: Path(f"{path}{end}").read_bytes() for end in ("", "-journal")}
         connection.execute("ROLLBACK")
     for end, held in files.items():
-        Path(f"{backup}{end}").write_bytes(held)
+        Path(f"{path}{end}").write_bytes(held)
+    return files
+
+
+@pytest.mark.parametrize("command", ["serve", "doctor", "restore"])
+def test_a_write_that_was_killed_before_the_wal_was_on_is_undone(data, backup, command, capsys):
+    interrupted(data / "cardbeat.db")
+    if command == "serve":
+        open_database(data).close()
+    elif command == "doctor":
+        cli.main(["doctor", "--data", str(data)])
+        assert "sound" in capsys.readouterr().out
+    kept = data / "cardbeat.db" if command != "restore" else restore(data, backup, NOON).kept
+    with opened(kept) as connection:
+        assert connection.execute("SELECT max(length(name)) FROM checks").fetchone() == (len("check 1"),)
+
+
+def test_a_journal_beside_a_backup_is_never_played_into_it(data, backup):
+    """It holds pages of an unfinished transaction, which reading would write into the file."""
+    files = interrupted(backup)
     refused(data, backup)
     assert {end: Path(f"{backup}{end}").read_bytes() for end in files} == files
 
