@@ -4,11 +4,13 @@ The command `name` is the function `run` of the module `cardbeat.commands.name`.
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Sequence
 
 from cardbeat.errors import StartupError
-from cardbeat.passwords import without_passwords
+from cardbeat.host.output import complain, let_go_of_output
+from cardbeat.passwords import without_urls
 
 COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
 
@@ -28,8 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
         return run(argv[1:] if named else argv)
     except StartupError as error:
-        # The line may repeat an argument, and that may be the URL of a database.
-        print(f"cardbeat: {without_passwords(str(error))}", file=sys.stderr)
+        # The line may repeat a value that was refused, and that may be the URL of a database.
+        given = [*argv, *(value for name, value in os.environ.items() if name.startswith("CARDBEAT_"))]
+        complain(without_urls(str(error), given))
         return 2
     except KeyboardInterrupt:
         return INTERRUPTED
+    finally:
+        let_go_of_output()

@@ -1,25 +1,47 @@
-"""Hides passwords in texts that may hold a URL."""
+"""Hides passwords in messages that may repeat a URL."""
 
 import re
+from collections.abc import Iterable
+from pathlib import PurePath
 from typing import Final
 
 NAMED: Final = "(?i:{}=)".format(
     "".join(f"(?:{letter}|%{ord(letter):02x}|%{ord(letter.upper()):02x})" for letter in "password")
 )
 """Matches `password=` and `sslpassword=` in a query, with any letter percent-encoded (RFC 3986, 2.1)."""
-_NAMED: Final = re.compile(rf"({NAMED}).*", re.DOTALL)
-_USER: Final = r"(?:postgres(?:ql)?:/*+|[\w+.-]{2,64}:/++)(?![\s,]|user:password@host)[^:/?#\[\s]*:"
-"""Matches a URL up to the colon after the user name. Does not match example URLs in our own messages. A file path made
-from a URL has one slash instead of two."""
-_PORT: Final = r"""[0-9]+:?(?![^\s/?'";,)])"""
-_WORD: Final = r"""\S+?(?=['"]?[;,)]?(?:\s|$))"""
-_IN_AUTHORITY: Final = re.compile(f"({_USER})(?:.*(?=@)|(?!{_PORT}){_WORD})", re.IGNORECASE | re.DOTALL)
+_SCHEME: Final = "[a-z][a-z0-9+.:-]+"
+_URL: Final = re.compile(
+    rf"(?P<start>{_SCHEME}:/|postgres(?:ql)?:|(?:{_SCHEME})?//(?=.*@)|{NAMED}).*", re.IGNORECASE | re.DOTALL
+)
+"""Also matches what was to be a URL: `postgresql:/me@host`, `https//me@host`. Not `C:/data`."""
+_WITHOUT_SECRET: Final = re.compile(
+    r"(?P<host>https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?/?)(?P<path>[^@]*)", re.IGNORECASE
+)
 
 
-def without_passwords(text: str) -> str:
-    """The text with `***` in place of each password in a URL.
+def looks_like_url(text: str) -> bool:
+    return _URL.match(text.lstrip()) is not None
 
-    An unencoded password may hold any character. So everything from the user's colon to the last @ of the text is
-    hidden, and everything after `password=`. Without an @, the word after the colon is hidden unless it is a port.
+
+def without_urls(text: str, given: Iterable[str]) -> str:
+    """The text with each of the given URLs, or the values with a URL in them, cut after its scheme and host.
+
+    They are known, not searched for: a password that was not encoded may hold any character.
     """
-    return _IN_AUTHORITY.sub(r"\1***", _NAMED.sub(r"\1***", text))
+    for value in given:
+        if _URL.search(value):
+            _, _, of_flag = value.partition("=")
+            for repeated in filter(None, (value, of_flag, value.strip())):
+                for form in (repeated, repr(repeated)[1:-1], str(PurePath(repeated))):
+                    text = text.replace(form, _cut(repeated))
+    return text
+
+
+def _cut(text: str) -> str:
+    found = _URL.search(text)
+    if found is None:
+        return text
+    plain = _WITHOUT_SECRET.fullmatch(found[0])
+    if plain is None:
+        return text[: found.start()] + found["start"].rstrip("/") + "//..."
+    return text[: found.start()] + plain["host"] + ("..." if plain["path"] else "")

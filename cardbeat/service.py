@@ -23,6 +23,7 @@ from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
+from cardbeat.heartbeat.unused_keys import UnusedKeys
 from cardbeat.heartbeat.webhooks.post import Sender
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
@@ -78,7 +79,9 @@ class Service:
             alerts = Alerts(self.database)
             checks = self._heartbeat(config, clock, alerts)
             webhook_secrets = WebhookSecrets(self.database, clock)
-            self.removal = Removal(self.database, also=(webhook_secrets.forget_old,))
+            unused = UnusedKeys(self.database, clock)
+            also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
+            self.removal: Removal = Removal(self.database, also=also)
             self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             workers = Workers(WORKERS, first=(loop.precedence, self.database.precedence))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from cardbeat.config import Config
+from cardbeat.database.sqlite.room import Room
 from tests.support import App, FakeClock, service_of
 
 pytest_plugins = ["tests.artifact", "tests.postgresql"]
@@ -27,6 +28,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         in_slow_folder = item.path.relative_to(Path(__file__).parent).parts[0] in SLOW_FOLDERS
         if item.get_closest_marker("postgresql") or (in_slow_folder and not item.get_closest_marker("quick")):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True)
+def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The databases of tests keep no room: thousands with 8 MiB each fill a disk."""
+    monkeypatch.setattr(Room, "fill", lambda _room: None)
 
 
 @pytest.fixture

@@ -2,31 +2,51 @@
 
 import http.client
 import json
+import math
 import re
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
-from urllib.parse import quote
 
 from cardbeat import __version__
+from cardbeat.client.transport import Answer, answer_to
+from cardbeat.clock import Clock
 from cardbeat.errors import StartupError
 from cardbeat.host.output import printable
 
 CheckJson = dict[str, Any]
 """A check as the server shows it."""
 
-TIMEOUT_SECONDS = 30
+COMMAND_SECONDS = 1800
+"""After this time no request begins."""
 PAGE = "/checks?limit=1000"
+PAGES = 200
+LIST_BYTES = 128 * 2**20
+SENTENCE_CHARACTERS = 500
+"""Of a server's words more are not shown."""
+_NO_CARDBEAT = "its answer is not that of a cardbeat server"
 RETRY_SECONDS = (1, 2, 4, 8, 16)
 """The pause before each further try, as curl's with five retries. An answer's `Retry-After` can make it longer."""
 LONGEST_RETRY_SECONDS = 30
-_CHECK: dict[str, type] = {
-    **dict.fromkeys(("id", "name", "status", "deadline_at", "ping_url"), str),
+_ID = "[A-Za-z0-9_-]{1,100}"
+_TIME = "[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}"
+_WORD = "[a-z_]{1,30}"
+_CHECK: dict[str, type | str] = {
     **dict.fromkeys(("period_seconds", "grace_seconds", "version"), int),
+    "id": _ID,
+    "name": ".{1,100}",
+    "status": _WORD,
+    "deadline_at": _TIME,
+    "last_ping_at": f"|{_TIME}",
+    "delivery": f"|{_WORD}",
+    "ping_url": "[!-~]{1,2000}",
+    "webhook_url": ".{0,2000}",
 }
-"""The members of a check that this client uses, with their types."""
+"""The members of a check that this client uses: the type, or a pattern of the text. null counts as an empty text."""
+_PAGE: dict[str, type | str] = {"checks": list, "next": f"|{_ID}"}
+_PING: dict[str, type | str] = {"recovered": bool, "deadline_at": _TIME}
 _NOTHING_DONE = (429, 503)
 """After these the server has done nothing, so every client asks again."""
 _MAY_PASS = (408, 429, 500, 502, 503, 504)
@@ -56,32 +76,44 @@ class Api:
     """
 
     def __init__(
-        self, url: str, key: str, *, keeps_trying: bool = False, sleep: Callable[[float], None] = time.sleep
+        self,
+        url: str,
+        key: str,
+        *,
+        keeps_trying: bool = False,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._url = url
         self._key = key
         self._keeps_trying = keeps_trying
         self._try_again = _MAY_PASS if keeps_trying else _NOTHING_DONE
         self._sleep = sleep
+        self._clock = clock
+        self._ends = clock() + COMMAND_SECONDS
 
     def checks(self) -> list[CheckJson]:
         """All checks of the key, oldest first."""
         found: list[CheckJson] = []
-        path: str | None = PAGE
-        while path:
-            page = self._ask("GET", path)
-            found += [self._known(check, _CHECK) for check in self._known(page, {"checks": list})["checks"]]
-            after = page.get("next")
-            path = f"{PAGE}&after={quote(str(after), safe='')}" if after else None
-        return found
+        path, room = PAGE, LIST_BYTES
+        for _ in range(PAGES):
+            answer = self._ask("GET", path)
+            room -= len(answer.body)
+            if room < 0:
+                break
+            page = self._object(answer, _PAGE)
+            found += [self._known(check, _CHECK) for check in page["checks"]]
+            if not page["next"]:
+                return found
+            path = f"{PAGE}&after={page['next']}"
+        raise StartupError(self._unusable("its list of checks does not end"))
 
     def create(self, settings: Mapping[str, Any]) -> CheckJson:
-        return self._known(self._ask("POST", "/checks", settings).get("check"), _CHECK)
+        return self._check(self._ask("POST", "/checks", settings))
 
     def change(self, check: CheckJson, settings: Mapping[str, Any]) -> CheckJson:
         """The check as changed. Raises `Refused` 409 or 412, and changes nothing, if it has another version now."""
-        changed = self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"])
-        return self._known(changed.get("check"), _CHECK)
+        return self._check(self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"]))
 
     def delete(self, check: CheckJson) -> None:
         """Delete the check. Raises `Refused` 412, and deletes nothing, if it has another version now."""
@@ -89,19 +121,30 @@ class Api:
 
     def ping(self, check_id: str) -> dict[str, Any]:
         """The answer to a ping."""
-        return self._known(self._ask("GET", f"/ping/{check_id}"), {"recovered": bool, "deadline_at": str})
+        return self._object(self._ask("GET", f"/ping/{check_id}"), _PING)
 
-    def _known(self, value: object, members: Mapping[str, type]) -> dict[str, Any]:
+    def _check(self, answer: Answer) -> CheckJson:
+        return self._known(self._object(answer, {"check": dict})["check"], _CHECK)
+
+    def _object(self, answer: Answer, members: Mapping[str, type | str]) -> dict[str, Any]:
+        try:
+            return self._known(_json(answer.body), members)
+        except ValueError:
+            raise Unanswered(self._unusable(_NO_CARDBEAT)) from None
+
+    def _known(self, value: object, members: Mapping[str, type | str]) -> dict[str, Any]:
         """The value, if it is an object with these members. Raises `Unanswered` if not."""
-        if isinstance(value, dict) and all(isinstance(value.get(name), kind) for name, kind in members.items()):
-            return value
-        raise Unanswered(_unreachable(self._url, "its answer is not that of a cardbeat server"))
+        if isinstance(value, dict) and all(_fits(value.get(name), kind) for name, kind in members.items()):
+            return {name: it for name, it in value.items() if name in members or not isinstance(it, list | dict)}
+        raise Unanswered(self._unusable(_NO_CARDBEAT))
 
     def _ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, if_match: int | None = None
-    ) -> dict[str, Any]:
+    ) -> Answer:
         request = self._request(method, path, body, if_match)
         for seconds in (*RETRY_SECONDS, None):
+            if self._clock() > self._ends:
+                raise StartupError(self._unusable(f"it took longer than {COMMAND_SECONDS // 60} minutes"))
             try:
                 return self._answer(request)
             except Refused as refused:
@@ -110,7 +153,7 @@ class Api:
                 self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:
                 if seconds is None or not self._keeps_trying:
-                    raise StartupError(_unreachable(self._url, "it takes no connections")) from None
+                    raise StartupError(self._unusable("it takes no connections")) from None
                 self._sleep(seconds)
         raise AssertionError("the last try returns or raises")
 
@@ -126,21 +169,23 @@ class Api:
         # The URL is http or https: the option checks that.
         return urllib.request.Request(self._url + path, data, headers, method=method)  # noqa: S310
 
-    def _answer(self, request: urllib.request.Request) -> dict[str, Any]:
-        """The JSON of the answer. Raises `ConnectionRefusedError` if the server accepts no connections."""
+    def _answer(self, request: urllib.request.Request) -> Answer:
+        """The answer, if its status is 2xx. Raises `ConnectionRefusedError` if the server accepts no connections."""
         try:
-            with _opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-                return _object(answer.read()) if answer.status != http.HTTPStatus.NO_CONTENT else {}
-        except urllib.error.HTTPError as error:
-            with error:
-                raise _refused(error) from None
+            answer = answer_to(request)
         except urllib.error.URLError as error:
             # urllib raises this error only before the whole request is sent.
             if isinstance(error.reason, ConnectionRefusedError):
                 raise error.reason from None
-            raise StartupError(_unreachable(self._url, _reason(error.reason))) from None
+            raise StartupError(self._unusable(_reason(error.reason))) from None
         except (OSError, http.client.HTTPException, ValueError) as error:
-            raise Unanswered(_unreachable(self._url, _reason(error))) from None
+            raise Unanswered(self._unusable(_reason(error))) from None
+        if not 200 <= answer.status < 300:
+            raise _refused(answer)
+        return answer
+
+    def _unusable(self, reason: str) -> str:
+        return f"can't use the server at {self._url}: {reason}; CARDBEAT_URL or --url says where it is"
 
 
 def may_be_done(error: Refused | StartupError) -> bool:
@@ -148,36 +193,35 @@ def may_be_done(error: Refused | StartupError) -> bool:
     return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.status in _MAYBE_DONE)
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect: the key must not be sent to another host."""
-
-    def redirect_request(self, *_: Any, **__: Any) -> None:
-        return None
-
-
-_opener = urllib.request.build_opener(_NoRedirects)
+def _fits(value: object, kind: type | str) -> bool:
+    """Whether a value has this type, or is a text that this pattern describes."""
+    if isinstance(kind, type):
+        return type(value) is kind
+    text = "" if value is None else value
+    return isinstance(text, str) and re.fullmatch(kind, text, re.DOTALL) is not None
 
 
-def _object(body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer. Raises `ValueError` if it is not one."""
+def _json(body: bytes) -> Any:
+    """The value of a JSON text. Raises `ValueError`."""
     try:
-        value = json.loads(body)
+        return json.loads(body, parse_float=_finite, parse_constant=_finite)
     except RecursionError as error:
-        raise ValueError("its answer is nested too deep") from error
-    if not isinstance(value, dict):
-        raise ValueError("its answer is no JSON object")
-    return value
+        raise ValueError from error
 
 
-def _refused(error: urllib.error.HTTPError) -> Refused:
-    retry_after = error.headers.get("Retry-After")
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError
+    return float(text)
+
+
+def _refused(answer: Answer) -> Refused:
+    sentence = f"the server answered {answer.status}" + (f", see {answer.location}" if answer.location else "")
     try:
-        answer = _object(error.read())
-        return Refused(error.code, printable(str(answer["error"])), retry_after)
-    except (KeyError, OSError, ValueError, http.client.HTTPException):
-        location = error.headers.get("Location")
-        sentence = f"the server answered {error.code}" + (f", see {printable(location)}" if location else "")
-        return Refused(error.code, sentence, retry_after)
+        told = _json(answer.body)["error"]
+    except (LookupError, TypeError, ValueError):
+        told = None
+    return Refused(answer.status, _shown(told if isinstance(told, str) else sentence), answer.retry_after)
 
 
 def _asked_seconds(retry_after: str | None) -> int:
@@ -186,8 +230,9 @@ def _asked_seconds(retry_after: str | None) -> int:
 
 
 def _reason(error: str | BaseException) -> str:
-    return str(error) or type(error).__name__
+    return _shown(str(error) or type(error).__name__)
 
 
-def _unreachable(url: str, reason: str) -> str:
-    return f"can't use the server at {url}: {reason}; CARDBEAT_URL or --url says where it is"
+def _shown(text: str) -> str:
+    """A text of the server as a terminal may show it."""
+    return printable(text[:SENTENCE_CHARACTERS])

@@ -8,6 +8,7 @@ import ipaddress
 from collections.abc import Collection, Iterator, Mapping
 
 from cardbeat.commands.options import KEY_VARIABLE, SERVE_OPTIONS, URL
+from cardbeat.host.output import printable
 
 PREFIX = "CARDBEAT_"
 VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
@@ -45,7 +46,7 @@ def undefined_tiers(keys_by_tier: Mapping[str, int], defined: Collection[str]) -
     if missing:
         total = sum(missing.values())
         keys = "1 key is" if total == 1 else f"{total} keys are"
-        tiers = ", ".join(f"{tier}: {count}" for tier, count in missing.items())
+        tiers = printable(", ".join(f"{tier}: {count}" for tier, count in missing.items()))
         yield (
             f"{keys} in tiers that are not defined ({tiers}) and have free's limits; "
             "define them with --tiers FILE, or move the keys with: keys tier ID NAME"

@@ -8,6 +8,7 @@ from cardbeat.database.sqlite.backup import back_up
 from cardbeat.errors import StartupError
 from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
+from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
@@ -24,6 +25,7 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
+    keep_files_private()
     if DATABASE.value(given) is not None:
         raise StartupError("backup copies the file of a data folder only; back up a PostgreSQL database with pg_dump")
     with stop_signals_noted(f"{given.file} was not written") as require_going, tell_if_slow("copying the database"):

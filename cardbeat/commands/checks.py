@@ -11,7 +11,7 @@ from cardbeat.client.apply import Applied, Plan, differences, perform, plan
 from cardbeat.client.declared import load
 from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
 from cardbeat.errors import StartupError
-from cardbeat.host.output import printable, say, table
+from cardbeat.host.output import say, table
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
@@ -64,7 +64,7 @@ def _list(api: Api, given: argparse.Namespace) -> int:
 
 def _row(check: CheckJson) -> tuple[str, ...]:
     return (
-        printable(check["name"]),
+        check["name"],
         "overdue" if check["status"] == "overdue" else "on time",
         check.get("last_ping_at") or "never",
         check["deadline_at"],
@@ -82,7 +82,7 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     else:
         say(_would(planned) if given.dry_run else _told(done))
     if done.failed is not None:
-        raise StartupError(printable(f"{done.failed} ({_rest(done)})"))
+        raise StartupError(f"{done.failed} ({_rest(done)})")
     return CONFLICT if done.conflicts else 0
 
 
@@ -98,11 +98,11 @@ def _as_if_done(planned: Plan) -> Applied:
 
 
 def _would(planned: Plan) -> Iterator[str]:
-    yield from (f"would create {printable(wanted['name'])}" for wanted in planned.create)
+    yield from (f"would create {wanted['name']}" for wanted in planned.create)
     for check, wanted in planned.change:
-        changes = (f"{name} {check[name]} -> {value}" for name, value in differences(check, wanted).items())
-        yield printable(f"would change {check['name']}: {', '.join(changes)}")
-    yield from (f"would delete {printable(check['name'])}" for check in planned.delete)
+        changes = (f"{name} {check.get(name)} -> {value}" for name, value in differences(check, wanted).items())
+        yield f"would change {check['name']}: {', '.join(changes)}"
+    yield from (f"would delete {check['name']}" for check in planned.delete)
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
     yield "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
 
@@ -110,8 +110,8 @@ def _would(planned: Plan) -> Iterator[str]:
 def _told(done: Applied) -> Iterator[str]:
     deeds = {"created": done.created, "changed": done.changed, "deleted": done.deleted}
     for deed, checks in deeds.items():
-        yield from (f"{deed} {printable(check['name'])}" for check in checks)
-    yield from (f"conflict: {printable(sentence)}" for sentence in done.conflicts)
+        yield from (f"{deed} {check['name']}" for check in checks)
+    yield from (f"conflict: {sentence}" for sentence in done.conflicts)
     counts = [f"{len(checks)} {deed}" for deed, checks in (deeds | {"unchanged": done.unchanged}).items()]
     yield ", ".join([*counts, f"{len(done.conflicts)} conflicts"] if done.conflicts else counts)
 

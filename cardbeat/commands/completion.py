@@ -76,7 +76,7 @@ def run(argv: Sequence[str]) -> int:
     table = "\n        ".join(f"{where}) offered={shlex.quote(what)} ;;" for where, what in offers.items() if what)
     steps = "|".join(":".join(where[:-2].rsplit("/", 1)) for where in offers if where.endswith(":-"))
     with_value = "|".join(where for where in offers if ":--" in where)
-    say([_SCRIPT.format(**shell, table=table, steps=steps, with_value=with_value)])
+    say(_SCRIPT.format(**shell, table=table, steps=steps, with_value=with_value).splitlines())
     return 0
 
 

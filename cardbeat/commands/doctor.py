@@ -200,7 +200,12 @@ def _sockets(_setup: Config) -> Iterator[Finding]:
 
 
 def _disk(setup: Config) -> Iterator[Finding]:
-    existing = next(folder for folder in (setup.data, *setup.data.absolute().parents) if os.path.exists(folder))
+    try:
+        folders = (setup.data, *setup.data.absolute().parents)
+    except OSError:
+        # The working folder was removed; the examination of the database tells that nothing can be written.
+        return
+    existing = next(folder for folder in folders if os.path.exists(folder))
     free = shutil.disk_usage(existing).free
     found = f"{free / 1e9:.1f} GB free for {setup.data}"
     low = Finding(WARNING, "disk", f"{found}; make room, or lower --store-mb")

@@ -1,48 +1,63 @@
-"""The command `keys`: lists, creates, revokes and moves API keys, also while the server runs."""
+"""The command `keys`: lists, creates, revokes, moves and prunes API keys, also while the server runs."""
 
 import argparse
 import json
 import logging
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from itertools import starmap
 from pathlib import Path
 from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import undefined_tiers
-from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json
+from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json, integer
 from cardbeat.database import Database, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
 from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.host.output import printable, say, table, tell_if_slow
+from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, Terms, UnusedKeys, removed_after
+from cardbeat.host.output import complain, say, table, tell_if_slow
+from cardbeat.host.system import keep_files_private
 from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
 
-HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "E-MAIL")
+HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "LAST USED (UTC)", "REMOVED AFTER", "E-MAIL")
 
 SUBCOMMANDS = {
     "list": Subcommand(),
     "create": Subcommand(options=("--email", "--tier")),
     "revoke": Subcommand(("ID",)),
     "tier": Subcommand(("ID", "NAME")),
+    "prune": Subcommand(options=("--unused-days", "--dry-run")),
 }
 
-_USAGE = "list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME [options]"
+_USAGE = (
+    "list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME"
+    " | prune [--unused-days N] [--dry-run] [options]"
+)
+_UNUSED = """\
+The server removes keys that are not used, if their tier is free: a checks key
+without a check and without a request for 90 days, and a cards key never used
+within a year. prune removes such keys now: unused for N days, a cards key never
+used since it was created N days ago. 0 removes all that were never used."""
 
 
 def parser() -> SubcommandParser:
-    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, "See, issue and end API keys, also while they are served.")
+    about = "See, issue and end API keys, also while they are served."
+    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, about, _UNUSED)
     made.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
     made.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     made.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
     made.add_argument("--tier", metavar="NAME", help="of the key to create [free]")
+    days = partial(integer, 0, 36_500)
+    made.add_argument("--unused-days", metavar="N", type=days, help=f"for prune [{CHECKS_DAYS}]")
+    made.add_argument("--dry-run", action="store_true", help="only say how many keys prune would remove")
     add_json(made)
     for option in (DATA, DATABASE, TIERS):
         option.add_to(made)
@@ -51,6 +66,7 @@ def parser() -> SubcommandParser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
+    keep_files_private()
     # Arguments that are not UTF-8 can't be sent to the database.
     if given.id is not None and not given.id.isascii():
         raise _no_such_key(given.id)
@@ -81,12 +97,12 @@ class _Kept(logging.Handler):
 
 @contextmanager
 def _trouble_in_one_line(action: str) -> Iterator[None]:
-    """Raise `StartupError` with the logged cause, in place of the refusal that a client gets if the database fails."""
+    """Raise `StartupError` with the logged cause, in place of what else comes if the database fails."""
     kept, database_log = _Kept(logging.ERROR), logging.getLogger("cardbeat.database")
     database_log.addHandler(kept)
     try:
         yield
-    except Unavailable:
+    except Exception:
         if not kept.sentence:
             raise
         advice = "try again soon" if action == "list" else "look with keys list whether it was done, and try again"
@@ -112,17 +128,23 @@ def _list(database: Database, keys: Keys, given: argparse.Namespace) -> None:
 
 
 def _as_json(key: Key, checks: int) -> dict[str, Any]:
-    return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email, "checks": checks}
+    times = {"used_at": _time(key.used_at), "removed_after": _time(removed_after(key, checks))}
+    return {"id": key.id, "prefix": key.prefix, **key.as_json(), "email": key.email, "checks": checks, **times}
 
 
 def _row(key: Key, checks: int) -> tuple[str, ...]:
-    created_at = utc_text(key.created_at)
-    return key.id, f"{key.prefix}...", key.scope, key.tier, created_at, str(checks), printable(key.email or "")
+    shown = (key.id, f"{key.prefix}...", key.scope, key.tier, utc_text(key.created_at), str(checks))
+    end = (_time(removed_after(key, checks)) or "kept")[:10]
+    return *shown, _time(key.used_at) or "never", end, key.email or ""
+
+
+def _time(seconds: int | None) -> str | None:
+    return None if seconds is None else utc_text(seconds)
 
 
 def _warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        print(f"cardbeat: {sentence}", file=sys.stderr)
+        complain(sentence)
 
 
 def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
@@ -130,7 +152,7 @@ def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     issued = keys.issue(email, given.tier or "free").wait()
     secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
     shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
-    lines = [f"{name + ':':16}{printable(value)}" for name, value in shown.items()]
+    lines = [f"{name + ':':16}{value}" for name, value in shown.items()]
     try:
         say([json.dumps(shown)] if given.json else lines, must_arrive=True)
     except StartupError:
@@ -158,11 +180,22 @@ def _move(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
         say([json.dumps({"id": given.id, "tier": given.name})])
 
 
+def _prune(database: Database, _keys: Keys, given: argparse.Namespace) -> None:
+    days = CHECKS_DAYS if given.unused_days is None else given.unused_days
+    terms, unused, removal = Terms.of_days(int(database.clock()), days), UnusedKeys(database), Removal(database)
+    with tell_if_slow("looking for keys that are not used"):
+        count = (unused.count if given.dry_run else unused.remove)(terms, removal)
+    keys = "1 key" if count == 1 else f"{count} keys"
+    told = {"dry_run": True, "would_remove": count} if given.dry_run else {"removed": count}
+    say([json.dumps(told) if given.json else f"{'would remove' if given.dry_run else 'removed'} {keys}"])
+
+
 _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {
     "list": _list,
     "create": _create,
     "revoke": _revoke,
     "tier": _move,
+    "prune": _prune,
 }
 
 

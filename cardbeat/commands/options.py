@@ -14,7 +14,8 @@ from typing import Any, NoReturn
 
 from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
-from cardbeat.passwords import NAMED
+from cardbeat.host.output import say
+from cardbeat.passwords import NAMED, looks_like_url
 
 Parse = Callable[[str], Any]
 
@@ -81,7 +82,16 @@ class Parser(argparse.ArgumentParser):
         # Without this heading the help of `serve` fits 80x24 characters.
         self._optionals.title = None
 
+    def _print_message(self, message: str, file: object = None) -> None:
+        # `--help` and `--version` end as every output does if it can't be written.
+        say(message.splitlines())
+
     def error(self, message: str) -> NoReturn:
+        problem, listed, words = message.partition("unrecognized arguments: ")
+        if listed:
+            # Other words are not repeated: one may be the rest of a URL with a space in it.
+            options = [word.partition("=")[0] for word in words.split() if word.startswith("-")]
+            message = problem + listed + (" ".join(options) or "put quotes around a value with spaces")
         raise StartupError(f"{message} (see --help)")
 
     @property
@@ -164,7 +174,7 @@ def file_path(text: str) -> Path:
     if not text or "\0" in text:
         raise ArgumentTypeError("must name a file or folder")
     # A URL here is a mistake, and messages that show paths would show its password.
-    if re.match("[A-Za-z][A-Za-z0-9+.-]+://", text):
+    if looks_like_url(text):
         raise ArgumentTypeError("must name a file or folder, and not be a URL")
     return Path(text)
 
@@ -182,7 +192,7 @@ def http_url(text: str) -> str:
     except ValueError:
         valid = False
     if not valid or not text.isascii() or any(character <= " " for character in text):
-        raise ArgumentTypeError(f"must be a URL that starts with http:// or https://, not {text!r}")
+        raise ArgumentTypeError("must be a URL that starts with http:// or https:// and names a host")
     return text
 
 
@@ -193,7 +203,7 @@ def base_url(text: str) -> str:
         raise ArgumentTypeError("must have no user name and no password")
     # Ping URLs begin with it and are copied into crontabs and shells, where other characters need quotes.
     if not re.fullmatch(r"https?://[A-Za-z0-9._~:/\[\]-]+", url, re.IGNORECASE):
-        raise ArgumentTypeError(f"must hold only letters, digits and . - _ ~ : / [ ], unlike {text!r}")
+        raise ArgumentTypeError("must be a URL that holds only letters, digits and . - _ ~ : / [ ]")
     return url.rstrip("/")
 
 

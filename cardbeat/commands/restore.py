@@ -14,7 +14,7 @@ from cardbeat.database import require_driver
 from cardbeat.database.sqlite.restore import Restored, restore
 from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.stopping import stop_signals_noted
-from cardbeat.host.system import current_user
+from cardbeat.host.system import current_user, keep_files_private
 
 
 def parser() -> Parser:
@@ -32,6 +32,7 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
+    keep_files_private()
     data, url = DATA.value(given), DATABASE.value(given)
     doing = "checking and copying the database"
     with stop_signals_noted("nothing was restored") as require_going, tell_if_slow(doing):

@@ -17,7 +17,7 @@ from cardbeat.concurrency.watchdog import Watchdog, end_now
 from cardbeat.config import Config
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import pillow
-from cardbeat.host.system import keep_files_private, on_stop_signals
+from cardbeat.host.system import descriptor_limit, keep_files_private, keep_memory_private, on_stop_signals
 from cardbeat.keys.tiers import tiers_from
 from cardbeat.log import BatchHandler
 from cardbeat.web.access import AccessLog
@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 MIB = 1024 * 1024
 ASKED_AGAIN_AND_AGAIN = frozenset(("/healthz", "/metrics", "/checks/metrics"))
 """Routes that programs ask every few seconds for as long as the service runs."""
+LEAST_DESCRIPTORS = 24
+"""With 18 the database, the log and the loop are open, and the rest is for clients."""
 OVERTIME_SECONDS = 0.75
 """Added to the time of a stop. After it the process ends, even if a thread hangs."""
 LAST_LINES_SECONDS = 0.2
@@ -40,7 +42,7 @@ LAST_LINES_SECONDS = 0.2
 EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
-  keys list|create|revoke|tier       see, issue and end API keys
+  keys list|create|revoke|tier|prune see, issue and end API keys
   checks list|apply|ping             a client: keep your checks in a file
   backup, restore, doctor, completion  copy data, check this host, help a shell
 """
@@ -82,6 +84,9 @@ def run(argv: Sequence[str]) -> int:
 
 def _serve(config: Config, loop: Loop, stops: list[float]) -> tuple[BatchHandler, bool]:
     """Serve until a signal; the log, and whether all threads have ended. Raises `StartupError`."""
+    if (allowed := descriptor_limit(LEAST_DESCRIPTORS)) < LEAST_DESCRIPTORS:
+        found = f"the system allows {allowed} open files, and serving needs {LEAST_DESCRIPTORS}"
+        raise StartupError(f"{found}; raise its limit (ulimit -n, a service's LimitNOFILE=)")
     if problem := pillow.problem():
         raise StartupError(problem)
     # The port opens first: clients that connect during the imports wait instead of being refused.
@@ -91,6 +96,7 @@ def _serve(config: Config, loop: Loop, stops: list[float]) -> tuple[BatchHandler
 
     # Files hold secrets: only the owner may read them.
     keep_files_private()
+    keep_memory_private()
     access_log = AccessLog(main_log.put, ASKED_AGAIN_AND_AGAIN if config.quiet_health else ())
     service = Service(config, listener, loop, access_log)
     for warning in _warnings(config, service):

@@ -2,6 +2,7 @@
 
 import heapq
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -17,8 +18,8 @@ class _Name(Generic[T]):
     turn_at: float
     items: deque[T] = field(default_factory=deque)
     running: int = 0
-    is_ranked: bool = False
-    """Whether the heap of turns has an entry for it."""
+    entry: tuple[float, int, str] | None = None
+    """Its entry in the heap of turns that counts."""
 
 
 class FairQueue(Generic[T]):
@@ -26,17 +27,20 @@ class FairQueue(Generic[T]):
 
     A name is a key, or a client's network while there is no key. Items of one name are served first in, first out.
     Among names this is start-time fair queueing (Goyal, Vin and Cheng, 1996): each name has its next turn at a virtual
-    time, which advances by the cost of its finished items. A new name starts at the current virtual time, so a name
-    gains nothing by staying away. With equal costs this is round robin. A name without items is forgotten.
+    time, which advances by the cost of its items: by `estimate` when one is taken, corrected when it is done. Without
+    an estimate, a name whose items all run at once would look as if it had cost nothing. A new name starts at the
+    current virtual time, so a name gains nothing by staying away. With equal costs this is round robin. A name without
+    items is forgotten.
 
     Not thread-safe: the owner holds a lock.
     """
 
-    def __init__(self, waiting_each: int) -> None:
+    def __init__(self, waiting_each: int, estimate: float = 0.0) -> None:
         self._waiting_each = waiting_each
+        self._estimate = estimate
         self._names: dict[str, _Name[T]] = {}
         self._turns: list[tuple[float, int, str]] = []
-        """A heap with at most one entry for each name. An entry is too early if its name has cost more since."""
+        """A heap. An entry is too early if its name has cost more since; one that is too late does not count."""
         self._entries = count()
         self._now = 0.0
         """The virtual time of the latest turn."""
@@ -50,36 +54,47 @@ class FairQueue(Generic[T]):
             queue = self._names[name] = _Name(self._now)
         elif len(queue.items) >= self._waiting_each:
             return False
+        if not queue.items:
+            queue.turn_at = max(queue.turn_at, self._now)
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
         return True
 
-    def take(self, running_each: float = inf) -> tuple[str, T] | None:
+    def take(self, running_each: float = inf, may_run: Callable[[str], bool] | None = None) -> tuple[str, T] | None:
         """Remove and return the next item and its name; None if no item may run now. `done` must follow.
 
-        Skips names of which `running_each` items run already.
+        Skips names of which `running_each` items run already, and those that `may_run` denies.
         """
         passed_over: list[tuple[str, _Name[T]]] = []
-        taken = self._first(running_each, passed_over)
+        taken = self._first(running_each, may_run, passed_over)
         for name, queue in passed_over:
             self._rank(name, queue)
         return taken
 
-    def _first(self, running_each: float, passed_over: list[tuple[str, _Name[T]]]) -> tuple[str, T] | None:
+    def _first(
+        self,
+        running_each: float,
+        may_run: Callable[[str], bool] | None,
+        passed_over: list[tuple[str, _Name[T]]],
+    ) -> tuple[str, T] | None:
         while self._turns:
-            turn_at, _, name = heapq.heappop(self._turns)
-            queue = self._names[name]
-            queue.is_ranked = False
+            entry = heapq.heappop(self._turns)
+            turn_at, _, name = entry
+            queue = self._names.get(name)
+            if queue is None or queue.entry is not entry:
+                continue
+            queue.entry = None
             if turn_at < queue.turn_at:
                 self._rank(name, queue)
                 continue
-            if queue.running >= running_each:
+            if queue.running >= running_each or (may_run and queue.items and not may_run(name)):
                 passed_over.append((name, queue))
                 continue
             self._now = max(self._now, turn_at)
             if queue.items:
                 queue.running += 1
+                queue.turn_at += self._estimate
                 self.waiting -= 1
                 item = queue.items.popleft()
                 self._rank(name, queue)
@@ -92,11 +107,11 @@ class FairQueue(Generic[T]):
         """Report that a taken item is finished, and its cost; every call must use the same unit, such as seconds."""
         queue = self._names[name]
         queue.running -= 1
-        queue.turn_at = max(queue.turn_at + cost, self._now)
+        queue.turn_at = max(queue.turn_at + cost - self._estimate, self._now)
         self._rank(name, queue)
 
     def _rank(self, name: str, queue: _Name[T]) -> None:
-        """Add the name's next turn to the heap, behind equal times, unless the heap has one."""
-        if not queue.is_ranked:
-            heapq.heappush(self._turns, (queue.turn_at, next(self._entries), name))
-            queue.is_ranked = True
+        """Add the name's next turn to the heap, behind equal times, unless the heap has one that is no later."""
+        if queue.entry is None or queue.entry[0] > queue.turn_at:
+            queue.entry = (queue.turn_at, next(self._entries), name)
+            heapq.heappush(self._turns, queue.entry)

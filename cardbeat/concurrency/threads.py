@@ -79,7 +79,7 @@ def start(thread: threading.Thread) -> None:
         thread.start()
     except RuntimeError:
         raise StartupError(
-            f"the system grants no thread for {thread.name}; raise its limit (ulimit -u, a service's TasksMax=, "
+            f"the system grants no thread for {thread.name}; raise its limit (ulimit -u and -v, a service's TasksMax=, "
             "a container's --pids-limit) or end other programs"
         ) from None
 

@@ -14,7 +14,8 @@ from cardbeat.database import Database, Transaction
 
 STEP_CHECKS = 50
 STEP_ALERTS = 50
-"""Most checks and alerts that one write removes. They bound how long a ping waits for it."""
+STEP_KEYS = 100
+"""Most checks, alerts, and keys without checks that one write removes. They bound how long a ping waits for it."""
 PAUSES = 3
 """Pause three times a step's duration, so removal uses at most 25 % of the writer."""
 SHORTEST_PAUSE_SECONDS = 0.002
@@ -45,9 +46,12 @@ class Removal(BackgroundThread):
         while not self.stopping.is_set() and self._is_anything_left():
             started = self._monotonic()
             self._database.write(_step)
-            step_seconds = self._monotonic() - started
-            # At most `POLL_SECONDS`: the process may have been suspended during the step.
-            self.stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
+            self.rest(self._monotonic() - started)
+
+    def rest(self, step_seconds: float) -> None:
+        """Pause after a step that took so long."""
+        # At most `POLL_SECONDS`: the process may have been suspended during the step.
+        self.stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
 
     def _is_anything_left(self) -> bool:
         with self._database.read() as connection:
@@ -60,13 +64,17 @@ class Removal(BackgroundThread):
 
 
 def _step(transaction: Transaction) -> None:
-    """Remove some alerts of one key's checks, then the checks left without alerts, or the key left without checks."""
-    key_id = _oldest_revoked(transaction)
+    """Remove keys left without checks; if there are none, alerts of one key's checks, then checks without alerts."""
+    without_checks = (
+        "SELECT seq FROM keys WHERE revoked_at IS NOT NULL"
+        " AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = keys.id) ORDER BY seq LIMIT ?"
+    )
+    if transaction.execute(f"DELETE FROM keys WHERE seq IN ({without_checks})", (STEP_KEYS,)).rowcount:
+        return
     rows = transaction.execute(
-        "SELECT id FROM checks WHERE api_key_id = ? ORDER BY seq LIMIT ?", (key_id, STEP_CHECKS)
+        "SELECT id FROM checks WHERE api_key_id = ? ORDER BY seq LIMIT ?", (_oldest_revoked(transaction), STEP_CHECKS)
     ).fetchall()
     if not rows:
-        transaction.execute("DELETE FROM keys WHERE id = ?", (key_id,))
         return
     ids = [row["id"] for row in rows]
     among = ", ".join("?" * len(ids))

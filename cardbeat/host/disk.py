@@ -34,6 +34,10 @@ class Reserve:
     # Read and written by any thread, without a lock: at worst two threads ask, or log, at the same moment.
     _looked_at: float = -inf
     _is_low: bool = False
+    bytes: int = RESERVE_BYTES
+    """The reserve, as of the last look."""
+    free_bytes: float = inf
+    """What is free, as of the last look; infinite if the system does not tell."""
 
     def is_low(self) -> bool:
         """Whether free space is below the reserve. False if the system does not report free space."""
@@ -43,6 +47,10 @@ class Reserve:
             self._look()
         return self._is_low
 
+    def look_again(self) -> None:
+        """Let the next call of `is_low` ask the system."""
+        self._looked_at = -inf
+
     def require(self) -> None:
         """Raise `Unavailable` 503 if the disk is low. Call before anything new is stored."""
         if self.is_low():
@@ -50,13 +58,14 @@ class Reserve:
 
     def _look(self) -> None:
         try:
-            total, _, free = self._disk_usage(self._folder)
+            total, _, self.free_bytes = self._disk_usage(self._folder)
         except OSError:
-            self._is_low = False
+            self._is_low, self.free_bytes = False, inf
             return
-        reserve = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
-        was_low, self._is_low = self._is_low, free < reserve
+        self.bytes = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
+        was_low, self._is_low = self._is_low, self.free_bytes < self.bytes
         if self._is_low and not was_low:
-            log.warning("%d KiB of disk are free, which is less than the reserve: nothing new is taken", free // 1024)
+            found = f"{self.free_bytes // 1024:.0f} KiB of disk are free, which is less than the reserve"
+            log.warning("%s: nothing new is taken", found)
         elif was_low and not self._is_low:
             log.info("the disk has its reserve again: new keys, checks and tests are taken")

@@ -26,15 +26,17 @@ def printable(text: str) -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned columns, headings first."""
-    lines = [headings, *rows]
+    """Lines of aligned columns, headings first; invisible characters are escaped."""
+    lines = [headings, *(list(map(printable, row)) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
-    """Print lines; characters that the encoding lacks are escaped. Raises `StartupError` if they can't be written.
+    """Print lines; invisible characters, and those that the encoding lacks, are escaped.
+
+    Raises `StartupError` if they can't be written.
 
     A pipe closed by its reader (`cardbeat keys list | head`) is no error, unless the lines `must_arrive`.
     """
@@ -43,7 +45,7 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        sys.stdout.write("".join(f"{line}\n" for line in lines))
+        sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
         # Python flushes stdout again when it exits, and would print a trace. Point stdout at the null device.
@@ -52,10 +54,27 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
             raise StartupError(f"can't print: {error.strerror}") from None
 
 
+def complain(sentence: str) -> None:
+    """Print one line to stderr, if there is anything behind it."""
+    if sys.stderr is not None:
+        with suppress(OSError):
+            print(f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def let_go_of_output() -> None:
+    """Flush stdout and stderr for the last time: Python's own exit has status 120 if one can't be written."""
+    for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+
+
 @contextmanager
 def tell_if_slow(doing: str) -> Iterator[None]:
     """Print `doing` to stderr if the block takes longer than one second."""
-    timer = threading.Timer(QUIET_SECONDS, lambda: print(f"{doing}, please wait ...", file=sys.stderr, flush=True))
+    timer = threading.Timer(QUIET_SECONDS, complain, (f"{doing}, please wait ...",))
     timer.daemon = True
     with suppress(RuntimeError):
         # If the system grants no thread, the line is left out.

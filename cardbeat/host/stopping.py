@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from cardbeat.errors import StartupError
-from cardbeat.host.system import HANG_UP_SIGNALS, STOP_SIGNALS
+from cardbeat.host.system import on_stop_signals
 
 RequireGoing = Callable[[], None]
 """Raises `StartupError` after a stop signal. Call it often, at points where everything can still be undone."""
@@ -31,9 +31,7 @@ def stop_signals_noted(outcome: str) -> Iterator[RequireGoing]:
         if numbers:
             raise StartupError(f"stopped by {signal.Signals(numbers[0]).name}; {outcome}")
 
-    # Under nohup, SIGHUP is ignored: leave it so.
-    hang_ups = [number for number in HANG_UP_SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    before = {number: signal.signal(number, note) for number in (*STOP_SIGNALS, *hang_ups)}
+    before = on_stop_signals(note)
     try:
         yield require_going
     finally:

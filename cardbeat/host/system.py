@@ -49,11 +49,9 @@ else:
 if sys.platform == "win32":
     # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.
     STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGBREAK)
-    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = ()
 else:
-    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
     # SIGHUP: the terminal was closed.
-    HANG_UP_SIGNALS: Final[tuple[signal.Signals, ...]] = (signal.SIGHUP,)
+    STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def try_lock(descriptor: int) -> bool:
@@ -140,6 +138,12 @@ def keep_files_private() -> None:
         os.umask(0o077)
 
 
+def keep_memory_private() -> None:
+    """Let no crash write the memory, which holds keys and secrets, to a core file. On Windows there is none."""
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def current_user() -> int | None:
     """The effective user id of this process, 0 for root; None on Windows."""
     if sys.platform != "win32":
@@ -175,10 +179,13 @@ def descriptor_limit(wanted: int) -> int:
     return wanted
 
 
-def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Install a handler for all stop signals. In the main thread only."""
-    for number in STOP_SIGNALS:
-        signal.signal(number, handler)
+def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
+    """Install a handler for all stop signals, and return the handlers before. In the main thread only.
+
+    A signal that is ignored stays so, as SIGHUP under nohup.
+    """
+    heeded = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heeded}
 
 
 if sys.platform == "win32":

@@ -17,7 +17,10 @@ _NO_CARDS_KEY = "This is a checks key; cards take a cards key, which POST /regis
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key without its value. `prefix` is the first 8 characters of the value, for people to recognise it."""
+    """A key without its value. `prefix` is the first 8 characters of the value, for people to recognise it.
+
+    `used_at` is when it was last used, at most a day ago if it is used all the time, None before its first use.
+    """
 
     id: str
     scope: str
@@ -26,6 +29,7 @@ class Key:
     email: str | None
     prefix: str
     created_at: int
+    used_at: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Scope, tier, time of creation and, for a checks key, its e-mail address."""

@@ -7,10 +7,11 @@ from typing import Any
 from cardbeat.characters import first_seen, holds_formats
 from cardbeat.concurrency.later import Later
 from cardbeat.config import TESTS_AN_HOUR, Config
-from cardbeat.errors import Invalid, Refusal, TooMany
+from cardbeat.errors import Invalid
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CHECKS, IssuedKey, Key
-from cardbeat.keys.rate import RateLimit, StrictRateLimit
+from cardbeat.keys.rate import RateLimit
+from cardbeat.keys.registration import Registration
 from cardbeat.keys.store import Keys
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from cardbeat.web.message import Request, Response
@@ -50,13 +51,13 @@ class KeyRoutes:
         self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
         self._webhook_secrets = webhook_secrets
         self._renders = renders
-        self._registrations = StrictRateLimit()
+        self._registration = Registration(config)
         self._usage = usage
         self._wake_removal = wake_removal
 
     def routes(self) -> list[Route]:
         return [
-            Route("POST", "/register", self.register),
+            Route("POST", "/register", self.register, guard=self._registration),
             Route("GET", "/key", self.read, guard=self._any_key),
             Route("DELETE", "/key", self.revoke, guard=self._checks_key),
             Route("POST", "/key/rotate", self.rotate, guard=self._checks_key),
@@ -64,11 +65,8 @@ class KeyRoutes:
         ]
 
     def register(self, request: Request) -> Later[Response]:
-        if not self._config.registration_open:
-            raise Refusal("registration_closed")
         email = valid_email(request.json_object(["email"]).get("email")) if request.body else None
-        if wait_seconds := self._registrations.take(request.network, self._config.register_per_minute):
-            raise TooMany(None, wait_seconds)
+        self._registration.take(request)
         return self._keys.issue(email).map(lambda issued: Response.json(201, _issued(issued)))
 
     def read(self, request: Request) -> Response:

@@ -6,7 +6,8 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.config import Tier
 from cardbeat.database import Database, Row, Transaction, monitor
+from cardbeat.errors import Unavailable
 from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_unknown, require_scope
 from cardbeat.keys.tiers import tier_of
 
@@ -26,7 +28,14 @@ CHANGES = "key_changes"
 
 MAX_CACHED = 4096
 """Keys in the cache of a process. One more empties it."""
+RELOAD_SECONDS = 3600
+"""How long a key stays cached without a look at its row, in which its use is noted."""
+NOTED_SECONDS = 20 * 3600
+"""The use of a key is noted again after this time: about once a day."""
 _PREFIX_LENGTH = 8
+
+REVOKE = "UPDATE keys SET revoked_at = :now, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
+"""The begin of the statement that revokes keys."""
 
 
 def call_after(seconds: float, work: Callable[[], object]) -> None:
@@ -72,6 +81,8 @@ class Keys:
         """The number of changes at which the cache was last known to be right; None if that is not known."""
         self._checked_at = -inf
         """The monotonic time just before that number was read."""
+        self._emptied_at = -inf
+        """The monotonic time at which `renew` emptied the cache."""
         self._is_renewing = False
         """Whether `renew` was asked for. Set without the lock, by the one thread that calls `find_cached`."""
 
@@ -92,7 +103,7 @@ class Keys:
             "webhook_secret": secret,
             "created_at": int(self._clock()),
         }
-        issued = IssuedKey(self._key(row), value, secret)
+        issued = IssuedKey(self._key({**row, "used_at": None}), value, secret)
 
         def insert(transaction: Transaction) -> IssuedKey:
             transaction.execute(
@@ -125,7 +136,7 @@ class Keys:
         return self._cache.get(digest)
 
     def renew(self) -> None:
-        """Read the number of changes, and empty the cache if it has changed. Then the cache is good for its time."""
+        """Look whether keys have changed; if so, and once an hour so that uses are noted, empty the cache."""
         checked_at = self._monotonic()
         with self._database.read() as connection:
             row = connection.execute("SELECT value FROM monitor WHERE name = ?", (CHANGES,)).fetchone()
@@ -133,9 +144,10 @@ class Keys:
         with self._lock:
             # A smaller number than the known one also empties it: the read may be older than this process's own change,
             # or a standby took over that lacks the last changes.
-            if changes != self._changes:
+            if changes != self._changes or checked_at - self._emptied_at >= RELOAD_SECONDS:
                 self._cache.clear()
                 self._changes = changes
+                self._emptied_at = checked_at
             self._checked_at = checked_at
             self._is_renewing = False
 
@@ -172,11 +184,9 @@ class Keys:
 
         The row stays until `Removal` has removed the key's checks.
         """
-        sql = (
-            "UPDATE keys SET revoked_at = ?, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
-            " WHERE id = ? AND revoked_at IS NULL RETURNING *"
-        )
-        return self._change(key_id, sql, (int(self._clock()), key_id)).map(lambda row: row is not None)
+        sql = f"{REVOKE} WHERE id = :id AND revoked_at IS NULL RETURNING *"
+        values = {"now": int(self._clock()), "id": key_id}
+        return self._change(key_id, sql, values).map(lambda row: row is not None)
 
     def set_tier(self, key_id: str, tier: str) -> Later[bool]:
         """Move a key to a tier. The result is False if there is no key with this id."""
@@ -200,6 +210,7 @@ class Keys:
         if row is None:
             return None
         key = self._key(row)
+        self._note_use(key)
         with self._lock:
             # If the cache was emptied since, what was read here may be from before the change.
             if changes == self._changes:
@@ -208,7 +219,15 @@ class Keys:
                 self._cache[digest] = key
         return key
 
-    def _change(self, key_id: str, sql: str, values: tuple[object, ...]) -> Later[Row | None]:
+    def _note_use(self, key: Key) -> None:
+        """Have it written that a key is used now, unless that was noted lately. Left out while the disk is low."""
+        now = int(self._clock())
+        if key.used_at is None or abs(now - key.used_at) >= NOTED_SECONDS:
+            sql = "UPDATE keys SET used_at = ? WHERE id = ? AND revoked_at IS NULL"
+            with suppress(Unavailable):
+                self._database.create_later(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
+
+    def _change(self, key_id: str, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Later[Row | None]:
         """Change one key; the row as written, None if there is none. Settled when no process uses the old key."""
 
         def change(transaction: Transaction) -> _Change:
@@ -246,7 +265,8 @@ class Keys:
 
     def _key(self, row: Mapping[str, Any] | Row) -> Key:
         limits = tier_of(self.tiers, row["tier"])
-        return Key(row["id"], row["scope"], row["tier"], limits, row["email"], row["prefix"], row["created_at"])
+        columns = ("email", "prefix", "created_at", "used_at")
+        return Key(row["id"], row["scope"], row["tier"], limits, *(row[name] for name in columns))
 
 
 class _Change(NamedTuple):

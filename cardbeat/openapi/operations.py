@@ -6,6 +6,7 @@ from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
+from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, ADDRESS_POSTS_AN_HOUR, KEY_POSTS, OWN_POSTS
 from cardbeat.heartbeat.outbox.alerts import ALERTS_AN_HOUR, WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
@@ -68,11 +69,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
                 "IssuedKey",
             )
         },
-        errors=(403, 429),
         description=(
             "Without a body it issues a cards key. This key is in the HTML of public pages, so it can only draw cards "
             "and read its own limits. With an e-mail address it issues a checks key, and the secret that signs its "
-            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address."
+            "alerts. Keys are counted for each client address; an IPv6 network of /64 counts as one address, and a /48 "
+            "gets ten times as many. A checks key that has no check and made no request for 90 days is removed, and a "
+            "cards key that was never used within a year."
         ),
         body=json_body("Registration", required=False),
     ),
@@ -191,6 +193,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "listAlerts",
         "List a check's newest 100 alerts and the results of their delivery",
         {200: json_answer("The alerts, newest first.", "Alerts")},
+        description=(
+            f"A key sends at most {KEY_POSTS} alerts at once, or two for each of its checks, and as many more in an "
+            f"hour. An address gets at most {ADDRESS_POSTS} posts at once and {ADDRESS_POSTS_AN_HOUR} more in an hour, "
+            f"and {OWN_POSTS} of each key in addition. An alert beyond that waits until `next_attempt_at`."
+        ),
     ),
     "POST /checks/{id}/test-alert": Operation(
         "sendTestAlert",

@@ -82,7 +82,7 @@ class Operation:
                 "tags": [name for name, (_, begins) in TAGS.items() if route.pattern.split("/")[1] in begins],
                 "summary": self.summary,
                 "description": self.description,
-                "security": [{"bearer": []}] if route.guard else self.security,
+                "security": [{"bearer": []}] if route.guard and 401 in route.guard.refuses else self.security,
                 "parameters": list(self.parameters) or None,
                 "requestBody": self.body,
                 "responses": {str(status): answer for status, answer in self.answers.items()} | refused,

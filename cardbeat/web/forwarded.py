@@ -9,6 +9,9 @@ from cardbeat.config import Network
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
+_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
 
 class Peer(NamedTuple):
     """The other end of a connection. All addresses of one `network` count as one client."""
@@ -43,11 +46,27 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
 
 @lru_cache(4096)
 def network_of(client: str) -> str:
-    """The network that counts as one client: an IPv4 address, or an IPv6 /64, which one host usually has alone."""
-    if ":" not in client:
-        return client
-    address = parse_address(f"[{client}]")
-    return str(ipaddress.ip_network((address, 64), strict=False)) if address and address.version == 6 else str(address)
+    """The network that counts as one client: an IPv4 address, or an IPv6 /64, which one host usually has alone.
+
+    Whoever has one IPv4 address has many IPv6 networks by 6to4 and Teredo. So the IPv4 address inside counts.
+    """
+    address = parse_address(f"[{client}]") if ":" in client else None
+    if not isinstance(address, ipaddress.IPv6Address):
+        return client if address is None else str(address)
+    inside = ipv4_inside(address) or (address.teredo and address.teredo[1])
+    return str(inside or ipaddress.IPv6Network((address, 64), strict=False))
+
+
+def wider_network_of(network: str) -> str | None:
+    """The IPv6 /48 around a /64, which a provider often gives to one customer; None for an IPv4 address."""
+    return str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network.endswith("/64") else None
+
+
+def ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for any other."""
+    if address in _MAPPED or address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.sixtofour
 
 
 def client_address(peer: str, headers: Mapping[str, str], trusted: Sequence[Network]) -> str:

@@ -24,7 +24,7 @@ _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class Holder(Protocol):
-    """The owner of a key."""
+    """The owner of a key, or a client that needs none."""
 
     @property
     def id(self) -> str: ...

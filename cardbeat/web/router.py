@@ -18,7 +18,7 @@ WorkSoon = Callable[[Callable[[], None]], None]
 
 
 class Guard(Protocol):
-    """Finds the holder of a request's key, from the request's head alone. Raises `Refusal` for a bad key."""
+    """Finds the holder of a request's key, or the client without one, from the head alone. Raises `Refusal`."""
 
     @property
     def refuses(self) -> Collection[int]:

@@ -28,6 +28,7 @@ class Faults:
         self.sync_seconds = folder / "sync-seconds"
         self.clock_offset = folder / "clock-offset"
         self.synced = folder / "synced"
+        self.disk = folder / "disk-faults"
 
     @contextlib.contextmanager
     def failing_syncs(self):
@@ -45,6 +46,17 @@ class Faults:
         finally:
             self.sync_seconds.unlink()
 
+    @contextlib.contextmanager
+    def failing_disk(self, folder: Path, seed: int, every: int):
+        """One of so many changes of files in the folder fails."""
+        partial = self.disk.with_suffix(".partial")
+        partial.write_text(f"{seed} {every} {folder}")
+        partial.replace(self.disk)
+        try:
+            yield
+        finally:
+            self.disk.unlink()
+
     def set_clock(self, offset_seconds: int) -> None:
         """In one step, as the server reads it at any moment."""
         partial = self.clock_offset.with_suffix(".partial")
@@ -60,6 +72,7 @@ def faults(faulty_library, tmp_path, monkeypatch):
     monkeypatch.setenv("SYNC_FAILS_WHILE", str(faults.sync_fails))
     monkeypatch.setenv("SYNC_SECONDS", str(faults.sync_seconds))
     monkeypatch.setenv("CLOCK_OFFSET", str(faults.clock_offset))
+    monkeypatch.setenv("DISK_FAULTS", str(faults.disk))
     return faults
 
 

@@ -2,10 +2,14 @@
    SYNC_FAILS_WHILE   while this file is there, syncing the database fails with EIO
    SYNC_SECONDS       holds how long syncing the database takes besides, in whole seconds
    SYNCED_FOLDER      gets a copy of each database file as of its last sync: what a power cut would leave
-   CLOCK_OFFSET       holds the seconds that the wall clock is off */
+   CLOCK_OFFSET       holds the seconds that the wall clock is off
+   DISK_FAULTS        while this file is there: "SEED EVERY FOLDER": one of so many calls that change files below the
+                      folder fails, chosen by the seed: EIO, ENOSPC, EINTR, half a write, or success 0.2 s late */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,8 +47,103 @@ static long number_in(const char *path)
     return atol(text);
 }
 
+/* The fault of this call on a file: an errno, HALF of a write, or 0 for none. */
+#define HALF -1
+static atomic_ulong calls;
+
+static int fault(const char *path, int may_be_short)
+{
+    char text[4200] = "", folder[4096];
+    unsigned long seed, every;
+    const char *flag = getenv("DISK_FAULTS");
+    int fd = flag ? syscall(SYS_openat, AT_FDCWD, flag, O_RDONLY) : -1;
+    if (fd < 0)
+        return 0;
+    ssize_t length = syscall(SYS_read, fd, text, sizeof text - 1);
+    syscall(SYS_close, fd);
+    if (length <= 0 || sscanf(text, "%lu %lu %4095s", &seed, &every, folder) != 3)
+        return 0;
+    if (strncmp(path, folder, strlen(folder)) != 0)
+        return 0;
+    unsigned long number = (seed << 32) + atomic_fetch_add(&calls, 1) + 0x9e3779b97f4a7c15;
+    number = (number ^ (number >> 30)) * 0xbf58476d1ce4e5b9;
+    number = (number ^ (number >> 27)) * 0x94d049bb133111eb;
+    number ^= number >> 31;
+    if (number % every)
+        return 0;
+    switch (number / every % 5) {
+    case 0: return EIO;
+    case 1: return ENOSPC;
+    case 2: return EINTR;
+    case 3: return may_be_short ? HALF : EIO;
+    default: usleep(200000); return 0;
+    }
+}
+
+static int fault_of(int fd, int may_be_short)
+{
+    char link[64], path[4096];
+    if (!getenv("DISK_FAULTS"))
+        return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    path[length > 0 ? length : 0] = 0;
+    return fault(path, may_be_short);
+}
+
+static int fails(int found)
+{
+    if (found > 0)
+        errno = found;
+    return found > 0;
+}
+
+#define WRITE(name, args, rest)                                                                                        \
+    ssize_t name args                                                                                                  \
+    {                                                                                                                  \
+        int found = fault_of(fd, 1);                                                                                   \
+        if (fails(found))                                                                                              \
+            return -1;                                                                                                 \
+        if (found == HALF && size > 1)                                                                                 \
+            size /= 2;                                                                                                 \
+        return syscall rest;                                                                                           \
+    }
+
+WRITE(write, (int fd, const void *from, size_t size), (SYS_write, fd, from, size))
+WRITE(pwrite64, (int fd, const void *from, size_t size, off_t at), (SYS_pwrite64, fd, from, size, at))
+WRITE(pwrite, (int fd, const void *from, size_t size, off_t at), (SYS_pwrite64, fd, from, size, at))
+
+int ftruncate64(int fd, off_t size) { return fails(fault_of(fd, 0)) ? -1 : syscall(SYS_ftruncate, fd, size); }
+
+int ftruncate(int fd, off_t size) { return ftruncate64(fd, size); }
+
+int open64(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    int mode = va_arg(rest, int);
+    va_end(rest);
+    return fails(fault(path, 0)) ? -1 : syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    int mode = va_arg(rest, int);
+    va_end(rest);
+    return open64(path, flags, mode);
+}
+
+int rename(const char *from, const char *to)
+{
+    return fails(fault(to, 0)) ? -1 : syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
 static int sync_with(long call, int fd)
 {
+    if (fails(fault_of(fd, 0)))
+        return -1;
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t length = readlink(link, path, sizeof path - 1);

@@ -236,7 +236,14 @@ def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp
 
 
 def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path):
-    created = {**settings("a"), "id": "x", "status": "on_time", "deadline_at": "x", "ping_url": "x", "version": 1}
+    created = {
+        **settings("a"),
+        "id": "x",
+        "status": "on_time",
+        "deadline_at": "2026-01-01 00:00:00",
+        "ping_url": "x",
+        "version": 1,
+    }
     answers = ({"checks": [], "next": None}, {"check": created})
     file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
     with Scripted(*(response("200 OK", json.dumps(answer).encode()) for answer in answers)) as server:

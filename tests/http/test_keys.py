@@ -6,7 +6,9 @@ import threading
 import pytest
 
 from cardbeat.config import Config
+from cardbeat.errors import TooMany
 from cardbeat.keys.store import Keys
+from cardbeat.web.message import Request
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL, SQLITE
 from tests.support import App, service_of, wait_until
 
@@ -17,7 +19,9 @@ CHANGES = ("POST /key/rotate", "POST /key/webhook-secret", "DELETE /key")
 
 def bodies(app):
     with app.service.database.read() as connection:
-        return [tuple(row) for row in connection.execute("SELECT * FROM keys")]
+        rows = connection.execute("SELECT * FROM keys").fetchall()
+    # When a key was used is noted after the answer.
+    return [{**dict(zip(row.keys(), row, strict=True)), "used_at": None} for row in rows]
 
 
 def test_registering_without_a_body_issues_a_cards_key(app):
@@ -185,6 +189,47 @@ def test_registration_is_limited_for_each_address(tmp_path, config, clock):
         assert [app("POST", "/register", client=f"2001:db8::{n}").status for n in range(3)] == [201, 201, 429]
     finally:
         service.close()
+
+
+@pytest.fixture
+def limited(tmp_path, config, clock):
+    """The application with the limit of registrations that is the default."""
+    service = service_of(type(config)(data=tmp_path, port=0), clock)
+    yield App(service, clock)
+    service.close()
+
+
+@SQLITE
+def test_a_wider_network_gets_ten_times_as_many_keys(limited):
+    clients = [f"2001:db8:7:{number:x}::1" for number in range(2000)]
+    answers = [limited("POST", "/register", client=client).status for client in clients]
+    assert answers == [201] * 300 + [429] * 1700
+    assert limited("POST", "/register", client="2001:db8:8::1").status == 201
+
+
+@SQLITE
+def test_what_one_network_is_refused_is_not_taken_from_the_wider_one(limited):
+    assert [limited("POST", "/register", client="2001:db8:7:1::1").status for _ in range(400)].count(201) == 30
+    others = [limited("POST", "/register", client=f"2001:db8:7:{number:x}::1").status for number in range(2, 302)]
+    assert others == [201] * 270 + [429] * 30
+
+
+@SQLITE
+def test_networks_inside_one_ipv4_address_count_together(limited):
+    clients = [f"2002:c000:207:{number:x}::1" for number in range(40)]
+    answers = [limited("POST", "/register", client=client).status for client in clients]
+    assert answers == [201] * 30 + [429] * 10
+    assert limited("POST", "/register", client="::ffff:192.0.2.7").status == 429
+
+
+@SQLITE
+def test_a_registration_above_the_limit_is_refused_by_its_head(limited):
+    for _ in range(30):
+        limited("POST", "/register")
+    request = Request("POST", "/register", "/register", headers={"content-type": "application/json"}, body=b"{")
+    route = limited.service.router.find(request)
+    with pytest.raises(TooMany):
+        route.guard.find(request, lambda _: None)
 
 
 @SQLITE

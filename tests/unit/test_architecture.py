@@ -50,7 +50,7 @@ LAYERS = {
         {"__init__", "check", "credit", "removal", "report", "transitions"},
         {"pings", "quota"},
         {"outbox"},
-        {"sweep", "webhooks"},
+        {"sweep", "unused_keys", "webhooks"},
         {"delivery"},
         {"checks"},
         {"routes"},
@@ -98,6 +98,7 @@ NETWORK = {
 """Of the standard library, what opens sockets or waits for them."""
 SOCKETS_ALLOWED = {
     "client/api.py",
+    "client/transport.py",
     "heartbeat/report.py",
     "heartbeat/webhooks/resolver.py",
     "heartbeat/webhooks/post.py",
@@ -118,6 +119,7 @@ PURE = {
     "cards/seal.py",
     "heartbeat/outbox/alert.py",
     "heartbeat/check.py",
+    "heartbeat/delivery/allowance.py",
     "heartbeat/delivery/lanes.py",
     "heartbeat/delivery/retries.py",
     "heartbeat/delivery/schedule.py",

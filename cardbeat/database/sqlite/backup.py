@@ -17,6 +17,7 @@ from cardbeat.database.sqlite.file import (
     start_up_errors,
 )
 from cardbeat.database.sqlite.objects import leave_out_foreign
+from cardbeat.database.sqlite.room import ROOM
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import status_of
 from cardbeat.host.staging import staging_folder
@@ -65,7 +66,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
     """The real paths of the database and of all files that it or its server may put beside it."""
     # SQLite puts its own files beside the file that a link refers to. The others are in the data folder itself.
     own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in LOCKS)
+    beside = (os.path.realpath(path.with_name(name)) for name in (ROOM, *LOCKS))
     return [Path(name) for name in (*own, *beside)]
 
 

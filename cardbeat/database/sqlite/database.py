@@ -5,6 +5,7 @@ connection writes, all others are `query_only`, and a lock file keeps the writer
 """
 
 import contextlib
+import itertools
 import logging
 import os
 import sqlite3
@@ -32,6 +33,7 @@ from cardbeat.database.sqlite.file import (
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
+from cardbeat.database.sqlite.room import Room
 from cardbeat.errors import Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import check_writable, keep_others_out, status_of
@@ -68,12 +70,14 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self.reserve = Reserve(folder)
+        self._room = Room(folder, self.reserve)
         check_writable(folder, FILES)
         keep_others_out(folder)
         remove_left_behind(folder)
         self._lock_file = open_lock_file(folder / WRITER_LOCK)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
+            self._room.give_way_to_open()
             with self._only_writer(time.monotonic()):
                 create_if_missing(self.path)
             check(self.path)
@@ -130,15 +134,31 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def _commit(self, group: list[Write[Any]]) -> None:
         with unavailable("write"), self._only_writer(group[0].came_at):
             self._require_in_place()
-            try:
-                self._writer.execute("BEGIN IMMEDIATE")
-                self._make(self._writer, group)
-                self._writer.execute("COMMIT")
-            finally:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+            for attempt in itertools.count():
+                try:
+                    self._transact(group)
+                    break
+                except sqlite3.DatabaseError as error:
+                    # Once the database file has all that the -wal holds, the -wal needs no room to grow.
+                    if not is_full(error) or (attempt and not self._room.give_way()):
+                        raise
+                    self._bring_into_file()
             # The callers have not been told yet: a file may have been removed during the transaction.
             self._require_in_place()
+
+    def _transact(self, group: list[Write[Any]]) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._make(self._writer, group)
+            self._writer.execute("COMMIT")
+        finally:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+
+    def _bring_into_file(self) -> None:
+        """Copy what the -wal holds into the database file, as far as readers and the disk allow."""
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _require_in_place(self) -> None:
         """Raise SQLite's error if the database file, its -wal or its -shm was removed or replaced while in use.
@@ -161,10 +181,12 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         return translated(error)
 
     def _after_commit(self) -> None:
-        """Empty a large -wal. SQLite by itself does not wait for readers, and these may always overlap.
+        """Keep room on the disk, and empty a large -wal.
 
-        Readers that begin while the writer waits do not need the -wal, so it waits only for those that began before.
+        SQLite by itself does not wait for readers, and these may always overlap. Readers that begin while the writer
+        waits do not need the -wal, so it waits only for those that began before.
         """
+        self._room.fill()
         found = status_of(self._wal_path)
         if found is None or found.st_size <= WAL_BYTES:
             self._wal_may_reach_bytes = WAL_BYTES
@@ -199,6 +221,11 @@ def as_sqlite(message: str, code: int) -> sqlite3.OperationalError:
     error = sqlite3.OperationalError(message)
     error.sqlite_errorcode = code
     return error
+
+
+def is_full(error: sqlite3.DatabaseError) -> bool:
+    """Whether the disk has no room for the -wal, the database file or the -shm."""
+    return getattr(error, "sqlite_errorcode", 0) in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_SHMSIZE)
 
 
 def translated(error: Exception) -> Exception:

@@ -32,11 +32,13 @@ class Result:
     """The result of an attempt, to be stored as `attempt` if one was made.
 
     The same alert is tried again after `wait_seconds`. If that is None, the database tells the check's next alert.
+    `is_held` if its address may get no more posts until then.
     """
 
     queue: CheckQueue
     attempt: Attempt | None = None
     wait_seconds: float | None = None
+    is_held: bool = False
 
 
 class Courier:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice
 
 from cardbeat.errors import Refusal
+from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Postponed
@@ -36,6 +37,8 @@ class Couriers:
         changed: threading.Condition,
         limit: int,
         may_post: Callable[[], bool],
+        *,
+        allowance: Allowance,
         starting_seconds: float = STARTING_SECONDS,
     ) -> None:
         self._courier = courier
@@ -43,6 +46,7 @@ class Couriers:
         self._starting_seconds = starting_seconds
         # The dispatcher and the couriers read and write all of these, under the (reentrant) lock of this condition.
         self.changed = changed
+        self._allowance = allowance
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
         self._may_send = False
@@ -144,9 +148,18 @@ class Couriers:
             return Result(queue, wait_seconds=TROUBLE_SECONDS)
 
     def enter(self, queue: CheckQueue, address: str) -> bool:
-        """Whether the post that runs for this queue may connect to this address."""
+        """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
         with self.changed:
-            return self._lanes.enter(queue, address)
+            is_counted = queue.counted_at == address
+            if not is_counted and not self._allowance.has_room(queue.key, address):
+                queue.refused = queue.refused or address
+                return False
+            if not self._lanes.enter(queue, address):
+                return False
+            if not is_counted:
+                self._allowance.of_address(queue.key, address)
+            queue.counted_at = None
+            return True
 
     def _bring_back(self, result: Result, seconds: float) -> None:
         answered = None if result.attempt is None else result.attempt.status is not None
@@ -157,6 +170,11 @@ class Couriers:
 
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
+            if queue.refused is not None and queue.crowded is None:
+                turn = self._allowance.of_address(queue.key, queue.refused)
+                queue.counted_at = queue.refused if turn.is_own else None
+                self._bring_back(Result(queue, wait_seconds=turn.wait_seconds, is_held=True), seconds)
+                return
             self._lanes.postpone(queue, seconds)
             self._may_send = True
             self.changed.notify()
@@ -184,7 +202,7 @@ class _Permit:
         return address[0].name if address else None
 
     def enter(self, address: str) -> bool:
-        return address == self.address or self._enter(self._queue, address)
+        return self._enter(self._queue, address)
 
 
 def log_trouble(error: Exception) -> None:

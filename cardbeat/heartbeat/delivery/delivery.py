@@ -12,6 +12,7 @@ from collections import Counter
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency import threads
+from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier
 from cardbeat.heartbeat.delivery.couriers import TROUBLE_SECONDS, Couriers, log_trouble
 from cardbeat.heartbeat.delivery.dispatcher import POLL_SECONDS, Dispatcher
@@ -53,6 +54,7 @@ class Delivery:
         self._changed = threading.Condition()
         self._stopping = False
         self._abandoned = False
+        self._allowance = Allowance(elapsed)
         self._dispatcher = self._new_dispatcher()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
@@ -96,9 +98,12 @@ class Delivery:
         return 0.0 if due_at is None else max(0.0, self._clock() - due_at)
 
     def _new_dispatcher(self) -> Dispatcher:
-        couriers = Couriers(self._courier, self._changed, _courier_limit(), self._may_post)
+        allowance = self._allowance
+        couriers = Couriers(self._courier, self._changed, _courier_limit(), self._may_post, allowance=allowance)
         clocks = self._clock, self._elapsed
-        return Dispatcher(self._alerts, couriers, self._totals, *clocks, poll_seconds=self._poll_seconds)
+        return Dispatcher(
+            self._alerts, couriers, self._totals, *clocks, allowance=allowance, poll_seconds=self._poll_seconds
+        )
 
     def _may_post(self) -> bool:
         return self._lease.held()

@@ -4,16 +4,20 @@ The database is the queue of alerts. Memory holds one `CheckQueue` for each chec
 posted or is due within `KEPT_SECONDS`, and nothing of other alerts. After a post the database tells the next alert.
 """
 
+import contextlib
 import math
 from collections import Counter
 from collections.abc import Iterable
 
 from cardbeat.clock import Clock
+from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.couriers import Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.delivery.schedule import Schedule
 from cardbeat.heartbeat.outbox.alerts import Alerts
+from cardbeat.heartbeat.outbox.attempts import put_off
 from cardbeat.heartbeat.outbox.pending import PAGE, Pending, PendingAlerts
 from cardbeat.heartbeat.webhooks.target import host_of
 
@@ -42,10 +46,12 @@ class Dispatcher:
         clock: Clock,
         elapsed: Clock,
         *,
+        allowance: Allowance,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._alerts = alerts
         self.couriers = couriers
+        self._allowance = allowance
         self._totals = totals
         self._clock = clock
         self._elapsed = elapsed
@@ -55,6 +61,8 @@ class Dispatcher:
         self._pending = PendingAlerts(alerts.database)
         self._checks: list[int] = []
         """Checks whose next alert is to be read."""
+        self._held: list[tuple[int, int]] = []
+        """Alerts that wait for their turn by the allowance, each with its Unix time, which is to be stored."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None
@@ -95,8 +103,9 @@ class Dispatcher:
         finally:
             # On a full disk no result can be recorded, but stored alerts must still go out.
             self._read_changes()
-            self.couriers.add(self._schedule.take_due(self._elapsed()))
+            self.couriers.add([queue for queue in self._schedule.take_due(self._elapsed()) if self._has_turn(queue)])
             self.couriers.send_out()
+            self._store_held()
 
     def record(self) -> None:
         """Store results, then plan the next alert of each check. Raises `Unavailable`."""
@@ -108,12 +117,48 @@ class Dispatcher:
         for result in results:
             self._schedule.forget(result.queue)
             is_moved = result.attempt is not None and result.attempt.seq in moved
-            if result.wait_seconds is None or is_moved:
+            if result.is_held and result.wait_seconds is not None and not result.queue.is_moved:
+                self._hold(result.queue, result.wait_seconds)
+            elif result.wait_seconds is None or result.is_held or is_moved:
                 self._checks.append(result.queue.check_seq)
             else:
                 self._wait(result.queue, result.wait_seconds)
         self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
         self._plan_checks()
+
+    def _has_turn(self, queue: CheckQueue) -> bool:
+        """Whether an alert may be posted now. If its key has caused too many, it is held until it may."""
+        if queue.is_counted:
+            return True
+        with self._changed:
+            has_room = self._allowance.key_has_room(queue.key)
+        checks = 0 if has_room else self._checks_of(queue.key)
+        with self._changed:
+            turn = self._allowance.of_key(queue.key, checks)
+        queue.is_counted = turn.is_own
+        if turn.wait_seconds:
+            self._hold(queue, turn.wait_seconds)
+        return not turn.wait_seconds
+
+    def _checks_of(self, key_id: str) -> int:
+        """The number of checks of a key; 0 if it can't be read."""
+        with contextlib.suppress(Unavailable), self._alerts.database.read() as connection:
+            sql = "SELECT checks FROM totals_by_key WHERE api_key_id = ?"
+            row = connection.execute(sql, (key_id,)).fetchone()
+            return row[0] if row else 0
+        return 0
+
+    def _hold(self, queue: CheckQueue, seconds: float) -> None:
+        queue.is_taken = False
+        self._schedule.add(queue, self._elapsed() + seconds)
+        self._held.append((queue.alert, math.ceil(self._clock() + seconds)))
+
+    def _store_held(self) -> None:
+        """Store when held alerts are due, for those who read their history and `oldest_due_seconds`."""
+        if self._held:
+            held = list(self._held)
+            self._alerts.database.write(lambda transaction: put_off(transaction, held))
+            del self._held[: len(held)]
 
     def _read_changes(self) -> None:
         """Read at most one page of each kind of change, so that posts never wait for a long list."""
@@ -163,6 +208,7 @@ class Dispatcher:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
                 queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
+                queue.is_counted = one.attempts > 0
                 self._wait(queue, _wait_seconds(one, self._clock()))
 
     def _wait(self, queue: CheckQueue, seconds: float) -> None:

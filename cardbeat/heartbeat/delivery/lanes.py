@@ -5,11 +5,11 @@ that a receiver's last post took decides how many couriers it may have now, and 
 """
 
 import sys
-from collections import deque
+from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from cardbeat.concurrency.fair_queue import FairQueue
-from cardbeat.heartbeat.delivery.places import Place, Places, remember
+from cardbeat.heartbeat.delivery.places import Memory, Place, Places, remember
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 
 COURIERS = 512
@@ -18,6 +18,11 @@ KEPT_SHARE = 4
 """One courier in 4 is kept for receivers that were quick, and one in 4 for all others; the rest are for both."""
 LONG_SHARE = 4
 """One courier in 4 may make a long post."""
+FREE_FOR_EACH_LONG = 8
+"""A key that has N long posts may begin one more while more than 8 x N are free: alone 15 at once, among 60 keys two.
+
+Long posts take 10 s if nobody answers. Without this rule a few keys have all of them, and another key's alert waits.
+"""
 
 QUICK, NEW, SLOW = range(3)
 """The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
@@ -45,6 +50,14 @@ class CheckQueue:
     """The place where it waited and is tried now, and whether it waited for a long post there."""
     crowded: str | None = None
     """The first address where its post found no room."""
+    refused: str | None = None
+    """The first address that may get no more posts now."""
+    is_counted: bool = False
+    """Whether its alert is among those that its key may cause; a retry needs no other turn."""
+    counted_at: str | None = None
+    """The address among whose posts its next one is counted already."""
+    is_moved: bool = False
+    """Whether its check got another webhook URL while it was taken."""
     is_taken: bool = False
     """Whether a post runs for it, or has ended and is not recorded yet."""
     is_replaced: bool = False
@@ -66,11 +79,13 @@ class Lanes:
         self.running = 0
         self._running_quick = 0
         self._running_long = 0
-        self._lanes = tuple(FairQueue[CheckQueue](sys.maxsize) for _ in (QUICK, NEW, SLOW))
+        self._long_of = Counter[str]()
+        """The long posts of each key."""
+        self._lanes = tuple(FairQueue[CheckQueue](sys.maxsize, BRIEF_SECONDS) for _ in (QUICK, NEW, SLOW))
         self._next_lanes = deque((QUICK, NEW, SLOW))
         self._hosts = Places[CheckQueue]()
         self._addresses = Places[CheckQueue]()
-        self._paces: dict[tuple[str, str], int] = {}
+        self._paces = Memory[str, int]()
         """By key and host."""
         self._address_of: dict[str, str] = {}
         """The address that each host had at its last post."""
@@ -150,7 +165,8 @@ class Lanes:
     def _next(self) -> CheckQueue | None:
         """The next queue of the next lane that may have a courier."""
         for pace in self._next_lanes:
-            if self._has_courier(pace) and (taken := self._lanes[pace].take()) is not None:
+            may_run = self._may_be_long if pace == SLOW else None
+            if self._has_courier(pace) and (taken := self._lanes[pace].take(may_run=may_run)) is not None:
                 self._next_lanes.remove(pace)
                 self._next_lanes.append(pace)
                 return taken[1]
@@ -160,6 +176,10 @@ class Lanes:
         in_lane = self._running_quick if pace == QUICK else self.running - self._running_quick
         is_free = self.running < self._couriers and in_lane < self._most_in_lane
         return is_free and (pace != SLOW or self._running_long < self._most_long)
+
+    def _may_be_long(self, key: str) -> bool:
+        """Whether a key may have one more long post: the last ones are left to keys that have none."""
+        return self._long_of[key] * FREE_FOR_EACH_LONG < self._most_long - self._running_long
 
     def _begin(self, queue: CheckQueue) -> bool:
         """Begin a post if there is room at the queue's host and address; if not, the queue waits there, and False."""
@@ -173,13 +193,13 @@ class Lanes:
                 for other in places:
                     other.forget_if_idle()
                 return False
-        queue.is_long = self._running_long < self._most_long and all(place.has_room(True) for place in places)
+        queue.is_long = self._may_be_long(queue.key) and all(place.has_room(True) for place in places)
         for place in places:
             place.enter(queue.is_long)
-        queue.places, queue.crowded, queue.is_taken = places, None, True
+        queue.places, queue.crowded, queue.refused, queue.is_taken = places, None, None, True
         self.running += 1
         self._running_quick += queue.pace == QUICK
-        self._running_long += queue.is_long
+        self._count_long(queue.key, queue.is_long)
         return True
 
     def _shorten(self, queue: CheckQueue) -> None:
@@ -187,14 +207,20 @@ class Lanes:
             place.leave(True)
             place.enter(False)
         queue.is_long = False
-        self._running_long -= 1
+        self._count_long(queue.key, -1)
+
+    def _count_long(self, key: str, change: int) -> None:
+        self._running_long += change
+        self._long_of[key] += change
+        if not self._long_of[key]:
+            del self._long_of[key]
 
     def _end(self, queue: CheckQueue, seconds: float) -> None:
         """Free the courier, and the room at the host and the address."""
         self._lanes[queue.pace].done(queue.key, seconds)
         self.running -= 1
         self._running_quick -= queue.pace == QUICK
-        self._running_long -= queue.is_long
+        self._count_long(queue.key, -queue.is_long)
         places, queue.places = queue.places, []
         self._leave(places, queue.is_long)
 
@@ -217,10 +243,10 @@ class Lanes:
             self._wake(place)
 
     def _pace_of(self, queue: CheckQueue) -> int:
-        return self._paces.get((queue.key, queue.host), NEW)
+        return self._paces.get(queue.key, queue.host, NEW)
 
     def _remember_pace(self, queue: CheckQueue, pace: int) -> None:
         if pace == NEW:
-            self._paces.pop((queue.key, queue.host), None)
+            self._paces.forget(queue.key, queue.host)
         else:
-            remember(self._paces, (queue.key, queue.host), pace)
+            self._paces.put(queue.key, queue.host, pace)

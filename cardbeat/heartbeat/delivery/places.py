@@ -99,3 +99,33 @@ def remember(memory: dict[K, V], name: K, value: V) -> None:
         memory[name] = value
         if len(memory) > REMEMBERED:
             del memory[next(iter(memory))]
+
+
+class Memory(Generic[K, V]):
+    """One value for each key and name. Past `REMEMBERED` values, the key with most of them loses its oldest.
+
+    So strangers with thousands of names push out none of a key that has few.
+    """
+
+    def __init__(self) -> None:
+        self._values: dict[K, dict[str, V]] = {}
+        self._count = 0
+
+    def get(self, key: K, name: str, default: V) -> V:
+        return self._values.get(key, {}).get(name, default)
+
+    def put(self, key: K, name: str, value: V) -> None:
+        values = self._values.setdefault(key, {})
+        self._count += name not in values
+        values[name] = value
+        if self._count > REMEMBERED:
+            key = max(self._values, key=lambda key: len(self._values[key]))
+            self.forget(key, next(iter(self._values[key])))
+
+    def forget(self, key: K, name: str) -> None:
+        values = self._values.get(key, {})
+        if name in values:
+            del values[name]
+            self._count -= 1
+            if not values:
+                del self._values[key]

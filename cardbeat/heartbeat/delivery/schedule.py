@@ -53,7 +53,9 @@ class Schedule:
         """Forget the queues of a check that has another webhook URL, except those that a post runs for."""
         for is_test in (False, True):
             queue = self._queues.get((check_seq, is_test))
-            if queue is not None and not queue.is_taken:
+            if queue is not None and queue.is_taken:
+                queue.is_moved = True
+            elif queue is not None:
                 queue.is_replaced = True
                 self.forget(queue)
         if len(self._waiting) > 2 * len(self._queues) + OUTDATED:

@@ -47,7 +47,9 @@ def store(transaction: Transaction, attempts: Sequence[Attempt]) -> tuple[set[in
         moved_now = _count_moved(transaction, [attempt for attempt in some if attempt.state != "delivered"])
         stored = _store(transaction, [attempt for attempt in some if attempt.seq not in moved_now])
         _note_delivery(transaction, stored)
-        _put_off(transaction, [(attempt, check_id) for attempt, check_id in stored if attempt.state == "pending"])
+        put_off(
+            transaction, [(made.seq, made.next_attempt_at) for made, _ in stored if made.next_attempt_at is not None]
+        )
         _drop_oldest(transaction, {check_id for attempt, check_id in stored if attempt.state != "pending"})
         moved |= moved_now
         failed += [check_id for attempt, check_id in stored if attempt.state == "failed"]
@@ -144,15 +146,17 @@ def _note_delivery(transaction: Transaction, stored: Iterable[tuple[Attempt, str
         )
 
 
-def _put_off(transaction: Transaction, stored: Sequence[tuple[Attempt, str]]) -> None:
-    """Make the alerts that wait behind a failed one due no earlier than its next attempt."""
-    if stored:
-        rows = ", ".join(["(CAST(? AS BIGINT), ?, CAST(? AS BIGINT))"] * len(stored))
+def put_off(transaction: Transaction, alerts: Sequence[tuple[int, int]]) -> None:
+    """Make alerts, each given by its `seq`, and those that wait behind them, due no earlier than the given time."""
+    for start in range(0, len(alerts), AT_ONCE):
+        some = alerts[start : start + AT_ONCE]
+        rows = ", ".join(["(CAST(? AS BIGINT), CAST(? AS BIGINT))"] * len(some))
         transaction.execute(
-            f"WITH result (seq, check_id, next_attempt_at) AS (VALUES {rows})"
-            " UPDATE alerts SET next_attempt_at = result.next_attempt_at FROM result"
-            f" WHERE alerts.check_id = result.check_id AND alerts.seq > result.seq AND {_IS_PENDING}"
+            f"WITH result (seq, next_attempt_at) AS (VALUES {rows})"
+            " UPDATE alerts SET next_attempt_at = result.next_attempt_at"
+            " FROM result JOIN alerts AS own ON own.seq = result.seq"
+            f" WHERE alerts.check_id = own.check_id AND alerts.seq >= own.seq AND {_IS_PENDING}"
             " AND alerts.next_attempt_at < result.next_attempt_at"
-            " AND (alerts.outage IS NULL) = (SELECT own.outage IS NULL FROM alerts AS own WHERE own.seq = result.seq)",
-            [value for attempt, check_id in stored for value in (attempt.seq, check_id, attempt.next_attempt_at)],
+            " AND (alerts.outage IS NULL) = (own.outage IS NULL)",
+            [value for alert in some for value in alert],
         )

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
+from cardbeat.web.forwarded import ipv4_inside
+
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 URL_BYTES = 2000
@@ -70,9 +72,6 @@ _TOO_LONG = (
 )
 
 _PUBLIC_V6 = _V6("2000::/3")
-_MAPPED = _V6("::ffff:0:0/96")
-_NAT64 = _V6("64:ff9b::/96")
-_6TO4 = _V6("2002::/16")
 
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
 """Separators of labels in a name (RFC 3490, 3.1)."""
@@ -175,7 +174,7 @@ def refusal_of(target: Target, allow_private: bool) -> str | None:
 def allowed(address: IpAddress, allow_private: bool) -> bool:
     """Whether a webhook may be sent to an address. An IPv4 address inside an IPv6 address decides for it."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = _carried(address)
+        inner = ipv4_inside(address)
         if inner is not None:
             return allowed(inner, allow_private)
     if any(address in network for network in NEVER):
@@ -193,16 +192,8 @@ def address_name(address: IpAddress) -> str:
     """
     if isinstance(address, ipaddress.IPv4Address):
         return str(address)
-    inner = _carried(address)
+    inner = ipv4_inside(address)
     return str(inner or ipaddress.IPv6Network((address, 64), strict=False))
-
-
-def _carried(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    if address in _MAPPED or address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if address in _6TO4:
-        return ipaddress.IPv4Address(int(address) >> 80 & 0xFFFFFFFF)
-    return None
 
 
 def _host(text: str) -> tuple[str, IpAddress | None]:

@@ -19,7 +19,7 @@ import math
 import sys
 from collections.abc import Callable
 
-from tests.bench.attacks import with_alerts, with_cards, with_checks, with_connections, with_keys
+from tests.bench.attacks import with_alerts, with_cards, with_checks, with_connections, with_keys, with_storage
 from tests.bench.attacks.attackers import raise_descriptor_limit
 from tests.bench.attacks.callers import Times
 from tests.bench.attacks.demands import Verdict
@@ -34,9 +34,11 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_alerts.tests,
         with_alerts.small_disk,
         with_alerts.silent,
+        with_alerts.slow_victim,
         with_alerts.one_address,
         with_alerts.resolver,
         with_alerts.amplify,
+        with_alerts.reflector,
         with_cards.scripts,
         with_cards.scripts_of_many,
         with_cards.percent,
@@ -50,6 +52,7 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_keys.public_key,
         with_keys.register_flood,
         with_keys.unknown_keys,
+        with_storage.flapping,
     )
 }
 

@@ -42,9 +42,14 @@ class Trial:
 
     @contextlib.contextmanager
     def scene(
-        self, *options: str, data: Path | None = None, victim: str = "127.0.0.1", descriptors: int | None = None
+        self,
+        *options: str,
+        data: Path | None = None,
+        victim: str = "127.0.0.1",
+        victim_seconds: float = 0,
+        descriptors: int | None = None,
     ) -> "Iterator[Scene]":
-        """A server, a victim whose receiver has this name or address, and the attackers' receivers.
+        """A server, a victim whose receiver has this name or address and takes so long, and the attackers' receivers.
 
         The server is killed in the end: what an attack has left to be done may take it minutes.
         """
@@ -54,7 +59,7 @@ class Trial:
             serving(*OPTIONS, *options, tree=self.tree, data=data, command=command, descriptors=descriptors) as server,
         ):
             try:
-                someone = Victim(server, victim)
+                someone = Victim(server, victim, victim_seconds)
                 with someone.receiving():
                     yield Scene(self, server, someone, receivers)
             finally:

@@ -3,7 +3,9 @@
 import contextlib
 import http.server
 import queue
+import select
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,15 +26,15 @@ CARD = "template=blog&author=Ada+Lovelace&tag=Engineering&domain=blog.example.co
 class Victim:
     """Pings over a kept and over new connections, asks for stored cards, new cards and its checks, and tests an alert.
 
-    `host` is the name or address of its receiver, which runs in this process and takes every alert at once.
+    `host` is the name or address of its receiver, which runs in this process and takes every alert after `seconds`.
     """
 
-    def __init__(self, server: Server, host: str = "127.0.0.1") -> None:
+    def __init__(self, server: Server, host: str = "127.0.0.1", seconds: float = 0) -> None:
         self._port = server.port
         self.cards_key = register(Caller(server.port))
         self.checks_key = register(Caller(server.port), "ops@example.com")
         self._arrived: queue.SimpleQueue[str] = queue.SimpleQueue()
-        self._receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._arrived))
+        self._receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _handler(self._arrived, seconds))
         webhook_url = f"http://{host}:{self._receiver.server_address[1]}/"
         self._ids = [self._create(webhook_url if number == 0 else None) for number in range(CHECKS)]
         self.activities = self._activities()
@@ -161,16 +163,20 @@ def _size(path: Path) -> int:
     return 0
 
 
-def _handler(arrived: "queue.SimpleQueue[str]") -> type[http.server.BaseHTTPRequestHandler]:
+def _handler(arrived: "queue.SimpleQueue[str]", seconds: float) -> type[http.server.BaseHTTPRequestHandler]:
     seen: set[str] = set()
 
     class Handler(http.server.BaseHTTPRequestHandler):
-        """Takes alerts, and tells of each once: it may be sent again."""
+        """Takes alerts, each after `seconds`, and tells of each once: it may be sent again."""
 
         timeout = TIMEOUT_SECONDS
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            time.sleep(seconds)
+            if select.select([self.connection], [], [], 0)[0]:
+                # The sender has gone away in the meantime.
+                return
             self.send_response(204)
             self.end_headers()
             if self.headers["webhook-id"] not in seen:

@@ -1,5 +1,6 @@
 """Attacks with alerts: what they store, where they go, and whom they hold up."""
 
+import asyncio
 import contextlib
 import subprocess
 import tempfile
@@ -14,6 +15,7 @@ from tests.bench.attacks.with_checks import check_body, fill_with_longest
 
 KEYS = 28
 FREE_CHECKS = 100
+VICTIM_SECONDS = 3
 
 Host = Callable[[Scene, int], str]
 """Host and port of a webhook by its number."""
@@ -44,6 +46,16 @@ def silent(trial: Trial) -> None:
     """
     with trial.scene() as scene:
         scene.attack(partial(create_all, hooks=hooks(scene, KEYS, silent_host)), seconds=40)
+
+
+def slow_victim(trial: Trial) -> None:
+    """60 free keys of 100 checks with silent receivers, beside a victim whose receiver takes 3 s for an alert."""
+    with trial.scene("--register-per-minute", "100", victim_seconds=VICTIM_SECONDS) as scene:
+        every = hooks(scene, 60, silent_host)
+        scene.attack(partial(create_all, hooks=every), seconds=90)
+        times = trial.beside["alert"]
+        print([round(x, 1) for x in times.seconds], times.asked, times.refused)
+        trial.verdicts.append(at_most("alert, 95 of 100, within {} s", times.percentile(0.95), VICTIM_SECONDS + 3))
 
 
 def one_address(trial: Trial) -> None:
@@ -77,6 +89,47 @@ def amplify(trial: Trial) -> None:
             at_most("an alert at most {} times the request for it", fold, 150),
             at_most("alerts for one key's tests at most {}", counts.taken, 30),
         ]
+
+
+def reflector(trial: Trial) -> None:
+    """Pings to the checks of ten free keys, 100 each with the longest names and URLs, to flood one address."""
+    with trial.scene() as scene:
+        url = f"http://127.4.0.1:{scene.receivers.port}/"
+        callers = [scene.attacker(key) for key in scene.checks_keys(10)]
+        ids = [one for caller in callers for one in fill_with_longest(caller, FREE_CHECKS, url, period_seconds=1)]
+        first = scene.attack(partial(ping_all, ids=ids), seconds=60)
+        _, taken, taken_bytes = scene.receivers.counts()
+        later = scene.only_attack(partial(ping_all, ids=ids), seconds=60)
+        _, posts, more_bytes = scene.receivers.counts()
+        posts, more_bytes, sent = posts - taken, more_bytes - taken_bytes, later.sent_bytes
+        trial.figures |= {
+            "posts at the address, first minutes": taken,
+            "MiB of them": taken_bytes / (1 << 20),
+            "KiB of pings, first minute": first.sent_bytes / 1024,
+            "posts at the address, last minute": posts,
+            "KiB of them": more_bytes / 1024,
+            "KiB of pings, last minute": sent / 1024,
+        }
+        trial.verdicts += [
+            at_most("posts to one address at most {} in the first minutes", taken, 700),
+            at_most("then at most {} in a minute", posts, 20),
+            at_most("bytes of posts then at most {} times those of the pings", more_bytes / sent, 1),
+        ]
+
+
+async def ping_all(attackers: Attackers, ids: list[str]) -> None:
+    """Pings to all of these checks every 5 s, 50 in one write, without waiting for an answer before the next."""
+    batches = [ids[start : start + 50] for start in range(0, len(ids), 50)]
+    requests = [b"".join(request("GET", f"/ping/{check_id}") for check_id in batch) for batch in batches]
+    loop = asyncio.get_running_loop()
+    with attackers.new_socket() as client:
+        await loop.sock_connect(client, ("127.0.0.1", attackers.port))
+        while True:
+            for data in requests:
+                await loop.sock_sendall(client, data)
+                attackers.sent_bytes += len(data)
+                attackers.statuses[200] += (await loop.sock_recv(client, 1 << 20)).count(b"HTTP/1.1 200")
+                await asyncio.sleep(5 / len(requests))
 
 
 async def test_all(attackers: Attackers, tests: list[tuple[str, str]]) -> None:

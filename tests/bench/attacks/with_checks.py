@@ -60,9 +60,9 @@ def check_body(webhook_url: str, *, period_seconds: int = 86400, name: str = "jo
     return body(fields)
 
 
-def create(caller: Caller, webhook_url: str | None = None, name: str = "job") -> str:
+def create(caller: Caller, webhook_url: str | None = None, name: str = "job", period_seconds: int = 86400) -> str:
     """The id of a new check."""
-    fields = {"name": name, "period_seconds": 86400, "grace_seconds": 0, "webhook_url": webhook_url}
+    fields = {"name": name, "period_seconds": period_seconds, "grace_seconds": 0, "webhook_url": webhook_url}
     return caller.created("POST", "/checks", fields).member("check")["id"]
 
 
@@ -77,7 +77,9 @@ def longest_url(caller: Caller, start: str) -> str:
     return by_characters
 
 
-def fill_with_longest(caller: Caller, count: int, start: str = "http://127.3.0.1/") -> list[str]:
+def fill_with_longest(
+    caller: Caller, count: int, start: str = "http://127.3.0.1/", period_seconds: int = 86400
+) -> list[str]:
     """The ids of so many checks with the longest names and URLs."""
     url = longest_url(caller, start)
-    return [create(caller, url, EMOJI * 100) for _ in range(count)]
+    return [create(caller, url, EMOJI * 100, period_seconds) for _ in range(count)]

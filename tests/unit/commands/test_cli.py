@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -164,15 +165,40 @@ def test_for_programs_a_new_key_and_the_list_are_json(run):
         "created_at": cards["created_at"],
         "email": None,
         "checks": 0,
+        "used_at": None,
+        "removed_after": first["removed_after"],
     }
+    created, ends = (datetime.fromisoformat(first[name]) for name in ("created_at", "removed_after"))
+    assert (ends - created).days == 365
     assert (second["email"], second["tier"]) == ("zoë@example.com", "unlimited")
 
 
 def test_the_list_has_headings_over_its_columns(run, listed, tmp_path):
     run("keys", "create", "--email", "ops@example.com")
     headings, row = listed().splitlines()
-    assert headings.split() == ["ID", "KEY", "SCOPE", "TIER", "CREATED", "(UTC)", "CHECKS", "E-MAIL"]
-    for heading, value in (("KEY", "sk_"), ("SCOPE", "checks"), ("TIER", "free"), ("E-MAIL", "ops@example.com")):
+    assert headings.split() == [
+        "ID",
+        "KEY",
+        "SCOPE",
+        "TIER",
+        "CREATED",
+        "(UTC)",
+        "CHECKS",
+        "LAST",
+        "USED",
+        "(UTC)",
+        "REMOVED",
+        "AFTER",
+        "E-MAIL",
+    ]
+    for heading, value in (
+        ("LAST", "never"),
+        ("REMOVED", "20"),
+        ("KEY", "sk_"),
+        ("SCOPE", "checks"),
+        ("TIER", "free"),
+        ("E-MAIL", "ops@example.com"),
+    ):
         assert row[headings.index(heading) :].startswith(value)
 
 
@@ -190,6 +216,66 @@ def test_a_stored_address_can_not_rewrite_the_list(run, listed, tmp_path):
     assert printed.isascii()
     assert printed.rstrip("\n").isprintable()
     assert json.loads(printed)[0]["email"] == email
+
+
+@pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+def test_no_text_of_a_tampered_file_reaches_the_terminal_raw(run, tmp_path, command):
+    run("keys", "create", "--email", "ops@example.com")
+    evil = "\x1b]0;x\x07\x9b2J\u202e\n"
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET id = ?, prefix = ?, tier = ?, email = ?", [evil] * 4)
+        connection.commit()
+    ran = run(*command)
+    shown = "\\x1b]0;x\\x07\\x9b2J\\u202e\\n"
+    assert f"not defined ({shown}: 1)" in ran.stdout + ran.stderr
+    assert all(line.isprintable() for line in (ran.stdout + ran.stderr).split("\n"))
+
+
+def test_a_text_of_a_damaged_file_is_shown_escaped_where_it_can_not_be_read(run, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET email = CAST(x'1b5b324aff' AS TEXT)")
+        connection.commit()
+    ran = run("keys", "list")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1), ran.stderr
+    assert ran.stderr.rstrip("\n").isprintable()
+
+
+def test_a_tier_of_the_tiers_file_is_named_without_control_characters(run, tmp_path):
+    (tmp_path / "tiers.toml").write_text('["a\\u001b[2J"]\nmax_checks = 5\n')
+    ran = run("keys", "create", "--tiers", "tiers.toml")
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert "\\x1b[2J" in ran.stderr
+
+
+def age(tmp_path, days):
+    """Let all keys be created so many days before."""
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET created_at = created_at - ?", (days * 86_400,))
+        connection.commit()
+
+
+def test_keys_that_are_not_used_are_pruned(run, listed, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    run("keys", "create")
+    age(tmp_path, 91)
+    assert run("keys", "prune", "--unused-days", "100").stdout == "removed 0 keys\n"
+    assert run("keys", "prune", "--dry-run").stdout == "would remove 2 keys\n"
+    dry = run("keys", "prune", "--unused-days", "0", "--dry-run", "--json").stdout
+    assert json.loads(dry) == {"dry_run": True, "would_remove": 2}
+    run("keys", "create", "--tier", "unlimited")
+    run("keys", "create")
+    assert json.loads(run("keys", "prune", "--json").stdout) == {"removed": 2}
+    assert len(listed().splitlines()) == 3
+    age(tmp_path, 1)
+    assert run("keys", "prune", "--unused-days", "0").stdout == "removed 1 key\n"
+    assert "unlimited" in listed()
+
+
+@pytest.mark.parametrize("days", ["-1", "x", "1.5", "999999"])
+def test_days_out_of_range_are_one_line(run, days):
+    ran = run("keys", "prune", f"--unused-days={days}")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
 
 
 def test_an_empty_list_is_its_headings(run, listed):

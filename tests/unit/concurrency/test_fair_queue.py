@@ -1,5 +1,6 @@
 """The fair queue: turns by name, weighed by cost, each name's part bounded."""
 
+import heapq
 import random
 from collections import Counter
 from math import inf
@@ -130,3 +131,55 @@ def test_a_name_is_full_once_as_many_wait_as_may_and_until_one_is_taken():
     assert queue.put("b", "b0")
     queue.take()
     assert queue.put("a", "a2")
+
+
+def shares_of_slots(queue, wants, slots, seconds, until):
+    """The slot seconds that each name has got: it always wants so many, each of its items takes so many seconds."""
+    got, ends, now = Counter(), [], 0.0
+    for name, count in wants.items():
+        for _ in range(count):
+            queue.put(name, name)
+    while now < until:
+        while len(ends) < slots and (taken := queue.take()) is not None:
+            heapq.heappush(ends, (now + seconds[taken[0]], taken[0]))
+        now, name = heapq.heappop(ends)
+        got[name] += seconds[name]
+        queue.done(name, seconds[name])
+        queue.put(name, name)
+    return got
+
+
+def test_a_name_whose_items_all_run_at_once_is_charged_for_them_while_they_run():
+    names = [f"many{number}" for number in range(10)]
+    seconds = dict.fromkeys(names, 10.0) | {"one": 3.0}
+    got = shares_of_slots(FairQueue(1000, 2.0), dict.fromkeys(names, 100) | {"one": 1}, 20, seconds, 200)
+    assert got["one"] >= 0.3 * 200
+    assert max(got[name] for name in names) <= 1.5 * min(got[name] for name in names)
+
+
+def test_what_was_charged_too_much_is_given_back_as_soon_as_the_cost_is_known():
+    queue = filled({"a": 3, "b": 3}, FairQueue(1000, 10.0))
+    assert [queue.take()[1] for _ in range(2)] == ["a0", "b0"]
+    queue.done("a", 1)
+    assert queue.take()[1] == "a1"
+    queue.done("a", 1)
+    queue.done("b", 20)
+    assert served(queue, lambda _: 1.0) == ["a2", "b1", "b2"]
+
+
+def test_an_estimate_leaves_nothing_behind_in_a_queue_that_is_never_empty():
+    queue = filled({"steady": 1}, FairQueue(10, 2.0))
+    for number in range(5000):
+        queue.put(f"passing{number}", number)
+        queue.put("steady", number)
+        for _ in range(2):
+            queue.done(queue.take()[0], 0.001)
+    assert len(queue._turns) <= 5000
+
+
+def test_a_name_that_may_not_run_now_keeps_its_turn():
+    queue = filled({"a": 2, "b": 2})
+    assert queue.take(may_run=lambda name: name != "a")[1] == "b0"
+    assert queue.take(may_run=lambda name: False) is None
+    queue.done("b", 1)
+    assert served(queue) == ["a0", "b1", "a1"]

@@ -1,6 +1,7 @@
 """What a revoked key leaves behind: dead at once, gone in steps that hold nobody up."""
 
 import itertools
+import json
 import threading
 
 import pytest
@@ -9,7 +10,7 @@ from cardbeat.errors import NotFound, Refusal
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.removal import STEP_ALERTS, STEP_CHECKS, Removal
 from tests.heart import HOOK, Heart, at_once
-from tests.mail import Mail
+from tests.mail import FAILED, Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
 
@@ -205,6 +206,23 @@ def test_what_waits_for_a_revoked_key_is_not_sent(database, clock):
     mail.settled(1)
     mail.delivery.stop(5)
     assert [url for url, _, _ in mail.posted] == ["https://hooks.example/living"]
+
+
+def test_an_alert_that_waits_for_a_retry_is_not_sent_after_its_key_is_revoked(database, clock):
+    mail = Mail(database, clock)
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(mail.heart.create())
+    mail.settled(1)
+    # Its checks are not removed yet, and the retry is planned in memory.
+    mail.heart.keys.revoke(mail.heart.key.id).wait()
+    mail.heart.key = mail.heart.keys.issue("ops@example.com").wait().key
+    mail.pass_time(60)
+    mail.record(mail.heart.create())
+    mail.settled(2)
+    mail.delivery.stop(5)
+    revoked, *others = [json.loads(body)["data"]["check"]["api_key_id"] for _, _, body in mail.posted]
+    assert others == [mail.heart.key.id] != [revoked]
 
 
 def test_the_thread_takes_up_what_is_left_at_its_start_and_what_it_is_woken_for(heart):

@@ -8,4 +8,4 @@ def test_only_who_waits_long_is_told_what_for(capsys):
     seen = []
     with tell_if_slow("checking"):
         wait_until(lambda: seen.append(capsys.readouterr().err) or any(seen))
-    assert "".join(seen) == "checking, please wait ...\n"
+    assert "".join(seen) == "cardbeat: checking, please wait ...\n"

@@ -1,4 +1,4 @@
-from cardbeat.keys.rate import MAX_NAMES, RateLimit, StrictRateLimit
+from cardbeat.keys.rate import FORGOTTEN_AT_ONCE, MAX_NAMES, RateLimit, StrictRateLimit
 from tests.support import FakeClock
 
 
@@ -52,9 +52,9 @@ def test_the_strict_rate_remembers_only_so_many_names():
     limit = StrictRateLimit(clock)
     for name in ("a", "b", "a", *range(MAX_NAMES - 1)):
         clock.advance(1e-5)
-        assert limit.take(str(name), 2) == 0
-    assert limit.take("a", 2) > 0
-    assert [limit.take("b", 2), limit.take("b", 2)] == [0, 0]
+        assert limit.take({str(name): 2}) == 0
+    assert limit.take({"a": 2}) > 0
+    assert [limit.take({"b": 2}), limit.take({"b": 2})] == [0, 0]
 
 
 def test_no_minute_holds_more_than_the_strict_rate():
@@ -63,7 +63,7 @@ def test_no_minute_holds_more_than_the_strict_rate():
     taken = []
     for second in range(300):
         clock.now = second
-        wait = limit.take("a", 5)
+        wait = limit.take({"a": 5})
         if wait == 0:
             taken.append(second)
         else:
@@ -74,11 +74,44 @@ def test_no_minute_holds_more_than_the_strict_rate():
 def test_strict_rates_of_names_are_apart_and_end_with_their_minute():
     clock = FakeClock(0)
     limit = StrictRateLimit(clock)
-    assert [limit.take("a", 2), limit.take("b", 2)] == [0, 0]
+    assert [limit.take({"a": 2}), limit.take({"b": 2})] == [0, 0]
     clock.advance(59)
-    assert [limit.take("a", 2), limit.take("a", 2), limit.take("b", 2)] == [0, 1, 0]
+    assert [limit.take({"a": 2}), limit.take({"a": 2}), limit.take({"b": 2})] == [0, 1, 0]
     clock.advance(1)
-    assert [limit.take("a", 2), limit.take("a", 2)] == [0, 59]
+    assert [limit.take({"a": 2}), limit.take({"a": 2})] == [0, 59]
     clock.advance(60)
-    assert limit.take("c", 2) == 0
+    assert limit.take({"c": 2}) == 0
     assert list(limit._taken) == ["c"]
+
+
+def test_a_take_of_several_names_is_refused_whole():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    assert limit.take({"a": 1, "wide": 3}) == 0
+    clock.advance(10)
+    assert [limit.take({"a": 1, "wide": 3}) for _ in range(5)] == [50] * 5
+    assert [limit.take({name: 1, "wide": 3}) for name in "bcd"] == [0, 0, 50]
+    assert limit.take({"d": 1}) == 0
+    clock.advance(50)
+    assert limit.wait_seconds({"d": 1, "wide": 3}) == 10
+    assert limit.take({"e": 1, "wide": 3}) == 0
+
+
+def test_to_ask_takes_nothing():
+    limit = StrictRateLimit(FakeClock(0))
+    assert [limit.wait_seconds({"a": 1}) for _ in range(3)] == [0] * 3
+    assert limit.take({"a": 1}) == 0
+    assert limit.wait_seconds({"a": 1}) == 60
+
+
+def test_names_whose_minute_is_over_are_forgotten_a_few_at_a_time():
+    clock = FakeClock(0)
+    limit = StrictRateLimit(clock)
+    for number in range(100):
+        limit.take({str(number): 1})
+    clock.advance(60)
+    sizes = []
+    while len(limit._taken) > 1:
+        limit.take({"a": 100})
+        sizes.append(len(limit._taken))
+    assert max(before - after for before, after in zip([100, *sizes], sizes, strict=False)) <= FORGOTTEN_AT_ONCE

@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from cardbeat.web.forwarded import client_address, is_trusted, network_of, parse_address
+from cardbeat.web.forwarded import client_address, is_trusted, network_of, parse_address, wider_network_of
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
 
@@ -50,8 +50,26 @@ def test_a_proxy_is_trusted_in_whatever_spelling(address: str, trusted: bool) ->
         ("::ffff:203.0.113.7", "203.0.113.7"),
         ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
+        ("2002:cb00:7107:1::1", "203.0.113.7"),
+        ("2002:cb00:7107:ffff::2", "203.0.113.7"),
+        ("64:ff9b::203.0.113.7", "203.0.113.7"),
+        ("2001:0:4136:e378:8000:63bf:34ff:8ef8", "203.0.113.7"),
+        ("2001:0:102:304:0:1:34ff:8ef8", "203.0.113.7"),
+        ("::1", "::/64"),
         ("-", "-"),
     ],
 )
 def test_one_client_is_an_address_or_the_network_that_one_host_has(client: str, network: str) -> None:
     assert network_of(client) == network
+
+
+@pytest.mark.parametrize(
+    ("client", "wider"),
+    [("2001:db8:1:2:3::4", "2001:db8:1::/48"), ("203.0.113.7", None), ("2002:cb00:7107:1::1", None), ("-", None)],
+)
+def test_around_a_network_of_one_host_is_that_of_one_customer(client: str, wider: str | None) -> None:
+    assert wider_network_of(network_of(client)) == wider
+
+
+def test_an_address_inside_another_makes_no_trusted_proxy() -> None:
+    assert not is_trusted(parse_address("2002:0a01:0203::1"), TRUSTED)

@@ -1,10 +1,12 @@
 """The threads that post: begun when a queue is due, counted by their limit, and what they bring back."""
 
 import threading
+import time
 
 import pytest
 
 from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Result
 from cardbeat.heartbeat.delivery.couriers import TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
@@ -40,7 +42,9 @@ def changed():
 
 @pytest.fixture
 def couriers(courier, changed):
-    couriers = Couriers(courier, changed, limit=2, may_post=lambda: True, starting_seconds=LONG)
+    couriers = Couriers(
+        courier, changed, limit=2, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
+    )
     yield couriers
     couriers.stop()
     courier.let_go.release(10)
@@ -70,7 +74,14 @@ def test_each_courier_goes_on_to_the_next_queue_and_no_more_run_than_the_limit(c
 
 def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier, changed):
     may = []
-    couriers = Couriers(courier, changed, limit=1, may_post=lambda: bool(may), starting_seconds=LONG)
+    couriers = Couriers(
+        courier,
+        changed,
+        limit=1,
+        may_post=lambda: bool(may),
+        allowance=Allowance(time.monotonic),
+        starting_seconds=LONG,
+    )
     couriers.add(map(queue, (1, 2, 3)))
     couriers.send_out()
     assert not couriers.posting()
@@ -199,7 +210,9 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
             wait_until(lambda: len(attempts) > 1)
             return Result(queue)
 
-    couriers = Couriers(Courier(), changed, limit=3, may_post=lambda: True, starting_seconds=LONG)
+    couriers = Couriers(
+        Courier(), changed, limit=3, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
+    )
     couriers.add(map(queue, (1, 2)))
     couriers.send_out()
     assert sorted(brought_back(couriers, 2)) == [1, 2]
@@ -227,7 +240,9 @@ def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, c
 
 
 def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(courier, changed):
-    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True, starting_seconds=0)
+    couriers = Couriers(
+        courier, changed, limit=512, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=0
+    )
     couriers.add(queue(number) for number in range(300))
     couriers.send_out()
     assert couriers.has_news()
@@ -243,7 +258,9 @@ def test_what_is_new_has_its_turn_though_hundreds_of_threads_are_to_be_started(c
 
 
 def test_once_all_threads_are_started_there_is_no_more_news(courier, changed):
-    couriers = Couriers(courier, changed, limit=512, may_post=lambda: True, starting_seconds=LONG)
+    couriers = Couriers(
+        courier, changed, limit=512, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
+    )
     couriers.add(map(queue, range(100)))
     couriers.send_out()
     assert not couriers.has_news()

@@ -216,7 +216,9 @@ def test_a_quarter_of_the_couriers_is_kept_for_receivers_that_were_quick_and_one
 
 
 def test_a_quarter_of_the_couriers_make_long_posts_and_the_others_brief_ones():
-    lanes = lanes_with(*(f"new-{number}" for number in range(COURIERS)))
+    lanes = Lanes()
+    for number in range(COURIERS):
+        lanes.add(queue(f"new-{number}", key=f"key-{number}"))
     running = take_all(lanes)
     assert len(running) == COURIERS - COURIERS // KEPT_SHARE
     assert sum(taken.is_long for taken in running) == COURIERS // LONG_SHARE
@@ -237,11 +239,22 @@ def test_a_brief_post_that_came_to_no_end_is_made_anew_as_a_long_one_when_there_
 
 def test_slow_receivers_have_a_quarter_of_the_couriers():
     lanes = Lanes(couriers=8)
-    slow = [queue(f"slow-{number}") for number in range(8)]
+    slow = [queue(f"slow-{number}", key=f"key-{number}") for number in range(8)]
     answered(lanes, *slow, seconds=5)
     for one in slow:
         lanes.add(one)
     assert [taken.is_long for taken in take_all(lanes)] == [True, True]
+
+
+def test_one_key_leaves_long_posts_to_others():
+    lanes = Lanes()
+    for number in range(COURIERS):
+        lanes.add(queue(f"new-{number}", key="many"))
+    running = take_all(lanes)
+    assert 10 <= sum(taken.is_long for taken in running) <= 20
+    lanes.done(running.pop(), 0.1, answered=True)
+    lanes.add(queue("other", key="other"))
+    assert "other" in [taken.key for taken in take_all(lanes) if taken.is_long]
 
 
 def test_a_slow_receiver_that_is_quick_once_is_a_quick_one():
@@ -322,8 +335,16 @@ class Clock:
         while not condition():
             assert self.now < most_seconds, "this did not come true in time"
             self.now, _, taken, address = heapq.heappop(self.ends)
-            self._end(taken, address)
+            if address is None:
+                self.lanes.add(taken)
+            else:
+                self._end(taken, address)
             self._begin()
+
+    def come(self, queues):
+        """Let queues be due at these times."""
+        for due_at, one in queues:
+            heapq.heappush(self.ends, (due_at, next(self._entries), one, None))
 
     def _begin(self):
         while (taken := self.lanes.take()) is not None:
@@ -443,7 +464,52 @@ def test_with_a_thousand_such_keys_a_known_receiver_still_has_its_alert_in_secon
     assert clock.now <= 0.1
 
 
+def honest_waits(lanes, clock, seconds, times=12):
+    """How long the alerts of one key wait, one after the other, whose receiver takes so many seconds for each."""
+    waits = []
+    for _ in range(times):
+        lanes.add(queue("good.example", VICTIM, "victim"))
+        began = clock.now
+        clock.delivered_at.pop(VICTIM, None)
+        clock.run_until(lambda: VICTIM in clock.delivered_at, most_seconds=began + 60)
+        waits.append(clock.now - began - seconds)
+        next_at = clock.now + 3
+        clock.run_until(lambda next_at=next_at: clock.now >= next_at, most_seconds=clock.now + 60)
+    return waits
+
+
+@pytest.mark.parametrize("silent", [SILENT, 9.8], ids=["silent", "slow"])
+@pytest.mark.parametrize("honest", [2.5, 3.0, 9.0])
+def test_an_honest_receiver_that_takes_seconds_is_not_starved_by_60_keys_with_100_silent_ones_each(honest, silent):
+    """The strangers' alerts become due over ten seconds, so that their posts don't all end at the same moments."""
+    lanes = Lanes()
+    clock = Clock(
+        lanes,
+        lambda taken: silent if taken.key.startswith("attacker") else honest,
+        lambda taken: f"address of {taken.host}",
+    )
+    clock.come(
+        [
+            (number / 600, CheckQueue(number, f"attacker-{number % 60}", f"n{number}.attacker.example", 1))
+            for number in range(6000)
+        ]
+    )
+    clock.run_until(lambda: clock.now >= 0.5)
+    waits = honest_waits(lanes, clock, honest)
+    assert max(waits) <= 4
+    assert sorted(waits)[len(waits) // 2] <= 1
+
+
 # Memory.
+
+
+def test_a_stranger_with_thousands_of_receivers_makes_no_pace_of_another_key_forgotten():
+    lanes = Lanes()
+    answered(lanes, queue("good.example", key="victim"), seconds=3)
+    for number in range(REMEMBERED + 1):
+        answered(lanes, queue(str(number), key=f"attacker-{number % 200}"), seconds=3)
+    lanes.add(queue("good.example", key="victim"))
+    assert lanes.take().pace == module.SLOW
 
 
 def test_nothing_is_kept_of_hosts_and_addresses_without_work():
@@ -461,6 +527,6 @@ def test_only_so_much_is_remembered():
         taken = lanes.take()
         lanes.enter(taken, f"address {number}")
         lanes.done(taken, 0.1, answered=True)
-    memories = (lanes._paces, lanes._address_of, lanes._hosts._answered, lanes._addresses._answered)
+    memories = (lanes._paces._values["key"], lanes._address_of, lanes._hosts._answered, lanes._addresses._answered)
     assert [len(memory) for memory in memories] == [REMEMBERED] * 4
     assert "0" not in lanes._address_of

@@ -1,0 +1,77 @@
+"""The room for pings and deletions: a file that gives way step by step, and is made whole when the disk has room."""
+
+import os
+
+import pytest
+
+from cardbeat.database.sqlite.room import ROOM, ROOM_BYTES, STEP_BYTES, Room
+from cardbeat.host.disk import Reserve
+from tests.systems import LINKS
+
+GIB = 1024**3
+
+
+@pytest.fixture
+def no_room():
+    """Here there is room."""
+
+
+class Disk:
+    def __init__(self, total=100 * GIB, free=50 * GIB):
+        self.total = total
+        self.free = free
+
+    def __call__(self, _folder):
+        return self.total, 0, self.free
+
+
+def room_on(disk, folder):
+    return Room(folder, Reserve(folder, disk))
+
+
+def test_it_gives_way_step_by_step_and_is_made_whole_when_the_disk_is_not_low_any_more(tmp_path):
+    disk = Disk()
+    room = room_on(disk, tmp_path)
+    room.fill()
+    assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
+    disk.free = 0
+    assert [room.give_way() for _ in range(ROOM_BYTES // STEP_BYTES + 1)] == [True] * 8 + [False]
+    room.fill()
+    assert (tmp_path / ROOM).stat().st_size == 0
+    disk.free = 50 * GIB
+    assert not room.give_way()
+    room.fill()
+    assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
+
+
+def test_what_was_just_given_up_is_not_taken_back(tmp_path):
+    disk = Disk()
+    room = room_on(disk, tmp_path)
+    room.fill()
+    disk.free = STEP_BYTES
+    assert room.give_way()
+    room.fill()
+    assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - STEP_BYTES
+
+
+def test_on_a_small_disk_it_is_as_large_as_the_reserve(tmp_path):
+    room_on(Disk(total=20 * STEP_BYTES + 20), tmp_path).fill()
+    assert (tmp_path / ROOM).stat().st_size == STEP_BYTES + 1
+
+
+@pytest.mark.parametrize(("free", "given"), [(STEP_BYTES - 1, STEP_BYTES), (STEP_BYTES, 0)])
+def test_a_start_takes_a_step_only_if_the_disk_is_full(tmp_path, free, given):
+    room_on(Disk(), tmp_path).fill()
+    room_on(Disk(free=free), tmp_path).give_way_to_open()
+    assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - given
+
+
+@LINKS
+def test_a_link_is_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_bytes(b"mine")
+    os.symlink(other, tmp_path / ROOM)
+    room = room_on(Disk(), tmp_path)
+    room.fill()
+    assert not room.give_way()
+    assert other.read_bytes() == b"mine"

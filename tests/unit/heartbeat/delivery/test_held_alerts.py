@@ -1,0 +1,150 @@
+"""Alerts that wait because their key has caused enough posts, or their address has got enough."""
+
+import pytest
+
+from cardbeat.heartbeat.delivery import allowance
+from cardbeat.heartbeat.outbox.alert import OVERDUE
+from cardbeat.heartbeat.webhooks.permit import Postponed
+from tests.heart import HOOK
+from tests.mail import FAILED, Mail
+from tests.postgresql import BOTH_ENGINES
+from tests.support import wait_until
+
+pytestmark = BOTH_ENGINES
+
+EVERY_SECONDS = 1200
+"""After its first three, a key has one more alert in this time."""
+
+
+@pytest.fixture
+def mail(database, clock, monkeypatch):
+    monkeypatch.setattr(allowance, "KEY_POSTS", 3)
+    mail = Mail(database, clock)
+    yield mail
+    mail.delivery.stop(10)
+
+
+@pytest.fixture
+def check(mail):
+    return mail.heart.create()
+
+
+def is_held(mail, check):
+    """Whether the check's oldest waiting alert is stored as due in the future."""
+    waiting = [alert for alert in mail.alerts.newest(check.id) if alert["state"] == "pending"]
+    return bool(waiting) and waiting[-1]["next_attempt_at"] > mail.in_text(0)
+
+
+def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_later(mail, check):
+    mail.record(check, *["check.test"] * 5)
+    mail.delivery.start()
+    mail.settled(3)
+    wait_until(lambda: is_held(mail, check))
+    assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [0, 0, 1, 1, 1]
+    mail.pass_time(EVERY_SECONDS - 1)
+    assert mail.delivery.oldest_due_seconds() == 0
+    assert len(mail.posted) == 3
+    mail.pass_time(1)
+    mail.settled(4)
+    wait_until(lambda: is_held(mail, check))
+    mail.pass_time(EVERY_SECONDS)
+    mail.settled(5)
+    assert len(set(mail.ids)) == 5
+
+
+def test_alerts_of_other_keys_do_not_wait_for_it(mail, check):
+    mail.record(check, *["check.test"] * 5)
+    mail.delivery.start()
+    mail.settled(3)
+    mail.heart.key = mail.heart.keys.issue("other@example.com").wait().key
+    mail.record(mail.heart.create())
+    mail.settled(4)
+
+
+def test_a_retry_needs_no_other_turn(mail, check):
+    mail.outcomes = [FAILED] * 3
+    mail.record(check)
+    mail.delivery.start()
+    for attempts in (1, 2, 3, 4):
+        mail.settled(attempts)
+        mail.pass_time(1000)
+    assert mail.states(check) == ["delivered"]
+
+
+def test_a_key_with_more_checks_may_cause_two_alerts_for_each(mail):
+    checks = [mail.heart.create() for _ in range(6)]
+    for check in checks:
+        mail.record(check, OVERDUE, "check.test")
+    mail.delivery.start()
+    mail.settled(12)
+
+
+def test_after_a_restart_what_waited_goes_out_at_once(mail, check):
+    mail.record(check, *["check.test"] * 5)
+    mail.delivery.start()
+    mail.settled(3)
+    wait_until(lambda: is_held(mail, check))
+    mail.delivery.stop(10)
+    mail.delivery = mail.another()
+    mail.delivery.start()
+    mail.settled(2)
+    assert mail.states(check) == ["delivered"] * 5
+
+
+@pytest.fixture
+def one_address(mail, monkeypatch):
+    """All posts go to one address, which gets two at once and one more in half an hour."""
+    for name, posts in {"KEY_POSTS": 100, "ADDRESS_POSTS": 1, "ADDRESS_POSTS_AN_HOUR": 2, "OWN_POSTS": 1}.items():
+        monkeypatch.setattr(allowance, name, posts)
+    deliver = mail.post
+
+    def post(url, headers, body, permit):
+        if not permit.enter("192.0.2.1"):
+            raise Postponed
+        return deliver(url, headers, body, permit)
+
+    monkeypatch.setattr(mail, "post", post)
+    mail.delivery = mail.another()
+
+
+@pytest.mark.usefixtures("one_address")
+def test_beyond_the_limit_of_an_address_an_alert_waits_counts_no_attempt_and_goes_out_later(mail, check):
+    mail.record(check, *["check.test"] * 3)
+    mail.delivery.start()
+    mail.settled(2)
+    wait_until(lambda: is_held(mail, check))
+    assert mail.delivery.oldest_due_seconds() == 0
+    assert mail.alerts.newest(check.id)[0]["attempts"] == 0
+    mail.pass_time(1800)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered"] * 3
+
+
+@pytest.mark.usefixtures("one_address")
+def test_the_retries_at_an_address_are_counted_too(mail, check):
+    mail.outcomes = [FAILED] * 2
+    mail.record(check)
+    mail.delivery.start()
+    mail.settled(1)
+    mail.pass_time(10)
+    mail.settled(2)
+    mail.pass_time(40)
+    wait_until(lambda: is_held(mail, check))
+    assert len(mail.posted) == 2
+    mail.pass_time(1800)
+    mail.settled(3)
+    assert mail.states(check) == ["delivered"]
+
+
+@pytest.mark.usefixtures("one_address")
+def test_another_webhook_url_does_not_wait_for_the_address_of_the_old_one(mail, check, monkeypatch):
+    mail.record(check, *["check.test"] * 3)
+    mail.delivery.start()
+    mail.settled(2)
+    wait_until(lambda: is_held(mail, check))
+    monkeypatch.setattr(allowance, "ADDRESS_POSTS", 100)
+    found = mail.heart.read(check)
+    mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=f"{HOOK}/new")).wait()
+    mail.delivery.wake()
+    mail.settled(3)
+    assert mail.posted[-1][0].endswith("/new")
