@@ -113,11 +113,13 @@ def create_if_missing(path: Path) -> None:
     if wal.exists() and wal.stat().st_size > 0:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
     partial = path.with_name(path.name + ".new")
-    partial.unlink(missing_ok=True)
+    # SQLite would bring what an attempt before this one has left into the new file.
+    for end in ("", "-journal", "-wal", "-shm"):
+        Path(f"{partial}{end}").unlink(missing_ok=True)
     # SQLite gives the files beside it the same mode and owner.
     os.close(ownership.create_private(partial))
     with contextlib.closing(connect(partial)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
+        # Not with a -wal, whose content a failing disk may keep out of the file: no error tells of that at the close.
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         migrate(connection)
     sync_file(partial)
