@@ -136,9 +136,9 @@ def create_if_missing(path: Path) -> None:
         # SQLite gives the files beside it the same mode and owner.
         os.close(ownership.create_private(partial, path.parent))
         with contextlib.closing(connect(partial)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            migrate(connection)
+            # Not with a -wal: if a failing disk keeps what it holds out of the file, the close does not tell.
+            run_scripts(connection)
         sync_file(partial)
         replace(partial, path)
     sync_folder(path.parent)
@@ -206,9 +206,14 @@ def _check_content(path: Path) -> None:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Make the tables or bring them up to date, with one transaction for each script."""
+    """Bring the tables of a database in its place up to date."""
     # First, because a kill in a script would else leave a -journal, and then no read-only connection can open the file.
     connection.execute("PRAGMA journal_mode = WAL")
+    run_scripts(connection)
+
+
+def run_scripts(connection: sqlite3.Connection) -> None:
+    """Make the tables or bring them up to date, with one transaction for each script."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     # A script may replace a table. With foreign keys on, to drop the old one would delete all rows that refer to it.
     connection.execute("PRAGMA foreign_keys = OFF")

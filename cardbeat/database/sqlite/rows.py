@@ -20,9 +20,9 @@ from cardbeat.database.sqlite.file import (
     APPLICATION_ID,
     FILES_BESIDE,
     address_of,
-    migrate,
     open_file,
     require_ours,
+    run_scripts,
     start_up_errors,
 )
 from cardbeat.database.sqlite.objects import differences, make_tables
@@ -131,7 +131,7 @@ def copy_rows(source: Path, copy: Path, require_going: RequireGoing) -> None:
     with nothing_restored(source), contextlib.closing(open_file(copy, "rw")) as connection:
         with _interruptible(connection, going):
             _fill(connection, source)
-            migrate(connection)
+            run_scripts(connection)
             if wrong := next(_wrong_values(connection), None):
                 raise StartupError(f"{source} holds what cardbeat never writes, in {wrong}")
         connection.execute("PRAGMA journal_mode = DELETE")

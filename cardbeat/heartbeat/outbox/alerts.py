@@ -9,15 +9,13 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 
 WAITING_ALERTS = 20
 """Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk."""
-ALERTS_AN_HOUR = 12
-"""Alerts of a check's outages that are told one by one in an hour, while the receiver takes them at once or not."""
 
 
 @dataclass(frozen=True, slots=True)
