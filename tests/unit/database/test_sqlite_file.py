@@ -139,12 +139,3 @@ def test_what_keeps_the_lock_from_being_taken_is_named(tmp_path, spoil, words):
     spoil(tmp_path / "data")
     with pytest.raises(StartupError, match=words):
         open_database(tmp_path / "data")
-
-
-def test_a_new_database_takes_nothing_of_an_attempt_that_failed(tmp_path):
-    left = [tmp_path / f"{FILE_NAME}.new{end}" for end in ("", "-journal", "-wal", "-shm")]
-    for path in left:
-        path.write_bytes(b"left")
-    open_database(tmp_path).close()
-    assert not any(path.exists() for path in left)
-    assert integrity_problems(tmp_path) == []

@@ -295,11 +295,11 @@ def low(mail, monkeypatch):
     monkeypatch.setattr(mail.database.reserve, "is_low", lambda: True)
 
 
-def test_while_the_disk_is_low_one_alert_of_a_check_waits_and_tells_all(mail, monkeypatch):
+def test_while_the_disk_is_low_two_alerts_of_a_check_wait_and_tell_all(mail, monkeypatch):
     check = mail.heart.create()
     low(mail, monkeypatch)
     flap(mail, check, 4)
-    assert waiting(mail, check) == [(4, "check.recovered")]
+    assert waiting(mail, check) == [(1, "check.overdue"), (4, "check.recovered")]
     assert told_by_the_last(mail, check)["data"]["outages"] == 4
 
 
