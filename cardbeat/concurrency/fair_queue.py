@@ -10,6 +10,9 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
+OUTDATED = 1000
+"""Entries that do not count which the heap may hold, in addition to twice the number of names."""
+
 
 @dataclass(slots=True)
 class _Name(Generic[T]):
@@ -115,3 +118,6 @@ class FairQueue(Generic[T]):
         if queue.entry is None or queue.entry[0] > queue.turn_at:
             queue.entry = (queue.turn_at, next(self._entries), name)
             heapq.heappush(self._turns, queue.entry)
+            if len(self._turns) > 2 * len(self._names) + OUTDATED:
+                self._turns = [queue.entry for queue in self._names.values() if queue.entry is not None]
+                heapq.heapify(self._turns)

@@ -193,7 +193,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "GET /checks/{id}/alerts": Operation(
         "listAlerts",
-        "List a check's newest 100 alerts and the results of their delivery",
+        "List a check's newest 100 alerts (20 if its key has more than 20 checks) and the results of their delivery",
         {200: json_answer("The alerts, newest first.", "Alerts")},
         description=(
             f"A key sends at most {KEY_POSTS} alerts at once, or two for each of its checks, and as many more in an "

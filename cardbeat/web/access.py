@@ -62,7 +62,8 @@ class AccessLog:
                 for request, response, seconds in answers
                 if response.status < 400 or self._has_line(request.network)
             ]
-            self._put(ACCESS, lines)
+            if lines:
+                self._put(ACCESS, lines)
             if len(lines) < len(answers):
                 self._put(REFUSED, (), len(answers) - len(lines))
 

@@ -25,6 +25,8 @@ HOUR = 3600
 HELD_SECONDS = 2 * HOUR / 12
 """Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
 MOST_OF_KEY = 240
+COUNTED_TRIES = 5
+"""Of the attempts for an alert, most that count once it was merged."""
 ASKED_SECONDS = 120
 """What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
@@ -173,6 +175,7 @@ class Model:
         is_crowd = len(created) == MOST_IN_AN_HOUR and created[0] > now.created_at - HOUR
         self.require(is_crowd or waiting >= MOST_WAITING or may_merge, "an alert was merged for no reason", before)
         now.outages, now.created_at = outages, before.created_at
+        before.attempts = min(before.attempts, COUNTED_TRIES)
         now.attempts, now.posts, now.due_at, now.posted_at = (
             before.attempts,
             before.posts,

@@ -158,6 +158,10 @@ def _message(row: Row) -> Message:
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
+COUNTED_TRIES = 5
+"""Of the attempts for an alert, most that count once it tells more: what is new must not have its last one at once."""
+
+
 class _New(NamedTuple):
     """A new alert. `outage` is None for a test, because tests are not unique."""
 
@@ -227,6 +231,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
     rows = transaction.execute(
         f"{_with_new(alerts)} UPDATE alerts SET id = new.id, type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
+        " attempts = CASE WHEN attempts > ? THEN ? ELSE attempts END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
         f" AND ((SELECT count(*) {waiting}) >= ?"
@@ -237,7 +242,14 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " RETURNING alerts.check_id",
         (
             *(value for alert in alerts for value in alert),
-            *(OVERDUE, WAITING_WHILE_LOW if is_low else WAITING_ALERTS, ALERTS_AN_HOUR - 1, HOUR_SECONDS),
+            *(
+                OVERDUE,
+                COUNTED_TRIES,
+                COUNTED_TRIES,
+                WAITING_WHILE_LOW if is_low else WAITING_ALERTS,
+                ALERTS_AN_HOUR - 1,
+                HOUR_SECONDS,
+            ),
         ),
     ).fetchall()
     return {row[0] for row in rows}

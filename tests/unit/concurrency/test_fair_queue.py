@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 
-from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.concurrency.fair_queue import OUTDATED, FairQueue
 
 
 def filled(waiting, queue=None):
@@ -183,3 +183,13 @@ def test_a_name_that_may_not_run_now_keeps_its_turn():
     assert queue.take(may_run=lambda name: False) is None
     queue.done("b", 1)
     assert served(queue) == ["a0", "b1", "a1"]
+
+
+def test_entries_that_do_not_count_do_not_pile_up():
+    queue = FairQueue(10_000, estimate=2.0)
+    queue.put("a", 0)
+    for number in range(5000):
+        queue.put("a", number)
+        queue.take()
+        queue.done("a", 0)
+    assert len(queue._turns) <= 2 + OUTDATED
