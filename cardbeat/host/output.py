@@ -74,7 +74,7 @@ def let_go_of_output() -> None:
 @contextmanager
 def tell_if_slow(doing: str) -> Iterator[None]:
     """Print `doing` to stderr if the block takes longer than one second."""
-    timer = threading.Timer(QUIET_SECONDS, complain, (f"{doing}, please wait ...",))
+    timer = threading.Timer(QUIET_SECONDS, lambda: complain(f"{doing}, please wait ..."))
     timer.daemon = True
     with suppress(RuntimeError):
         # If the system grants no thread, the line is left out.

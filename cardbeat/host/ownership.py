@@ -114,15 +114,17 @@ def others_may_write(folder: Path) -> bool:
     return False
 
 
-def create_private(path: Path) -> int:
-    """A descriptor of a new, empty file with mode 600. If root creates it, it belongs to the owner of the folder.
+def create_private(path: Path, folder: Path | None = None) -> int:
+    """A descriptor of a new, empty file with mode 600. If root creates it, it belongs to the owner of its folder.
+
+    Another `folder` may be named: the one to which the file will be moved.
 
     So a service that runs as another user can still use a file that root made in its folder. Raises `OSError`, also if
     the path exists: following a link that another user made could overwrite any file.
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
     try:
-        give_away(descriptor, path.parent)
+        give_away(descriptor, folder or path.parent)
     except BaseException:
         os.close(descriptor)
         raise

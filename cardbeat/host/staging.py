@@ -25,10 +25,11 @@ UNLOCKED_SECONDS = 3600
 def staging_folder(parent: Path) -> Iterator[Path]:
     """A new private folder in `parent`; the folder and its content are removed at the end.
 
-    First removes the staging folders that killed processes left in `parent`. Raises `OSError`.
+    First removes the staging folders that were left in `parent`, by killed processes or by a disk that did not let them
+    be removed. Raises `OSError`.
     """
     remove_left_behind(parent)
-    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent) as name:
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=parent, ignore_cleanup_errors=True) as name:
         descriptor = os.open(Path(name, LOCK), LOCK_FLAGS | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             # On a file system without locks the file stays empty, and the folder's age decides.

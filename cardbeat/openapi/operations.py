@@ -7,7 +7,8 @@ from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
 from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, ADDRESS_POSTS_AN_HOUR, KEY_POSTS, OWN_POSTS
-from cardbeat.heartbeat.outbox.alerts import ALERTS_AN_HOUR, WAITING_ALERTS
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
+from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
 from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS

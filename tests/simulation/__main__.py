@@ -93,7 +93,12 @@ def run_one(options: argparse.Namespace) -> int:
         "options": world.options,
         "is_expected": not options.plant or any(part in failure for part in PLANTS[options.plant].shows),
         "faults": {kind: world.counts.pop(kind, 0) for kind in world.faults.kinds},
-        "counts": {**world.counts, "alerts": world.witness.recorded, "outages": world.witness.overdue},
+        "counts": {
+            **world.counts,
+            "alerts": world.witness.recorded,
+            "outages": world.witness.overdue,
+            "merges": world.witness.merged,
+        },
     }
     if failure:
         print(failure)
@@ -102,11 +107,13 @@ def run_one(options: argparse.Namespace) -> int:
 
 
 def year_runs(sweeps: int) -> Iterator[list[str]]:
-    """Each of `sweeps` intervals: one in five as it is drawn, and the others long, so that years pass."""
+    """Each of `sweeps` intervals: one in five as it is drawn, one so short that alerts merge, the others for years."""
     while True:
         seed = random.SystemRandom().randrange(10**9)
         checks = f"checks={(20, 60, 200)[seed // 5 % 3]}"
         setting = [] if seed % 5 == 0 else ["--set", "sweep_seconds=3600", checks]
+        if seed % 5 == 1:
+            setting = ["--set", "sweep_seconds=5", "checks=15"]
         yield ["--seed", str(seed), "--sweeps", str(sweeps), *setting]
 
 

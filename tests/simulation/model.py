@@ -22,6 +22,9 @@ REMOVAL_SECONDS = 5 * MARGIN
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
 HOUR = 3600
+HELD_SECONDS = 2 * HOUR / 12
+"""Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
+MOST_OF_KEY = 240
 ASKED_SECONDS = 120
 """What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
@@ -108,6 +111,8 @@ class Model:
         """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
+        self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
+        """By check and by key: when alerts were posted for the first time, in the last hour."""
         self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
         """By check: when its newest alerts were created."""
         self._near = sweep_seconds + MARGIN
@@ -230,6 +235,9 @@ class Model:
                 break
             is_before = other.check_id == alert.check_id and (other.type == "check.test") == is_test
             self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
+        if alert.posts == 1:
+            self._first_posts[alert.check_id].append(now)
+            self._first_posts[check.key if check is not None else ""].append(now)
         # The next attempt is due when this one has ended, however it ends.
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
         alert.posted_at = now
@@ -301,7 +309,17 @@ class Model:
             allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:
                 allowed += self.poll_seconds
+            if self._posts_in_an_hour(alert.check_id, now) >= MOST_IN_AN_HOUR - 1:
+                allowed += HELD_SECONDS
+            if check is not None and self._posts_in_an_hour(check.key, now) >= MOST_OF_KEY - 1:
+                allowed += HOUR
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
+
+    def _posts_in_an_hour(self, name: str, now: float) -> int:
+        posts = self._first_posts[name]
+        while posts and posts[0] < now - HOUR:
+            posts.popleft()
+        return len(posts)
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)

@@ -24,6 +24,7 @@ REVOKED = {
     "sweeps_between_revocations": 10,
     "crashed_meanwhile": 0.5,
 }
+FLAPPING = {"sweep_seconds": 5, "poll_seconds": 1, "checks": 15}
 CROWDED = {**REVOKED, "sweep_seconds": 60, "checks": 1600, "owners": 1, "crashed_meanwhile": 0.0}
 
 
@@ -105,6 +106,11 @@ def gone_from_the_url_before() -> None:
     attempts._count_moved = lambda *_: set()
 
 
+def merged_under_the_same_id() -> None:
+    """An alert that is under way counts as delivered, though it tells less than was merged into it."""
+    disk.REWRITTEN.append(("SET id = new.id, type", "SET type"))
+
+
 def test_behind_a_failing_alert() -> None:
     """A test alert waits for the alerts before it."""
     disk.REWRITTEN.append(("older.outage IS NULL", "1"))
@@ -120,5 +126,6 @@ PLANTS = {
     "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, ("rows at once", " s while nothing was wrong")),
     "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
+    "merge": Plant(merged_under_the_same_id, FLAPPING, ("tells another status",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

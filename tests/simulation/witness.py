@@ -38,6 +38,7 @@ class Witness:
         self._last_seq = 0
         self.recorded = 0
         self.overdue = 0
+        self.merged = 0
         self.commits = 0
 
     def close(self) -> None:
@@ -100,6 +101,7 @@ class Witness:
                 facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count", "outage"))
                 merged = Told(*facts, int(wall), decided_at, now, recorded_by, now)
                 self._model.merged(told, merged, row["outages"], self._may_be_low(now))
+                self.merged += 1
         gone = []
         for seq, told in self._model.open.items():
             row = pending.get(seq)

@@ -136,7 +136,9 @@ SQLITE_ALLOWED = {
     "database/sqlite/database.py",
     "database/sqlite/backup.py",
     "database/sqlite/file.py",
+    "database/sqlite/objects.py",
     "database/sqlite/restore.py",
+    "database/sqlite/rows.py",
 }
 """The only modules that know the driver of SQLite."""
 PSYCOPG_ALLOWED = {

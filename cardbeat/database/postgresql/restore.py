@@ -14,9 +14,9 @@ from cardbeat.database.postgresql.examination import version
 from cardbeat.database.postgresql.schema import bring_up_to_date, check_server
 from cardbeat.database.schema import NODE_TABLES, TABLES
 from cardbeat.database.sqlite.file import connect as open_file
-from cardbeat.database.sqlite.file import migrate
 from cardbeat.database.sqlite.file import start_up_errors as file_errors
-from cardbeat.database.sqlite.restore import Restored, check_source, described, sound_copy
+from cardbeat.database.sqlite.restore import Restored, check_source, described
+from cardbeat.database.sqlite.rows import copy_rows
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import make_folder
 from cardbeat.host.staging import staging_folder
@@ -61,9 +61,8 @@ def _copy_up_to_date(folder: Path, source: Path, require_going: RequireGoing) ->
     try:
         make_folder(folder)
         with staging_folder(folder) as beside, file_errors(source):
-            path = sound_copy(source, beside / "copy", require_going)
-            with contextlib.closing(open_file(path)) as copy:
-                migrate(copy)
+            copy_rows(source, beside / "copy", require_going)
+            with contextlib.closing(open_file(beside / "copy")) as copy:
                 yield copy
     except OSError as error:
         raise StartupError(f"can't write in {folder}: {error.strerror}; nothing was restored") from None

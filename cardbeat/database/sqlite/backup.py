@@ -6,7 +6,17 @@ import sqlite3
 import stat
 from pathlib import Path
 
-from cardbeat.database.sqlite.file import FILE_NAME, LOCKS, check, connect, copy_into, require_database, start_up_errors
+from cardbeat.database.sqlite.file import (
+    FILE_NAME,
+    LOCKS,
+    check,
+    connect,
+    copy_into,
+    open_file,
+    require_database,
+    start_up_errors,
+)
+from cardbeat.database.sqlite.objects import leave_out_foreign
 from cardbeat.database.sqlite.room import ROOM
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import status_of
@@ -56,7 +66,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
     """The real paths of the database and of all files that it or its server may put beside it."""
     # SQLite puts its own files beside the file that a link refers to. The others are in the data folder itself.
     own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (f"{FILE_NAME}.new", ROOM, *LOCKS))
+    beside = (os.path.realpath(path.with_name(name)) for name in (ROOM, *LOCKS))
     return [Path(name) for name in (*own, *beside)]
 
 
@@ -64,5 +74,8 @@ def _copy(source_path: Path, partial: Path, target: Path, require_going: Require
     with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
         try:
             copy_into(source, partial, require_going)
+            with contextlib.closing(open_file(partial, "rw")) as copy:
+                # Such as an operator's own index: `restore` takes only what is ours.
+                leave_out_foreign(copy)
         except sqlite3.Error as error:
             raise StartupError(f"can't copy {source_path} to {target}: {error}") from None

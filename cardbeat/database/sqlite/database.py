@@ -143,6 +143,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                     if not is_full(error) or (attempt and not self._room.give_way()):
                         raise
                     self._bring_into_file()
+                    for write in group:
+                        write.error = None
             # The callers have not been told yet: a file may have been removed during the transaction.
             self._require_in_place()
 

@@ -3,13 +3,16 @@
 import contextlib
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat.database.schema import last_moment, missing_scripts, require_known
+from cardbeat.database.sqlite.objects import Differences, differences, require_usable
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.output import tell_if_slow
+from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
 
@@ -19,6 +22,8 @@ DELIVERY_LOCK = "delivery.lock"
 LOCKS = (WRITER_LOCK, DELIVERY_LOCK)
 FILES = (FILE_NAME, f"{FILE_NAME}-wal", f"{FILE_NAME}-shm", *LOCKS)
 """The files of a data folder that a server must be able to use."""
+FILES_BESIDE = ("", "-wal", "-journal", "-shm")
+"""What SQLite adds to a database's name: the file itself and those beside it."""
 APPLICATION_ID = 0x43424541
 BUSY_SECONDS = 5
 """Longest wait for another program that has the file locked, such as a backup tool."""
@@ -29,6 +34,14 @@ COPY_PAGES = 1000
 """Pages of 4 KiB that are copied between two looks for a stop signal."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not checked whole at the start, because clients would wait. `doctor` does it."""
+
+
+def foreign_objects(folder: Path) -> Differences:
+    """What the database of a data folder has that we did not make, though it can be served."""
+    path = folder / FILE_NAME
+    check(path)
+    with start_up_errors(path), open_read_only(path) as connection:
+        return differences(connection)
 
 
 def integrity_problems(folder: Path) -> list[str]:
@@ -52,7 +65,7 @@ def last_moment_stored(folder: Path) -> int:
 def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     """A connection with all settings that serving needs. Makes a missing file unless it is to be `query_only`."""
     # A reader must not leave an empty file, which counts as damaged.
-    connection = _open(path, "rw" if query_only else "rwc")
+    connection = open_file(path, "rw" if query_only else "rwc")
     try:
         connection.row_factory = sqlite3.Row
         connection.execute("PRAGMA foreign_keys = ON")
@@ -68,10 +81,16 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     return connection
 
 
-def _open(path: Path, mode: str) -> sqlite3.Connection:
-    """A connection that makes no files but those beside the database."""
-    address = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(address, uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False)
+def address_of(path: Path, mode: str) -> str:
+    """The URI by which SQLite opens a file: `ro` reads, `rw` writes too, `rwc` makes a missing one."""
+    return f"{path.absolute().as_uri()}?mode={mode}"
+
+
+def open_file(path: Path, mode: str) -> sqlite3.Connection:
+    """A connection that makes no files but those beside the database. The mode is that of `address_of`."""
+    connection = sqlite3.connect(
+        address_of(path, mode), uri=True, isolation_level=None, timeout=BUSY_SECONDS, check_same_thread=False
+    )
     # Else a savepoint that changes more than about 16 pages needs a temporary file, and fails if the folder for these
     # is full or read-only. In memory it takes at most the pages that one write changes.
     connection.execute("PRAGMA temp_store = MEMORY")
@@ -83,7 +102,7 @@ def copy_into(source: sqlite3.Connection, path: Path, require_going: RequireGoin
 
     Raises SQLite's errors, and what `require_going` raises.
     """
-    with contextlib.closing(_open(path, "rw")) as copy:
+    with contextlib.closing(open_file(path, "rw")) as copy:
         # Without one transaction over all steps, a change between two of them makes the copy begin again.
         source.execute("BEGIN")
         source.execute("SELECT 1 FROM sqlite_schema").fetchone()
@@ -112,16 +131,16 @@ def create_if_missing(path: Path) -> None:
     wal = path.with_name(path.name + "-wal")
     if wal.exists() and wal.stat().st_size > 0:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
-    partial = path.with_name(path.name + ".new")
-    partial.unlink(missing_ok=True)
-    # SQLite gives the files beside it the same mode and owner.
-    os.close(ownership.create_private(partial))
-    with contextlib.closing(connect(partial)) as connection:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        migrate(connection)
-    sync_file(partial)
-    replace(partial, path)
+    with staging_folder(path.parent) as beside:
+        partial = beside / "copy"
+        # SQLite gives the files beside it the same mode and owner.
+        os.close(ownership.create_private(partial, path.parent))
+        with contextlib.closing(connect(partial)) as connection:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            # Not with a -wal: if a failing disk keeps what it holds out of the file, the close does not tell.
+            run_scripts(connection)
+        sync_file(partial)
+        replace(partial, path)
     sync_folder(path.parent)
 
 
@@ -135,32 +154,65 @@ def require_database(folder: Path) -> None:
 def check(path: Path) -> None:
     """Raise `StartupError` for a file that can't be used. Leaves it and the -wal beside it unchanged."""
     with start_up_errors(path):
-        if path.is_symlink() and not path.exists():
-            raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
-        if path.stat().st_size == 0:
-            raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
-        with open_read_only(path) as connection:
-            _check_content(connection, path)
+        require_files(path)
+        try:
+            _check_content(path)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
+                raise
+            # A process was killed in a write before it could turn on the -wal. To read undoes that write.
+            with contextlib.closing(open_file(path, "rw")) as connection:
+                connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+            _check_content(path)
+
+
+def require_files(path: Path) -> None:
+    """Raise `StartupError` or `OSError` unless there is a file, not empty, and no pipe or folder is beside it.
+
+    SQLite would wait for ever for what comes through a pipe.
+    """
+    if path.is_symlink() and not path.exists():
+        raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
+    for name in (f"{path}{end}" for end in FILES_BESIDE):
+        found = os.stat(name) if name == str(path) else ownership.status_of(Path(name))
+        if found and not stat.S_ISREG(found.st_mode):
+            raise StartupError(f"{name} is not a regular file; move it away")
+    if path.stat().st_size == 0:
+        raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
 
 
 def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
     """A read-only connection to a file that may be damaged. Closing one that can write would copy the -wal into it."""
-    return contextlib.closing(_open(path, "ro"))
+    return contextlib.closing(open_file(path, "ro"))
 
 
-def _check_content(connection: sqlite3.Connection, path: Path) -> None:
+def require_ours(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise `StartupError` for a file of another program, or of a version that can't be used."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         raise StartupError(f"{path} is not a cardbeat database; move it away or choose another data folder")
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     require_known("sqlite", version, str(path))
-    if path.stat().st_size <= QUICK_CHECK_BYTES:
-        (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-        if found != "ok":
-            raise StartupError(f"{path} is damaged; restore a backup or move it away")
+
+
+def _check_content(path: Path) -> None:
+    with open_read_only(path) as connection:
+        require_ours(connection, path)
+        require_usable(connection, path)
+        if path.stat().st_size <= QUICK_CHECK_BYTES:
+            (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise StartupError(f"{path} is damaged; restore a backup or move it away")
 
 
 def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the tables of a database in its place up to date."""
+    # First, because a kill in a script would else leave a -journal, and then no read-only connection can open the file.
+    connection.execute("PRAGMA journal_mode = WAL")
+    run_scripts(connection)
+
+
+def run_scripts(connection: sqlite3.Connection) -> None:
     """Make the tables or bring them up to date, with one transaction for each script."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     # A script may replace a table. With foreign keys on, to drop the old one would delete all rows that refer to it.
@@ -169,7 +221,6 @@ def migrate(connection: sqlite3.Connection) -> None:
         for number, script in missing_scripts("sqlite", version):
             connection.executescript(f"BEGIN IMMEDIATE; {script}; PRAGMA user_version = {number}; COMMIT;")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextlib.contextmanager
@@ -182,5 +233,8 @@ def start_up_errors(path: Path) -> Iterator[None]:
         if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
         raise StartupError(f"can't use {path}: {error}") from None
+    except UnicodeDecodeError:
+        # SQLite names what is wrong in the schema, and the name is no text.
+        raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None

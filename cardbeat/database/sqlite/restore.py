@@ -20,22 +20,21 @@ from cardbeat.database.sqlite.file import (
     DELIVERY_LOCK,
     FILE_NAME,
     FILES,
+    FILES_BESIDE,
     WRITER_LOCK,
     check,
     connect,
-    copy_into,
     open_read_only,
+    require_files,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import open_lock_file, take_lock
+from cardbeat.database.sqlite.rows import copy_rows, harden, nothing_restored, require_acceptable
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import remove, replace, sync_file, sync_folder
-
-STEPS_BETWEEN_LOOKS = 1_000_000
-"""Steps of SQLite's virtual machine, about 10 ms, between two looks for a stop signal."""
 
 
 class Restored(NamedTuple):
@@ -77,12 +76,14 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
         try:
             # Root changes owners in this folder by name, so no other user may look into it.
             beside = held.enter_context(staging_folder(place.parent))
-            copy = sound_copy(source, beside / "copy", require_going)
+            copy = beside / "copy"
+            copy_rows(source, copy, require_going)
             _adopt(copy, place)
             require_going()
             _checkpoint(place)
             kept = _keep(place, now, beside)
             replace(copy, place)
+            _make_private(kept)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
         with start_up_errors(place), open_read_only(place) as connection:
@@ -91,12 +92,12 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
 
 
 def check_source(source: Path) -> None:
-    """Raise `StartupError` for a file that can't be restored, as far as `check` finds it."""
-    try:
-        check(source)
-    except StartupError as error:
-        found = str(error).partition("; ")[0]
-        raise StartupError(f"{found}; nothing was restored") from None
+    """Raise `StartupError` for a file that can't be restored, as far as that shows without reading its rows."""
+    with nothing_restored(source):
+        require_files(source)
+        with open_read_only(source) as connection:
+            harden(connection)
+            require_acceptable(connection, source)
 
 
 def _check_is_another(folder: Path, source: Path) -> None:
@@ -121,37 +122,22 @@ def _lock(path: Path, seconds: float) -> Iterator[None]:
         os.close(descriptor)
 
 
-def sound_copy(source: Path, copy: Path, require_going: RequireGoing) -> Path:
-    """Make a copy as of one moment that SQLite's full check finds sound, and sync it. Raises `StartupError`."""
-    with start_up_errors(source):
-        os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-        with open_read_only(source) as original:
-            copy_into(original, copy, require_going)
-        with open_read_only(copy) as connection:
-            found = _first_problem(connection, require_going)
-    if found != "ok":
-        raise StartupError(f"{source} is damaged ({found}); nothing was restored")
-    sync_file(copy)
-    return copy
-
-
-def _first_problem(connection: sqlite3.Connection, require_going: RequireGoing) -> str:
-    """The first problem that SQLite's full check finds, "ok" without any."""
-    # If the handler raises, the statement ends with SQLite's own error.
-    connection.set_progress_handler(require_going, STEPS_BETWEEN_LOOKS)
-    try:
-        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    except sqlite3.OperationalError:
-        require_going()
-        raise
-
-
 def _adopt(copy: Path, place: Path) -> None:
-    """Give the copy the mode of the old database and, as root, its owner, or else the folder's."""
+    """Give the copy the mode of the old database and, as root, its owner, or else the folder's.
+
+    A mode by which all users read it is an oversight, and not taken over.
+    """
     there = place if place.exists() else None
     _give_away(copy, there or place.parent)
-    if there:
-        copy.chmod(stat.S_IMODE(there.stat().st_mode))
+    if there and not (mode := stat.S_IMODE(there.stat().st_mode)) & stat.S_IRWXO:
+        copy.chmod(mode)
+
+
+def _make_private(kept: Path | None) -> None:
+    """Let only the owner read what is kept. Its owner may be another user, who then has the mode that it has."""
+    for path in (Path(f"{kept}{end}") for end in FILES_BESIDE if kept):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            path.chmod(0o600)
 
 
 def _give_away(path: Path, like: Path) -> None:

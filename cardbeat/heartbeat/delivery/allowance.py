@@ -1,4 +1,4 @@
-"""How many posts a key may cause, and an address may get: no stranger may have this server flood another one.
+"""How many posts a check and a key may cause, and an address may get: no stranger may let this server flood another.
 
 Counted in memory, from zero after a start. Beyond a limit a post is given a later time, and waits until then.
 """
@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.heartbeat.delivery.places import remember
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 
 HOUR_SECONDS = 3600.0
 KEY_POSTS = 240
@@ -63,6 +64,7 @@ class Allowance:
     def __init__(self, elapsed: Clock) -> None:
         self._elapsed = elapsed
         self._keys = Buckets()
+        self._checks = Buckets()
         self._addresses = Buckets()
         self._own = Buckets()
         """By address and key."""
@@ -73,6 +75,13 @@ class Allowance:
         """Whether a new alert of this key may be posted now, as far as the number of its checks is known."""
         limit = self._limit(key)
         return self._keys.wait_seconds(key, limit, limit, self._elapsed()) == 0
+
+    def of_check(self, check_seq: int) -> float:
+        """Seconds until a new alert of this check's outages may be posted; the alert is counted then."""
+        name, now = str(check_seq), self._elapsed()
+        wait_seconds = self._checks.wait_seconds(name, ALERTS_AN_HOUR, ALERTS_AN_HOUR, now)
+        self._checks.take(name, ALERTS_AN_HOUR, now)
+        return wait_seconds
 
     def of_key(self, key: str, checks: int = 0) -> Turn:
         """The turn of a new alert of this key, which has at least so many checks."""

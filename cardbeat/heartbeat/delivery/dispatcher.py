@@ -127,18 +127,19 @@ class Dispatcher:
         self._plan_checks()
 
     def _has_turn(self, queue: CheckQueue) -> bool:
-        """Whether an alert may be posted now. If its key has caused too many, it is held until it may."""
+        """Whether an alert may be posted now. If its key or its check has caused too many, it is held until it may."""
         if queue.is_counted:
             return True
         with self._changed:
             has_room = self._allowance.key_has_room(queue.key)
         checks = 0 if has_room else self._checks_of(queue.key)
         with self._changed:
-            turn = self._allowance.of_key(queue.key, checks)
-        queue.is_counted = turn.is_own
-        if turn.wait_seconds:
-            self._hold(queue, turn.wait_seconds)
-        return not turn.wait_seconds
+            wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks)
+            if queue.is_counted and not queue.is_test:
+                wait_seconds = max(wait_seconds, self._allowance.of_check(queue.check_seq))
+        if wait_seconds:
+            self._hold(queue, wait_seconds)
+        return not wait_seconds
 
     def _checks_of(self, key_id: str) -> int:
         """The number of checks of a key; 0 if it can't be read."""

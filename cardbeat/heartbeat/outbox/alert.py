@@ -18,6 +18,8 @@ from cardbeat.heartbeat.check import Check
 OVERDUE = "check.overdue"
 RECOVERED = "check.recovered"
 TEST = "check.test"
+ALERTS_AN_HOUR = 12
+"""Alerts of a check's outages that are told one by one in an hour; the newest that waits then tells what follows."""
 
 # One encoder for all: `json.dumps` makes one for each call. No escapes: an escaped emoji takes three times the bytes.
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)

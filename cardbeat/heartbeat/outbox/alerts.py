@@ -9,15 +9,14 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, TEST, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 
-WAITING_ALERTS = 20
-"""Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk."""
-ALERTS_AN_HOUR = 12
-"""Alerts of a check's outages that are told one by one in an hour, while the receiver takes them at once or not."""
+WAITING_ALERTS, WAITING_WHILE_LOW = 20, 2
+"""Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk. The second is while the
+disk is low: one outage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +45,9 @@ class Alerts:
         Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
         For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits.
 
-        While alerts of a check wait, no further one is added beyond `WAITING_ALERTS` and `ALERTS_AN_HOUR`, nor while
-        the disk is low: the newest that waits then tells the new transition too, and how many outages it tells.
+        While alerts of a check wait, no further one is added beyond `WAITING_ALERTS` and `ALERTS_AN_HOUR`: the newest
+        that waits then tells the new transition too, and how many outages it tells. While the disk is low, a new alert
+        takes the place of the check's oldest finished one.
         """
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         alerts = [_new(alert_type, check, now) for check in told]
@@ -229,7 +229,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
-        f" AND (CAST(? AS INTEGER) = 1 OR (SELECT count(*) {waiting}) >= ?"
+        f" AND ((SELECT count(*) {waiting}) >= ?"
         " OR (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
         " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ?)"
         " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
@@ -237,7 +237,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " RETURNING alerts.check_id",
         (
             *(value for alert in alerts for value in alert),
-            *(OVERDUE, int(is_low), WAITING_ALERTS, ALERTS_AN_HOUR - 1, HOUR_SECONDS),
+            *(OVERDUE, WAITING_WHILE_LOW if is_low else WAITING_ALERTS, ALERTS_AN_HOUR - 1, HOUR_SECONDS),
         ),
     ).fetchall()
     return {row[0] for row in rows}

@@ -218,6 +218,23 @@ def test_a_backup_of_an_older_schema_is_not_restored(new_url, tmp_path, capsys, 
     assert not (tmp_path / "new").exists()
 
 
+def test_a_backup_of_schema_7_is_restored_as_serving_would_bring_it_up_to_date(tmp_path):
+    script = Path(__file__).with_name(f"schema_{BASELINE}_sqlite.sql").read_text()
+    for name in ("served", "backup"):
+        (tmp_path / name).mkdir(0o700)
+        with connect(tmp_path / name, None) as connection:
+            connection.executescript(script)
+    open_database(tmp_path / "served").close()
+    assert cli.main(["restore", f"{tmp_path}/backup/cardbeat.db", "--data", f"{tmp_path}/new"]) == 0
+    found, expected = (rows_of(tmp_path / name, None) for name in ("new", "served"))
+    for rows in (found, expected):
+        rows["keys"] = [row[:-1] for row in rows["keys"]]  # without the time of the migration
+    assert found == expected
+    assert schema_of(tmp_path / "new", None)[0] == schema_of(tmp_path / "served", None)[0]
+    with connect(tmp_path / "new", None) as connection:
+        assert dict(connection.execute("SELECT * FROM sqlite_sequence")) == {"checks": 4, "alerts": 4, "moves": 1}
+
+
 @pytest.fixture
 def filled(tmp_path, clock):
     """The folder of a database of the newest schema that holds rows of every kind."""

@@ -12,6 +12,7 @@ from cardbeat import cli
 from cardbeat.config import FREE
 from cardbeat.database import open_database
 from cardbeat.database.sqlite import restore as sqlite_restore
+from cardbeat.database.sqlite import rows
 from cardbeat.database.sqlite.backup import back_up
 from cardbeat.database.sqlite.file import connect, integrity_problems
 from cardbeat.database.sqlite.restore import restore
@@ -266,16 +267,15 @@ def test_the_command_says_what_it_did_and_what_to_do_next(data, backup, capsys):
 
 @pytest.mark.parametrize("call", range(1, 6))
 def test_a_restore_that_is_stopped_changes_nothing(data, backup, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 20)
-    monkeypatch.setattr(sqlite_restore, "STEPS_BETWEEN_LOOKS", 10)
+    monkeypatch.setattr(rows, "STEPS_BETWEEN_LOOKS", 10)
     before = {path.name for path in data.iterdir()}
     calls = iter(range(1, 1000))
 
     def stop():
         if next(calls) >= call:
-            raise StartupError("stopped")
+            raise StartupError("stopped; nothing was restored")
 
-    with pytest.raises(StartupError, match=r"^stopped$"):
+    with pytest.raises(StartupError, match=r"^stopped; nothing was restored$"):
         restore(data, backup, NOON, stop)
     assert unchanged(data)
     assert {path.name for path in data.iterdir()} - {"delivery.lock"} == before

@@ -98,3 +98,13 @@ def test_a_file_system_without_locks_has_one_too(tmp_path, monkeypatch):
     with staging_folder(tmp_path), staging_folder(tmp_path):
         assert len(left_behind(tmp_path)) == 2
     assert left_behind(tmp_path) == []
+
+
+def refuse(*_args, **_options):
+    raise OSError
+
+
+def test_a_disk_that_does_not_let_it_be_removed_hides_no_result(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "rmdir", refuse)
+    with pytest.raises(KeyError), staging_folder(tmp_path):
+        raise KeyError

@@ -1,5 +1,7 @@
 """Alerts that wait because their key has caused enough posts, or their address has got enough."""
 
+import json
+
 import pytest
 
 from cardbeat.heartbeat.delivery import allowance
@@ -148,3 +150,30 @@ def test_another_webhook_url_does_not_wait_for_the_address_of_the_old_one(mail, 
     mail.delivery.wake()
     mail.settled(3)
     assert mail.posted[-1][0].endswith("/new")
+
+
+def test_beyond_12_in_an_hour_an_alert_of_a_check_waits_and_tells_what_follows(mail, check, monkeypatch):
+    monkeypatch.setattr(allowance, "KEY_POSTS", 240)
+    mail.delivery.start()
+
+    def flap():
+        """Let the check turn overdue and back."""
+        mail.heart.pass_time(61)
+        mail.heart.sweep.sweep_once()
+        mail.heart.ping(check)
+        mail.delivery.wake()
+
+    for outages in range(1, 7):
+        flap()
+        mail.settled(2 * outages)
+    flap()
+    wait_until(lambda: is_held(mail, check))
+    flap()
+    other = mail.heart.create()
+    mail.record(other)
+    mail.settled(13)
+    assert len(mail.posted) == 13
+    mail.pass_time(300)
+    mail.settled(14)
+    assert json.loads(mail.posted[-1][2])["data"]["outages"] == 2
+    assert mail.states(check) == ["delivered"] * 13

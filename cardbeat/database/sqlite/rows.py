@@ -1,0 +1,248 @@
+"""Copies the rows of a file that others may have made into a new file of our own schema, and checks every value.
+
+No page is copied and no index is used, and before the first row is read the schema must be ours: so nothing that came
+with the file runs. What is in the new file is what our own code could have written there.
+"""
+
+import contextlib
+import functools
+import os
+import re
+import sqlite3
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+from cardbeat.database.schema import TABLES
+from cardbeat.database.sqlite.file import (
+    APPLICATION_ID,
+    FILES_BESIDE,
+    address_of,
+    open_file,
+    require_ours,
+    run_scripts,
+    start_up_errors,
+)
+from cardbeat.database.sqlite.objects import differences, make_tables
+from cardbeat.errors import StartupError
+from cardbeat.host.output import printable
+from cardbeat.host.stopping import RequireGoing
+from cardbeat.host.system import sync_file
+
+STEPS_BETWEEN_LOOKS = 100_000
+"""Steps of SQLite's virtual machine, about 1 ms, between two looks at the clock and for a stop signal."""
+SECONDS, BYTES_A_SECOND = 300, 500_000
+"""A restore may take these seconds, and one more for each so many bytes: 20 times as long as on a usual disk."""
+MOST_BYTES = 1_000_000
+"""Of one row or statement. Our own have at most some ten thousand."""
+CACHE_KIB = 64 * 1024
+
+TOTALS: Final = {"totals_by_status": "status", "totals_by_key": "api_key_id"}
+"""The tables that count checks, and by which of their columns. They are counted again."""
+
+_COUNT, _TIME = range(10**15), range(2**33)
+_SIGNING = "whsec_(?:[A-Za-z0-9+/]{4}){0,30}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
+_ID, _ANY_TEXT = "[0-9a-f]{32}", r"[\s\S]{0,5000}"
+
+RULES: Final[dict[str, dict[str, str | range]]] = {
+    "keys": {
+        "seq": _COUNT,
+        "id": "key_[0-9a-f]{16}",
+        "tier": "[a-z0-9_-]{1,32}",
+        "email": r"[\s\S]{1,254}",
+        "prefix": "[A-Za-z0-9_-]{8}",
+        "webhook_secret": _SIGNING,
+        "created_at": _TIME,
+        "revoked_at": _TIME,
+        "old_webhook_secret": _SIGNING,
+        "old_webhook_secret_until": _TIME,
+        "used_at": _TIME,
+    },
+    "checks": {
+        "seq": _COUNT,
+        "id": _ID,
+        "name": r"[^\x00-\x1f\x7f-\x9f]{1,100}",
+        "period_seconds": range(1, 31_536_001),
+        "grace_seconds": range(31_536_001),
+        "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
+        "outage": _COUNT,
+        "clock_from": _TIME,
+        "last_ping_at": _TIME,
+        "ping_count": _COUNT,
+        "created_at": _TIME,
+        "updated_at": _TIME,
+        "version": _COUNT,
+    },
+    "alerts": {
+        "seq": _COUNT,
+        "id": f"msg_{_ID}",
+        "outage": _COUNT,
+        "attempts": _COUNT,
+        "last_status": range(1000),
+        "last_error": _ANY_TEXT,
+        "created_at": _TIME,
+        "next_attempt_at": _TIME,
+        "outages": _COUNT,
+        "last_ping_at": _TIME,
+        "deadline_at": _TIME,
+        "ping_count": _COUNT,
+    },
+    "monitor": {"name": "[a-z_]{1,100}", "value": range(-(2**33), 2**33)},
+    "tests_taken": {"taken_at": _TIME},
+    "moves": {"seq": _COUNT},
+}
+"""The values of each column that our code can write: integers in a range, or texts that match an expression whole.
+
+Columns that refer to another table, or whose values the table itself lists, are not here.
+"""
+MORE_RULES: Final = {
+    "keys": {
+        "hash": "length(hash) = 32",
+        "webhook_secret": "scope = 'cards' OR revoked_at IS NOT NULL OR webhook_secret IS NOT NULL",
+    },
+}
+"""Conditions in SQL."""
+
+
+def require_acceptable(connection: sqlite3.Connection, source: Path) -> None:
+    """Raise `StartupError` unless the schema of an open file is exactly ours in a version that can be used."""
+    require_ours(connection, source)
+    found = differences(connection)
+    if any(found):
+        raise StartupError(f"{source} has {found}")
+
+
+@contextlib.contextmanager
+def nothing_restored(source: Path) -> Iterator[None]:
+    """Raise what is wrong with a file as `StartupError` that says what came of it."""
+    try:
+        with start_up_errors(source):
+            yield
+    except StartupError as error:
+        raise StartupError(f"{str(error).partition('; ')[0]}; nothing was restored") from None
+
+
+def copy_rows(source: Path, copy: Path, require_going: RequireGoing) -> None:
+    """Make a sound file of the newest schema with all rows of `source` as of one moment. Raises `StartupError`."""
+    going = _in_time(source, require_going)
+    os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+    with nothing_restored(source), contextlib.closing(open_file(copy, "rw")) as connection:
+        with _interruptible(connection, going):
+            _fill(connection, source)
+            run_scripts(connection)
+            if wrong := next(_wrong_values(connection), None):
+                raise StartupError(f"{source} holds what cardbeat never writes, in {wrong}")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    sync_file(copy)
+
+
+def _fill(connection: sqlite3.Connection, source: Path) -> None:
+    harden(connection)
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    # The new file is thrown away if anything fails.
+    connection.execute("PRAGMA journal_mode = MEMORY")
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.execute("ATTACH ? AS source", (address_of(source, "ro"),))
+    (version,) = connection.execute("PRAGMA source.user_version").fetchone()
+    make_tables(connection, version)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute("BEGIN")
+    # From the first read on, the transaction sees the file as of one moment.
+    (found,) = connection.execute("PRAGMA source.integrity_check(1)").fetchone()
+    if found != "ok":
+        raise StartupError(f"{source} is damaged ({printable(found.splitlines()[-1])})")
+    # With triggers SQLite would hold all rows of a table in memory first.
+    triggers = connection.execute("SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:
+        connection.execute(f"DROP TRIGGER main.{name}")
+    for table in TABLES:
+        if table not in TOTALS:
+            columns = ", ".join(row[1] for row in connection.execute(f"PRAGMA main.table_info({table})"))
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM source.{table}")
+    for table, column in TOTALS.items():
+        connection.execute(
+            f"INSERT INTO main.{table} SELECT {column}, count(*) FROM main.checks WHERE true GROUP BY {column}"
+            f" ON CONFLICT ({column}) DO UPDATE SET checks = excluded.checks"
+        )
+    for _, sql in triggers:
+        connection.execute(sql)
+    # The numbers of rows that were deleted are not given again.
+    connection.execute("DELETE FROM main.sqlite_sequence")
+    connection.execute(
+        "INSERT INTO main.sqlite_sequence (name, seq) SELECT name, max(seq) FROM source.sqlite_sequence"
+        f" WHERE typeof(seq) = 'integer' AND seq BETWEEN 0 AND {_COUNT[-1]} GROUP BY name"
+    )
+    connection.execute("COMMIT")
+    connection.execute("DETACH source")
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Have SQLite trust neither the schema nor the pages of the files that this connection reads."""
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    for limit in (sqlite3.SQLITE_LIMIT_LENGTH, sqlite3.SQLITE_LIMIT_SQL_LENGTH):
+        connection.setlimit(limit, MOST_BYTES)
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
+
+
+def _wrong_values(connection: sqlite3.Connection) -> Iterator[str]:
+    """The columns with values that our code never writes, as far as they are needed."""
+    connection.create_function("regexp", 2, _fits, deterministic=True)
+    for table, rules in RULES.items():
+        conditions = [(column, _condition(column, rule)) for column, rule in rules.items()]
+        conditions += MORE_RULES.get(table, {}).items()
+        cases = " ".join(f"WHEN NOT ({condition}) THEN '{column}'" for column, condition in conditions)
+        for (column,) in connection.execute(f"SELECT CASE {cases} END AS wrong FROM {table} WHERE wrong IS NOT NULL"):
+            yield f"{table}.{column}"
+    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"{table}, which refers to a row that {parent} has not"
+
+
+def _condition(column: str, rule: str | range) -> str:
+    if isinstance(rule, range):
+        return f"{column} BETWEEN {rule[0]} AND {rule[-1]}"
+    # As bytes, because a text need not be UTF-8.
+    return f"CAST({column} AS BLOB) REGEXP '{rule}'"
+
+
+def _fits(pattern: str, value: bytes | None) -> bool | None:
+    """Whether a text is UTF-8 and matches the pattern whole; None for None. SQLite's operator REGEXP."""
+    try:
+        return None if value is None else _compiled(pattern).fullmatch(value.decode()) is not None
+    except UnicodeDecodeError:
+        return False
+
+
+_compiled = functools.cache(re.compile)
+
+
+def _in_time(source: Path, require_going: RequireGoing) -> RequireGoing:
+    """As `require_going`, which also raises at the end of the time that a file of this size may take."""
+    size = sum(os.path.getsize(path) for end in FILES_BESIDE if os.path.exists(path := f"{source}{end}"))
+    seconds = SECONDS + size / BYTES_A_SECOND
+    end = time.monotonic() + seconds
+
+    def require_time() -> None:
+        require_going()
+        if time.monotonic() >= end:
+            raise StartupError(f"{source} could not be read within {seconds:.0f} s")
+
+    return require_time
+
+
+@contextlib.contextmanager
+def _interruptible(connection: sqlite3.Connection, going: RequireGoing) -> Iterator[None]:
+    """End a statement when `going` raises, with that error."""
+    going()
+    # If the handler raises, the statement ends with SQLite's own error.
+    connection.set_progress_handler(going, STEPS_BETWEEN_LOOKS)
+    try:
+        yield
+    except sqlite3.OperationalError:
+        going()
+        raise
+    finally:
+        connection.set_progress_handler(None, 0)
