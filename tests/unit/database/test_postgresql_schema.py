@@ -112,5 +112,5 @@ def test_whoever_waits_for_another_node_to_make_the_tables_is_told_for_which_ses
             another.rollback()
         opened.result(20).close()
     first, second, *_ = "".join(told).splitlines()
-    assert first == "waiting for another server that brings the database up to date, please wait ..."
-    assert second.startswith(still)
+    assert first == "cardbeat: waiting for another server that brings the database up to date, please wait ..."
+    assert second.startswith(f"cardbeat: {still}")
