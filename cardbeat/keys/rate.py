@@ -62,10 +62,11 @@ class RateLimit:
         return min(-(-round(left * per_minute * 1000) // 60_000), per_minute)
 
     def _wait_seconds(self, name: str, per_minute: int, client: str, now: float) -> float:
+        # Also where nobody is refused: else what was taken would be kept for ever.
+        self._forget_takes(now)
         wait = max(self._whole_again_at.get(name, now) - now, 0) + 60 / per_minute - 60
         if wait <= 1e-9:
             return 0
-        self._forget_takes(now)
         clients = self._taken.get(name, Counter[str]())
         share = max(per_minute // len({*clients, client}), 1)
         return 0 if clients[client] < share and wait <= 60 + 1e-9 else wait

@@ -69,6 +69,15 @@ def test_a_share_comes_back_when_its_minute_is_over():
     assert [limit.take("key", 4, client) for client in "aab"] == [0, 0, 0]
 
 
+def test_takes_are_forgotten_where_nobody_is_refused():
+    clock = FakeClock(0)
+    limit = RateLimit(clock)
+    for _ in range(1000):
+        clock.advance(0.6)
+        assert limit.take("key", 120, "a") == 0
+    assert len(limit._takes) == limit._taken["key"]["a"] == 100
+
+
 def test_to_ask_how_long_to_wait_takes_nothing():
     limit = RateLimit(FakeClock(0))
     assert [limit.wait_seconds("key", 1, "a") for _ in range(3)] == [0, 0, 0]
