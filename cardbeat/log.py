@@ -3,14 +3,21 @@
 import contextlib
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
+from math import inf
 from typing import Final, NamedTuple, TextIO
 
+from cardbeat.clock import Clock
 from cardbeat.concurrency.threads import BackgroundThread
 
 BATCH_SECONDS: Final = 0.1
 """Time in which the lines of a `Kind` are gathered. One write for each would cost more than a request."""
+SELDOM_SECONDS: Final = 10.0
+"""Time between two lines with the same sentence of `Seldom`."""
+SENTENCES: Final = 20
+"""Most sentences that one `Seldom` remembers."""
 SHOWN_WHOLE: Final = 12
 """Longest word that is not cut, in characters: a longer one may be a secret."""
 
@@ -29,6 +36,31 @@ RECORDS: Final = Kind(1000, "%d lines were dropped: stderr is too slow")
 def cut(word: str) -> str:
     """A word as the log may show it: of an id or a key only the first four characters."""
     return word if len(word) <= SHOWN_WHOLE else word[:4] + "..."
+
+
+class Seldom:
+    """Logs trouble that each request meets: a sentence at once, and again with how often it came since then."""
+
+    def __init__(self, log: logging.Logger, monotonic: Clock = time.monotonic) -> None:
+        self._log = log
+        self._monotonic = monotonic
+        self._lock = threading.Lock()
+        # Sentence -> when it was logged and how often it came since; the last one logged is last. Under the lock only.
+        self._since: dict[str, tuple[float, int]] = {}
+
+    def error(self, sentence: str) -> None:
+        """Log this sentence, unless it was logged within `SELDOM_SECONDS`. Safe in any thread."""
+        now = self._monotonic()
+        with self._lock:
+            logged_at, more = self._since.get(sentence, (-inf, 0))
+            if now < logged_at + SELDOM_SECONDS:
+                self._since[sentence] = logged_at, more + 1
+                return
+            self._since.pop(sentence, None)
+            self._since[sentence] = now, 0
+            if len(self._since) > SENTENCES:
+                del self._since[next(iter(self._since))]
+        self._log.error(f"%s (and {more} times since the last such line)" if more else "%s", sentence)
 
 
 class BatchHandler(logging.Handler):

@@ -9,6 +9,7 @@ Monotonic clocks of two machines can't be compared. So a moment is stored with t
 and after a start, only its wall time is used.
 """
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping
@@ -16,6 +17,7 @@ from math import ceil
 from typing import Final, NamedTuple, TypeVar
 
 from cardbeat.clock import Clock
+from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Fence, Transaction, monitor
 
 log = logging.getLogger(__name__)
@@ -84,6 +86,9 @@ class Credit:
         # Written and read by the sweep's thread and the database's writer, without a lock: a race costs one second.
         self._listened: int | None = None
         """The monotonic second up to which this process has listened. Once it is set, stored ones are of this boot."""
+        # Used by the database's writer alone.
+        self._noted_seconds = 0
+        """The credit that the last call of `note` stored, in seconds."""
 
     def moment(self) -> Moment:
         return Moment(int(self._clock()), int(self._monotonic()))
@@ -94,30 +99,31 @@ class Credit:
         return abs(now.wall - moment.wall - (now.monotonic - moment.monotonic)) > DRIFT_SECONDS
 
     def write(self, work: Callable[[Transaction], T]) -> T:
-        """As `Database.write`, for work that calls `note`. In the sweep's thread only.
+        """As `Database.write`, for work that calls `note`; logs the credit that it stored. In the sweep's thread only.
 
         The time that a write takes is not silence, if the write succeeds and the process was not suspended.
         """
         listened, settled = self._listened, threading.Event()
         begun: list[int | None] = []
 
-        def make(transaction: Transaction) -> T:
+        def make(transaction: Transaction) -> tuple[T, int]:
             # The writer may undo a transaction and run it again: begin with the same value as the first run.
             begun.append(begun[0] if begun else self._listened)
             self._listened = begun[0]
-            return work(transaction)
+            return work(transaction), self._noted_seconds
 
         written = self._database.write_later(make)
         written.then(lambda _: settled.set())
         while not settled.wait(LOOK_SECONDS):
             self.look()
         try:
-            result = written.result()
+            result, noted_seconds = written.result()
         except BaseException:
             # The database can't be written, so pings were lost too: this time was silence.
             self._listened = listened
             raise
         self.look()
+        _tell(noted_seconds)
         return result
 
     def look(self) -> None:
@@ -136,7 +142,7 @@ class Credit:
             self._fence.confirm(transaction)
         moment = moment or self.moment()
         noted = monitor.values(transaction)
-        seconds = self._lost(noted, moment)
+        seconds = self._noted_seconds = self._lost(noted, moment)
         if seconds:
             before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
             _note_credit(transaction, noted, seconds, before)
@@ -153,10 +159,15 @@ class Credit:
         self._listened = moment.monotonic
         return is_free
 
-    def note_stop(self, transaction: Transaction, moment: Moment) -> None:
-        """Store in this transaction that the monitor ran until `moment`, if it has stored any moment before."""
-        if self._listened is not None:
-            self.note(transaction, moment)
+    def note_stop(self, transaction: Transaction, moment: Moment) -> int:
+        """Store in this transaction that the monitor ran until `moment`, if it has stored any moment before.
+
+        Returns the seconds of the credit that this stored, for `tell`.
+        """
+        if self._listened is None:
+            return 0
+        self.note(transaction, moment)
+        return self._noted_seconds
 
     def give_due(self, stopping: threading.Event) -> Moment:
         """Give all due credits, an unfinished one first; the moment after that.
@@ -248,12 +259,22 @@ def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: in
     credit = {"credit_seconds": seconds, "credit_before": before, "credit_after_seq": 0}
     behind = "next_" * sum(name.endswith("credit_seconds") for name in noted)
     monitor.note(transaction, **{behind + name: value for name, value in credit.items()})
+
+
+def tell(written: Later[int]) -> None:
+    """Log the credit of so many seconds, 0 for none, that a write stored. It may have been undone, or repeated."""
+    with contextlib.suppress(Exception):
+        _tell(written.result())
+
+
+def _tell(seconds: int) -> None:
     if seconds < 0:
-        line = "the clock was set back by %d s: the deadlines of checks that are on time move back by as much"
-    else:
+        log.warning(
+            "the clock was set back by %d s: the deadlines of checks that are on time move back by as much", -seconds
+        )
+    elif seconds > 0:
         cause = "no ping could be taken for %d s, or the clock was set forward by as much"
-        line = f"{cause}: the deadlines of checks that were on time move on by as much"
-    log.warning(line, abs(seconds))
+        log.warning(f"{cause}: the deadlines of checks that were on time move on by as much", seconds)
 
 
 def _end_credit(transaction: Transaction, noted: Mapping[str, int]) -> bool:

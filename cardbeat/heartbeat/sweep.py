@@ -10,7 +10,7 @@ from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.database import Database, Fence, Row, Transaction, monitor
 from cardbeat.errors import LeaseLost, Unavailable
 from cardbeat.heartbeat.check import Check
-from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment
+from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment, tell
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.transitions import KEY_PREFIX, OVERDUE, note, subject_of
@@ -91,7 +91,8 @@ class Sweep:
             # Do not wait for this write: a database that can't be written must not delay the stop of the service.
             moment = self.credit.moment()
             with contextlib.suppress(Unavailable):
-                self._database.write_later(lambda transaction: self.credit.note_stop(transaction, moment))
+                stop = self._database.write_later(lambda transaction: self.credit.note_stop(transaction, moment))
+                stop.then(tell)
         return self._thread.stop(seconds)
 
     def age_seconds(self) -> float:

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from cardbeat.log import RECORDS, BatchHandler, Kind
-from tests.support import wait_until
+from cardbeat.log import RECORDS, SELDOM_SECONDS, SENTENCES, BatchHandler, Kind, Seldom
+from tests.support import FakeClock, wait_until
 
 FEW = Kind(3, "%d more")
 
@@ -54,6 +54,33 @@ def test_who_logs_does_not_wait_and_what_waits_is_bounded(stderr: Stderr) -> Non
         "50 lines were dropped: stderr is too slow",
     ]
     handler.close()
+
+
+def test_the_same_trouble_is_told_at_once_and_then_once_in_a_while_with_how_often_it_came(caplog) -> None:
+    clock = FakeClock(5000)
+    seldom = Seldom(logging.getLogger("cardbeat.seldom"), clock)
+    for _ in range(3):
+        seldom.error("full")
+    seldom.error("locked")
+    clock.advance(SELDOM_SECONDS)
+    for _ in range(2):
+        seldom.error("full")
+    clock.advance(SELDOM_SECONDS)
+    seldom.error("locked")
+    assert [record.getMessage() for record in caplog.records] == [
+        "full",
+        "locked",
+        "full (and 2 times since the last such line)",
+        "locked",
+    ]
+
+
+def test_sentences_that_are_all_different_are_told_and_few_are_remembered(caplog) -> None:
+    seldom = Seldom(logging.getLogger("cardbeat.seldom"), FakeClock(5000))
+    for _ in range(2):
+        for number in range(SENTENCES + 1):
+            seldom.error(str(number))
+    assert len(caplog.records) == 2 * (SENTENCES + 1)
 
 
 def test_a_record_is_written_at_once_and_lines_of_a_kind_with_it(stderr: Stderr) -> None:

@@ -36,6 +36,7 @@ from cardbeat.errors import StartupError
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import prepare_folder
 from cardbeat.host.staging import remove_left_behind
+from cardbeat.log import Seldom
 
 if TYPE_CHECKING:
     from cardbeat.database.protocols import Transaction
@@ -61,6 +62,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
         self.reserve = Reserve(folder)
+        self._told = Seldom(log)
         if stores_cards:
             prepare_folder(folder)
         # From a restore that was killed.
@@ -76,7 +78,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         self._cautious_until = 0.0
         self._gives_up_at = 0.0
         connect_to_read = partial(self._server.connect, only_reads=True)
-        super().__init__(Readers(connect_to_read, partial(unavailable, "read"), Connection.is_idle))
+        super().__init__(Readers(connect_to_read, partial(unavailable, "read", self._told), Connection.is_idle))
 
     def create_later(self, work: Callable[[Connection], T]) -> Later[T]:
         # It takes no room on the disk of the data folder.
@@ -112,7 +114,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return True
 
     def _commit(self, group: list[Write[Any]]) -> None:
-        with unavailable("write"):
+        with unavailable("write", self._told):
             for pause_seconds in PAUSES_SECONDS:
                 try:
                     self._try(group, may_repeat=True)

@@ -1,14 +1,12 @@
 """PostgreSQL's errors, sorted by what can be done. Codes are SQLSTATE, listed in an appendix of PostgreSQL's manual."""
 
 import contextlib
-import logging
 from collections.abc import Iterator
 
 import psycopg
 
 from cardbeat.errors import Unavailable
-
-log = logging.getLogger(__name__)
+from cardbeat.log import Seldom
 
 _ONLY_READS = {"25006", "0A000"}
 """A server that only reads. In recovery it refuses to begin a transaction that writes, by the second code."""
@@ -70,14 +68,14 @@ def translated(error: Exception) -> Exception:
 
 
 @contextlib.contextmanager
-def unavailable(deed: str) -> Iterator[None]:
-    """Translate PostgreSQL's errors and log them. `deed` names what the database can't do."""
+def unavailable(deed: str, told: Seldom) -> Iterator[None]:
+    """Translate PostgreSQL's errors and log them by `told`. `deed` names what the database can't do."""
     try:
         yield
     except Unreachable:
         raise Unavailable("database_unavailable") from None
     except psycopg.Error as error:
-        log.error("the database can't %s: %s", deed, in_one_line(error))
+        told.error(f"the database can't {deed}: {in_one_line(error)}")
         raise translated(error) from error
 
 

@@ -72,6 +72,7 @@ def require_rights(connection: "Transaction") -> None:
             found = f"there are no tables yet, and the role {role} may make none in the schema {schemas}"
             raise StartupError(f"{found}; grant it CREATE there, or start once with a role that may")
         return
+    _require_own_tables_first(connection)
     missing = connection.execute(
         "SELECT current_user, name, wanted"
         " FROM regexp_split_to_table(?, ',') AS name, regexp_split_to_table(?, ',') AS wanted"
@@ -81,6 +82,19 @@ def require_rights(connection: "Transaction") -> None:
     if missing:
         role, table, right = missing
         raise StartupError(f"the role {role} has no right to {right} on the table {table}; grant it {_RIGHTS} on all")
+
+
+def _require_own_tables_first(connection: "Transaction") -> None:
+    """Raise `StartupError` if another schema, earlier in the search path, has a table with a name of ours."""
+    other = connection.execute(
+        "SELECT name, CAST(relnamespace AS regnamespace)"
+        " FROM regexp_split_to_table(?, ',') AS name JOIN pg_class ON pg_class.oid = to_regclass(name)"
+        " WHERE relnamespace <> (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('cardbeat_schema'))",
+        (",".join(TABLES + NODE_TABLES),),
+    ).fetchone()
+    if other:
+        found = f"the schema {other[1]} has a table {other[0]} too and stands first in search_path"
+        raise StartupError(f"{found}; let search_path name cardbeat's schema first")
 
 
 def weaknesses(connection: "Transaction") -> Iterator[tuple[bool, str]]:

@@ -21,6 +21,8 @@ _BEGIN: Final = (
     f"BEGIN ISOLATION LEVEL READ COMMITTED; {DURABLY};"
     # A COMMIT that did not wait for the standby says so in a warning only.
     " SET LOCAL statement_timeout = 0; SET LOCAL client_min_messages = warning;"
+    # A limit that is set for the role would end a start over a slow network.
+    " SET LOCAL idle_in_transaction_session_timeout = 0;"
     " SET LOCAL lock_timeout = {milliseconds};"
     f" SELECT pg_advisory_xact_lock({MIGRATION_LOCK}); SET LOCAL lock_timeout = 0"
 )

@@ -39,6 +39,7 @@ from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import check_writable, keep_others_out, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import try_lock, unlock
+from cardbeat.log import Seldom
 
 if TYPE_CHECKING:
     from cardbeat.database.protocols import Transaction
@@ -70,6 +71,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
     def __init__(self, folder: Path) -> None:
         self.path = folder / FILE_NAME
         self.reserve = Reserve(folder)
+        self._told = Seldom(log)
         self._room = Room(folder, self.reserve)
         check_writable(folder, FILES)
         keep_others_out(folder)
@@ -96,7 +98,9 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             undo.pop_all()
         self._wal_may_reach_bytes = WAL_BYTES
         self._is_closed = False
-        super().__init__(Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read")))
+        super().__init__(
+            Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
+        )
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()
@@ -132,7 +136,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         return True
 
     def _commit(self, group: list[Write[Any]]) -> None:
-        with unavailable("write"), self._only_writer(group[0].came_at):
+        with unavailable("write", self._told), self._only_writer(group[0].came_at):
             self._require_in_place()
             for attempt in itertools.count():
                 try:
@@ -195,7 +199,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         elif found.st_size > self._wal_may_reach_bytes:
             self._wal_may_reach_bytes = found.st_size + WAL_GROWTH_BYTES
             # If another process writes now, or readers stay, this is tried again after some more writes.
-            with contextlib.suppress(OSError, Unavailable), unavailable("checkpoint"):
+            with contextlib.suppress(OSError, Unavailable), unavailable("checkpoint", self._told):
                 if try_lock(self._lock_file):
                     try:
                         empty_wal(self._writer, READERS_LEAVE_SECONDS)
@@ -238,11 +242,11 @@ def translated(error: Exception) -> Exception:
 
 
 @contextlib.contextmanager
-def unavailable(deed: str) -> Iterator[None]:
-    """Translate SQLite's errors and log them. `deed` names what the database can't do."""
+def unavailable(deed: str, told: Seldom) -> Iterator[None]:
+    """Translate SQLite's errors and log them by `told`. `deed` names what the database can't do."""
     try:
         yield
     except (sqlite3.DatabaseError, MemoryError) as error:
         # A `MemoryError` has no text.
-        log.error("the database can't %s: %s", deed, error or "out of memory")
+        told.error(f"the database can't {deed}: {error or 'out of memory'}")
         raise translated(error) from error

@@ -507,6 +507,26 @@ def test_a_server_that_does_not_let_it_write_is_trouble_that_may_pass(database, 
     assert (database.write(process) != before) == is_another
 
 
+def test_tables_of_another_program_in_front_of_ours_are_told_at_the_start(postgresql, tmp_path):
+    url = postgresql.emptied(tmp_path)
+    postgresql.execute("CREATE SCHEMA front; CREATE TABLE front.checks (name TEXT)")
+    try:
+        with pytest.raises(StartupError, match="the schema front has a table checks too and stands first"):
+            open_database(tmp_path, url.replace("%3Demptied", "%3Dfront,emptied"))
+        open_database(tmp_path, url.replace("%3Demptied", "%3Demptied,front")).close()
+    finally:
+        postgresql.execute("DROP SCHEMA front CASCADE")
+
+
+def test_trouble_that_each_request_meets_has_a_line_once_in_a_while(database, caplog):
+    for _ in range(20):
+        attempt(lambda: database.write(lambda transaction: transaction.execute("DELETE FROM nowhere")))
+        with contextlib.suppress(Unavailable), database.read() as connection:
+            connection.execute("SELECT 1 FROM nowhere")
+    told = [record.getMessage().partition(":")[0] for record in caplog.records]
+    assert told == ["the database can't write", "the database can't read"]
+
+
 @pytest.mark.parametrize("right", ["SELECT", "INSERT", "UPDATE", "DELETE"])
 def test_a_role_without_a_right_that_serving_needs_is_told_at_the_start(postgresql, tmp_path, right):
     url = postgresql.emptied(tmp_path)

@@ -13,6 +13,7 @@ from cardbeat.database.postgresql import connection as postgresql_connection
 from cardbeat.database.postgresql import schema as postgresql_schema
 from cardbeat.errors import StartupError
 from tests.postgresql import POSTGRESQL
+from tests.proxy import Proxy
 from tests.support import wait_until
 
 pytestmark = POSTGRESQL
@@ -91,6 +92,14 @@ def test_a_commit_of_the_tables_whose_wait_was_cancelled_is_not_taken_for_kept(p
             opened.result(20)
 
 
+def test_tables_are_made_over_a_slow_network_though_the_role_may_not_pause_in_a_transaction(postgresql, tmp_path):
+    schema = postgresql.new_schema().rpartition("%3D")[2]
+    options = f"-csearch_path%3D{schema}%20-cidle_in_transaction_session_timeout%3D5"
+    with Proxy(postgresql.port) as proxy:
+        proxy.delay_seconds = 0.02
+        open_database(tmp_path, f"postgresql://cardbeat@127.0.0.1:{proxy.port}/postgres?options={options}").close()
+
+
 def test_whoever_waits_for_another_node_to_make_the_tables_is_told_for_which_session(postgresql, tmp_path, capsys):
     url = postgresql.new_schema()
     with contextlib.closing(psycopg.connect(postgresql.url())) as another, ThreadPoolExecutor() as pool:
@@ -103,5 +112,5 @@ def test_whoever_waits_for_another_node_to_make_the_tables_is_told_for_which_ses
             another.rollback()
         opened.result(20).close()
     first, second, *_ = "".join(told).splitlines()
-    assert first == "waiting for another server that brings the database up to date, please wait ..."
-    assert second.startswith(still)
+    assert first == "cardbeat: waiting for another server that brings the database up to date, please wait ..."
+    assert second.startswith(f"cardbeat: {still}")

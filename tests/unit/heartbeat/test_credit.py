@@ -2,6 +2,7 @@ import threading
 
 import pytest
 
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.credit import lost_seconds
 from tests.heart import SWEEP_SECONDS, Heart
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL
@@ -412,8 +413,48 @@ def test_the_log_says_so_in_one_line(heart, caplog, jump, sentence):
     beat(heart)
     heart.clock.advance(jump)
     beat(heart, heart.new_sweep())
-    (record,) = [record for record in caplog.records if record.name == "cardbeat.heartbeat.credit"]
-    assert record.getMessage().startswith(sentence)
+    (line,) = told(caplog)
+    assert line.startswith(sentence)
+
+
+def told(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "cardbeat.heartbeat.credit"]
+
+
+def undone(deed):
+    """A write that fails after this deed, so that nothing of it is stored."""
+
+    def work(transaction):
+        deed(transaction)
+        raise Unavailable("database_unavailable")
+
+    return work
+
+
+@pytest.mark.parametrize("jump", [2 * HOUR, -2 * HOUR])
+def test_the_log_says_so_once_it_is_stored(heart, caplog, jump):
+    heart.create(HOUR)
+    beat(heart)
+    heart.clock.advance(jump)
+    credit = heart.sweep.credit
+    for deed in (credit.step, credit.note, credit.step):
+        with pytest.raises(Unavailable):
+            credit.write(undone(deed))
+    assert not told(caplog)
+    beat(heart)
+    assert len(told(caplog)) == 1
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+def test_the_log_says_so_at_a_stop_once_it_is_stored(heart, caplog, monkeypatch, is_stored):
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    if not is_stored:
+        note = heart.sweep.credit.note
+        monkeypatch.setattr(heart.sweep.credit, "note", lambda transaction, moment: undone(note)(transaction))
+    heart.sweep.stop()
+    heart.database.write(lambda _: None)
+    assert len(told(caplog)) == is_stored
 
 
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
