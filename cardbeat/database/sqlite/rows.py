@@ -43,6 +43,8 @@ TOTALS: Final = {"totals_by_status": "status", "totals_by_key": "api_key_id"}
 """The tables that count checks, and by which of their columns. They are counted again."""
 
 _COUNT, _TIME = range(10**15), range(2**33)
+# Deadlines move back with a clock that is set to 1970, and then count from up to two years before it.
+_CLOCK_FROM = range(-(10**8), 2**33)
 _SIGNING = "whsec_(?:[A-Za-z0-9+/]{4}){0,30}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
 _ID, _ANY_TEXT = "[0-9a-f]{32}", r"[\s\S]{0,5000}"
 
@@ -68,7 +70,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "grace_seconds": range(31_536_001),
         "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
         "outage": _COUNT,
-        "clock_from": _TIME,
+        "clock_from": _CLOCK_FROM,
         "last_ping_at": _TIME,
         "ping_count": _COUNT,
         "created_at": _TIME,
@@ -86,7 +88,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "next_attempt_at": _TIME,
         "outages": _COUNT,
         "last_ping_at": _TIME,
-        "deadline_at": _TIME,
+        "deadline_at": _CLOCK_FROM,
         "ping_count": _COUNT,
     },
     "monitor": {"name": "[a-z_]{1,100}", "value": range(-(2**33), 2**33)},

@@ -1,9 +1,11 @@
 """A backup put in the place of a database: checked before, and what was there is kept."""
 
+import contextlib
 import os
 import shutil
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -18,6 +20,7 @@ from cardbeat.database.sqlite.file import connect, integrity_problems
 from cardbeat.database.sqlite.restore import restore
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
+from tests.heart import Heart
 from tests.systems import LINKS, MISSING, MODES, ROOT, WINDOWS
 
 NOON = 1_800_014_400
@@ -64,6 +67,24 @@ def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
     assert {path.name for path in data.iterdir()} == {"cardbeat.db", KEPT, "writer.lock", "delivery.lock"}
     open_database(data).close()
     assert integrity_problems(data) == []
+
+
+def test_checks_whose_clock_was_set_back_to_1970_are_restored(data, clock):
+    """As on a small computer without a battery that starts before it knows the time."""
+    with contextlib.closing(open_database(data)) as database:
+        heart = Heart(database, clock)
+        late, waiting = heart.create(period_seconds=3600), heart.create(period_seconds=7200)
+        heart.pass_time(3590)
+        heart.sweep.sweep_once(heart.sweep.credit.give_due(threading.Event()))
+        clock.now = 5
+        sweep = heart.new_sweep()
+        sweep.sweep_once(sweep.credit.give_due(threading.Event()))
+        heart.pass_time(60)
+        sweep.sweep_once(sweep.credit.give_due(threading.Event()))
+        assert [heart.status(check) for check in (late, waiting)] == ["overdue", "on_time"]
+        assert heart.read(late).clock_from < 0
+    back_up(data, data.with_name("after.db"))
+    assert restore(data, data.with_name("after.db"), NOON).checks == 2
 
 
 def test_what_is_kept_can_be_restored_itself(data, backup):

@@ -176,7 +176,7 @@ VALUES = {
     "alerts.next_attempt_at": "next_attempt_at = 253402300800",
     "alerts.outages": "outages = -1",
     "alerts.last_ping_at": "last_ping_at = -1",
-    "alerts.deadline_at": "deadline_at = -1",
+    "alerts.deadline_at": "deadline_at = -200000000",
     "alerts.ping_count": "ping_count = -1",
     "monitor.name": "name = CAST(X'ff' AS TEXT) WHERE name = 'last_sweep_at'",
     "monitor.value": "value = 9223372036854775807",
