@@ -42,10 +42,10 @@ _USAGE = (
     " | prune [--unused-days N] [--dry-run] [options]"
 )
 _UNUSED = """\
-The server removes keys that are not used, if their tier is free: a checks key
-without a check and without a request for 90 days, and a cards key never used
-within a year. prune removes such keys now: unused for N days, a cards key never
-used since it was created N days ago. 0 removes all that were never used."""
+The server removes keys that are not used: a checks key without a check and
+without a request for 90 days, and a cards key never used within a year. prune
+removes such keys now: unused for N days (one at least, if it was ever used), a
+cards key never used since it was created N days ago."""
 
 
 def parser() -> SubcommandParser:
