@@ -33,7 +33,8 @@ class Room:
         self._was_filled = True
         with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
             while (missing := min(ROOM_BYTES, self._reserve.bytes) - file.seek(0, os.SEEK_END)) > 0:
-                file.write(bytes(min(missing, STEP_BYTES)))
+                # At random: a file system that compresses, such as ZFS, would keep nothing for zeros.
+                file.write(os.urandom(min(missing, STEP_BYTES)))
 
     def give_way(self) -> bool:
         """Free one step of the disk, and return whether any was left."""

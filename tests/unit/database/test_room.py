@@ -1,6 +1,7 @@
 """The room for pings and deletions: a file that gives way step by step, and is made whole when the disk has room."""
 
 import os
+import zlib
 
 import pytest
 
@@ -42,6 +43,11 @@ def test_it_gives_way_step_by_step_and_is_made_whole_when_the_disk_is_not_low_an
     assert not room.give_way()
     room.fill()
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
+
+
+def test_it_takes_its_size_also_where_files_are_compressed(tmp_path):
+    room_on(Disk(), tmp_path).fill()
+    assert len(zlib.compress((tmp_path / ROOM).read_bytes(), 1)) > ROOM_BYTES
 
 
 def test_what_was_just_given_up_is_not_taken_back(tmp_path):
