@@ -5,7 +5,6 @@ with the file runs. What is in the new file is what our own code could have writ
 """
 
 import contextlib
-import functools
 import os
 import re
 import sqlite3
@@ -50,54 +49,33 @@ _ID, _ANY_TEXT = "[0-9a-f]{32}", r"[\s\S]{0,5000}"
 
 RULES: Final[dict[str, dict[str, str | range]]] = {
     "keys": {
-        "seq": _COUNT,
         "id": "key_[0-9a-f]{16}",
         "tier": "[a-z0-9_-]{1,32}",
         "email": r"[\s\S]{1,254}",
         "prefix": "[A-Za-z0-9_-]{8}",
         "webhook_secret": _SIGNING,
-        "created_at": _TIME,
-        "revoked_at": _TIME,
         "old_webhook_secret": _SIGNING,
-        "old_webhook_secret_until": _TIME,
-        "used_at": _TIME,
     },
     "checks": {
-        "seq": _COUNT,
         "id": _ID,
         "name": r"[^\x00-\x1f\x7f-\x9f]{1,100}",
         "period_seconds": range(1, 31_536_001),
         "grace_seconds": range(31_536_001),
         "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
-        "outage": _COUNT,
         "clock_from": _CLOCK_FROM,
-        "last_ping_at": _TIME,
-        "ping_count": _COUNT,
-        "created_at": _TIME,
-        "updated_at": _TIME,
-        "version": _COUNT,
     },
     "alerts": {
-        "seq": _COUNT,
         "id": f"msg_{_ID}",
-        "outage": _COUNT,
-        "attempts": _COUNT,
         "last_status": range(1000),
         "last_error": _ANY_TEXT,
-        "created_at": _TIME,
-        "next_attempt_at": _TIME,
-        "outages": _COUNT,
-        "last_ping_at": _TIME,
         "deadline_at": _CLOCK_FROM,
-        "ping_count": _COUNT,
     },
     "monitor": {"name": "[a-z_]{1,100}", "value": range(-(2**33), 2**33)},
-    "tests_taken": {"taken_at": _TIME},
-    "moves": {"seq": _COUNT},
 }
-"""The values of each column that our code can write: integers in a range, or texts that match an expression whole.
+"""The values that our code can write: integers in a range, or texts that match an expression whole.
 
-Columns that refer to another table, or whose values the table itself lists, are not here.
+Any other integer is a time if its column ends in `_at` or `_until`, else a number from 0. Columns that refer to another
+table, or whose values the table itself lists, need no rule.
 """
 MORE_RULES: Final = {
     "keys": {
@@ -130,13 +108,15 @@ def copy_rows(source: Path, copy: Path, require_going: RequireGoing) -> None:
     """Make a sound file of the newest schema with all rows of `source` as of one moment. Raises `StartupError`."""
     going = _in_time(source, require_going)
     os.close(os.open(copy, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-    with nothing_restored(source), contextlib.closing(open_file(copy, "rw")) as connection:
-        with _interruptible(connection, going):
-            _fill(connection, source)
-            run_scripts(connection)
-            if wrong := next(_wrong_values(connection), None):
-                raise StartupError(f"{source} holds what cardbeat never writes, in {wrong}")
-        connection.execute("PRAGMA journal_mode = DELETE")
+    with (
+        nothing_restored(source),
+        contextlib.closing(open_file(copy, "rw")) as connection,
+        _interruptible(connection, going),
+    ):
+        _fill(connection, source)
+        run_scripts(connection)
+        if wrong := next(_wrong_values(connection), None):
+            raise StartupError(f"{source} holds what cardbeat never writes, in {wrong}")
     sync_file(copy)
 
 
@@ -193,14 +173,22 @@ def harden(connection: sqlite3.Connection) -> None:
 def _wrong_values(connection: sqlite3.Connection) -> Iterator[str]:
     """The columns with values that our code never writes, as far as they are needed."""
     connection.create_function("regexp", 2, _fits, deterministic=True)
-    for table, rules in RULES.items():
-        conditions = [(column, _condition(column, rule)) for column, rule in rules.items()]
+    for table in TABLES:
+        conditions = [(column, _condition(column, rule)) for column, rule in _rules(connection, table)]
         conditions += MORE_RULES.get(table, {}).items()
         cases = " ".join(f"WHEN NOT ({condition}) THEN '{column}'" for column, condition in conditions)
         for (column,) in connection.execute(f"SELECT CASE {cases} END AS wrong FROM {table} WHERE wrong IS NOT NULL"):
             yield f"{table}.{column}"
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table}, which refers to a row that {parent} has not"
+
+
+def _rules(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str | range]]:
+    own = RULES.get(table, {})
+    yield from own.items()
+    for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
+        if kind == "INTEGER" and column not in own:
+            yield column, _TIME if column.endswith(("_at", "_until")) else _COUNT
 
 
 def _condition(column: str, rule: str | range) -> str:
@@ -213,12 +201,9 @@ def _condition(column: str, rule: str | range) -> str:
 def _fits(pattern: str, value: bytes | None) -> bool | None:
     """Whether a text is UTF-8 and matches the pattern whole; None for None. SQLite's operator REGEXP."""
     try:
-        return None if value is None else _compiled(pattern).fullmatch(value.decode()) is not None
+        return None if value is None else re.fullmatch(pattern, value.decode()) is not None
     except UnicodeDecodeError:
         return False
-
-
-_compiled = functools.cache(re.compile)
 
 
 def _in_time(source: Path, require_going: RequireGoing) -> RequireGoing:
