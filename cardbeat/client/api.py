@@ -26,7 +26,6 @@ PAGES = 200
 LIST_BYTES = 128 * 2**20
 SENTENCE_CHARACTERS = 500
 """Of a server's words more are not shown."""
-_NO_CARDBEAT = "its answer is not that of a cardbeat server"
 RETRY_SECONDS = (1, 2, 4, 8, 16)
 """The pause before each further try, as curl's with five retries. An answer's `Retry-After` can make it longer."""
 LONGEST_RETRY_SECONDS = 30
@@ -127,16 +126,13 @@ class Api:
         return self._known(self._object(answer, {"check": dict})["check"], _CHECK)
 
     def _object(self, answer: Answer, members: Mapping[str, type | str]) -> dict[str, Any]:
-        try:
-            return self._known(_json(answer.body), members)
-        except ValueError:
-            raise Unanswered(self._unusable(_NO_CARDBEAT)) from None
+        return self._known(_json(answer.body), members)
 
     def _known(self, value: object, members: Mapping[str, type | str]) -> dict[str, Any]:
         """The value, if it is an object with these members. Raises `Unanswered` if not."""
         if isinstance(value, dict) and all(_fits(value.get(name), kind) for name, kind in members.items()):
             return {name: it for name, it in value.items() if name in members or not isinstance(it, list | dict)}
-        raise Unanswered(self._unusable(_NO_CARDBEAT))
+        raise Unanswered(self._unusable("its answer is not that of a cardbeat server"))
 
     def _ask(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, if_match: int | None = None
@@ -202,11 +198,11 @@ def _fits(value: object, kind: type | str) -> bool:
 
 
 def _json(body: bytes) -> Any:
-    """The value of a JSON text. Raises `ValueError`."""
+    """The value of a JSON text; None if it is not valid."""
     try:
         return json.loads(body, parse_float=_finite, parse_constant=_finite)
-    except RecursionError as error:
-        raise ValueError from error
+    except (ValueError, RecursionError):
+        return None
 
 
 def _finite(text: str) -> float:
@@ -216,12 +212,11 @@ def _finite(text: str) -> float:
 
 
 def _refused(answer: Answer) -> Refused:
-    sentence = f"the server answered {answer.status}" + (f", see {answer.location}" if answer.location else "")
-    try:
-        told = _json(answer.body)["error"]
-    except (LookupError, TypeError, ValueError):
-        told = None
-    return Refused(answer.status, _shown(told if isinstance(told, str) else sentence), answer.retry_after)
+    answered = _json(answer.body)
+    sentence = answered.get("error") if isinstance(answered, dict) else None
+    if not isinstance(sentence, str):
+        sentence = f"the server answered {answer.status}" + (f", see {answer.location}" if answer.location else "")
+    return Refused(answer.status, _shown(sentence), answer.retry_after)
 
 
 def _asked_seconds(retry_after: str | None) -> int:
