@@ -271,6 +271,15 @@ def test_no_request_begins_when_the_time_of_the_command_is_over(hostile):
     assert len(server.asked) == 2
 
 
+def test_many_changes_over_a_slow_link_have_more_time(hostile):
+    server = hostile(always(answer({"check": CHECK})))
+    moments = itertools.count(api.COMMAND_SECONDS - 5, 0.9)
+    client = api.Api(server.url, "sk_a", clock=lambda: 0 if not server.asked else next(moments))
+    for _ in range(100):
+        client.create({})
+    assert next(moments) > api.COMMAND_SECONDS + 80
+
+
 @pytest.mark.parametrize("host", ["127.0.0.1", "server.example"])
 def test_no_proxy_of_the_environment_sees_a_key_in_clear(checks, hostile, monkeypatch, host):
     server = hostile(always(page()))
