@@ -182,10 +182,13 @@ def descriptor_limit(wanted: int) -> int:
 def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[signal.Signals, Any]:
     """Install a handler for all stop signals, and return the handlers before. In the main thread only.
 
-    A signal that is ignored stays so, as SIGHUP under nohup.
+    SIGHUP stays ignored if it is, as under nohup. SIGINT does not: a shell lets what it starts in the background ignore
+    it.
     """
-    heeded = [number for number in STOP_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    return {number: signal.signal(number, handler) for number in heeded}
+    names = {number.name: number for number in STOP_SIGNALS}
+    if "SIGHUP" in names and signal.getsignal(names["SIGHUP"]) is signal.SIG_IGN:
+        del names["SIGHUP"]
+    return {number: signal.signal(number, handler) for number in names.values()}
 
 
 if sys.platform == "win32":

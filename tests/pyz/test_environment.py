@@ -210,3 +210,10 @@ def test_under_nohup_it_goes_on(serve, tmp_path):
     assert int(ignored, 16) & 1
     process.terminate()
     assert process.wait(15) == 0
+
+
+def test_what_a_shell_starts_in_the_background_is_stopped_by_sigint(serve, tmp_path):
+    process = serve(before=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    wait_until(serves(tmp_path))
+    process.send_signal(signal.SIGINT)
+    assert process.wait(15) == 0
