@@ -3,8 +3,10 @@
 import argparse
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cardbeat.client.api import Api, CheckJson, Refused
 from cardbeat.client.apply import Applied, Plan, differences, perform, plan
@@ -15,7 +17,7 @@ from cardbeat.host.output import say, table
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
-_IN_JSON = ("created", "changed", "deleted", "unchanged", "conflicts", "failed")
+_DEEDS = ("created", "changed", "deleted", "unchanged")
 
 CONFLICT = 1
 """The exit status if a check was left alone because somebody else changed it at the same time."""
@@ -27,6 +29,7 @@ SUBCOMMANDS = {
 }
 
 _USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+_HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
 _EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
 
@@ -58,7 +61,7 @@ def _key() -> str:
 
 def _list(api: Api, given: argparse.Namespace) -> int:
     checks = api.checks()
-    say([json.dumps(checks)] if given.json else table(HEADINGS, map(_row, checks)))
+    say([json.dumps([*map(_shown, checks)])] if given.json else table(HEADINGS, map(_row, checks)))
     return 0
 
 
@@ -78,7 +81,8 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     planned = plan(api.checks(), declared, prune=given.prune)
     done = _as_if_done(planned) if given.dry_run else perform(api, planned)
     if given.json:
-        say([json.dumps({"dry_run": given.dry_run, **{name: getattr(done, name) for name in _IN_JSON}})])
+        deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
+        say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
     else:
         say(_would(planned) if given.dry_run else _told(done))
     if done.failed is not None:
@@ -100,11 +104,29 @@ def _as_if_done(planned: Plan) -> Applied:
 def _would(planned: Plan) -> Iterator[str]:
     yield from (f"would create {wanted['name']}" for wanted in planned.create)
     for check, wanted in planned.change:
-        changes = (f"{name} {check.get(name)} -> {value}" for name, value in differences(check, wanted).items())
+        changes = (_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
         yield f"would change {check['name']}: {', '.join(changes)}"
     yield from (f"would delete {check['name']}" for check in planned.delete)
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
     yield "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
+
+
+def _change(name: str, before: object, after: object) -> str:
+    if name == "webhook_url":
+        before, after = _host_only(before), _host_only(after)
+    return f"{name} (another URL at {after})" if before == after else f"{name} {before} -> {after}"
+
+
+def _shown(check: Mapping[str, Any]) -> dict[str, Any]:
+    """A check as programs see it. Who knows a webhook's URL may post to it, so only its host is shown."""
+    return {**check, "webhook_url": _host_only(check.get("webhook_url"))}
+
+
+def _host_only(url: object) -> str | None:
+    if not url:
+        return None
+    host = _HOST.match(str(url))
+    return f"{host[0] if host else ''}/..."
 
 
 def _told(done: Applied) -> Iterator[str]:

@@ -179,6 +179,32 @@ def test_only_what_differs_is_changed_and_only_prune_deletes(checks, key, tmp_pa
     assert (left["grace_seconds"], left["version"]) == (61, 2)
 
 
+def test_of_a_webhook_url_no_more_than_the_host_is_shown(checks, key, tmp_path):
+    def file(*urls):
+        common = "period_seconds = 60\ngrace_seconds = 0"
+        return write(
+            tmp_path / "c.toml", *(f'name = "{n}"\nwebhook_url = "{u}"' for n, u in enumerate(urls)), defaults=common
+        )
+
+    old = file("https://a.example:8443/SECRET", "https://a.example?SECRET", "http://a.example/SECRET", "")
+    shown = [checks("apply", old, "--dry-run", "--json"), checks("apply", old, "--json"), checks("apply", old, "--json")]
+    shown += [checks("list"), checks("list", "--json")]
+    new = file("https://a.example:8443/SECRET2", "https://b.example#SECRET", "", "http://a.example/SECRET")
+    would = checks("apply", new, "--dry-run")
+    assert would[1].splitlines()[:4] == [
+        "would change 0: webhook_url (another URL at https://a.example:8443/...)",
+        "would change 1: webhook_url https://a.example/... -> https://b.example/...",
+        "would change 2: webhook_url http://a.example/... -> None",
+        "would change 3: webhook_url None -> http://a.example/...",
+    ]
+    shown += [would, checks("apply", new, "--dry-run", "--json"), checks("apply", new, "--json", "--prune")]
+    shown += [checks("apply", file(), "--dry-run", "--json", "--prune")]
+    assert not [printed for printed in shown if "SECRET" in "".join(printed[1:])]
+    listed = json.loads(shown[4][1])
+    assert [check["webhook_url"] for check in listed][:2] == ["https://a.example:8443/...", "https://a.example/..."]
+    assert listed[3]["webhook_url"] is None
+
+
 def test_at_the_limit_of_the_tier_what_goes_makes_room_for_what_comes(checks, key, tmp_path):
     assert checks("apply", fifty(tmp_path / "c.toml"))[0] == 0
     other = "period_seconds = 60\ngrace_seconds = 0"

@@ -206,7 +206,7 @@ def test_a_check_without_the_members_that_may_be_missing_is_compared(checks, hos
     )
     hostile(always(page({name: value for name, value in CHECK.items() if name != "webhook_url"})))
     status, out, _ = checks("apply", file, "--dry-run")
-    assert (status, out.splitlines()[0]) == (0, "would change a: webhook_url None -> https://a.example")
+    assert (status, out.splitlines()[0]) == (0, "would change a: webhook_url None -> https://a.example/...")
 
 
 def test_a_list_without_end_ends(checks, hostile, monkeypatch):
