@@ -187,7 +187,11 @@ def test_of_a_webhook_url_no_more_than_the_host_is_shown(checks, key, tmp_path):
         )
 
     old = file("https://a.example:8443/SECRET", "https://a.example?SECRET", "http://a.example/SECRET", "")
-    shown = [checks("apply", old, "--dry-run", "--json"), checks("apply", old, "--json"), checks("apply", old, "--json")]
+    shown = [
+        checks("apply", old, "--dry-run", "--json"),
+        checks("apply", old, "--json"),
+        checks("apply", old, "--json"),
+    ]
     shown += [checks("list"), checks("list", "--json")]
     new = file("https://a.example:8443/SECRET2", "https://b.example#SECRET", "", "http://a.example/SECRET")
     would = checks("apply", new, "--dry-run")
