@@ -181,6 +181,21 @@ def _wrong_values(connection: sqlite3.Connection) -> Iterator[str]:
             yield f"{table}.{column}"
     for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
         yield f"{table}, which refers to a row that {parent} has not"
+    if not _credits_are_whole(connection):
+        yield "monitor, where a part of a credit is missing"
+
+
+def _credits_are_whole(connection: sqlite3.Connection) -> bool:
+    """Whether each credit has all its rows, and those that wait for another stand in a row behind it."""
+    found = connection.execute("SELECT name FROM monitor WHERE name LIKE '%credit%' OR name LIKE 'next%' LIMIT 100")
+    left, waits = {name for (name,) in found}, ""
+    while left:
+        credit = {f"{waits}credit_{part}" for part in ("seconds", "before", "after_seq")}
+        if not credit <= left:
+            return False
+        left -= credit
+        waits += "next_"
+    return True
 
 
 def _rules(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str | range]]:

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import stat
+import threading
 from pathlib import Path
 from random import Random
 
@@ -192,6 +193,39 @@ def test_a_value_that_our_code_never_writes_is_refused_with_its_place(data, back
     table = place.partition(".")[0].partition(",")[0]
     run(f"UPDATE {table} SET {VALUES[place]}")(backup)
     assert f"in {place.strip()}; " in refused(data, backup)
+
+
+def insert_credits(*names):
+    return run("".join(f"INSERT INTO monitor VALUES ('{name}', 5);" for name in names))
+
+
+CREDIT = ("credit_seconds", "credit_before", "credit_after_seq")
+NEXT = tuple(f"next_{name}" for name in CREDIT)
+
+
+@pytest.mark.parametrize(
+    "names", [CREDIT[:1], CREDIT[1:], NEXT, (*CREDIT, NEXT[0]), (*CREDIT, *(f"next_{name}" for name in NEXT))]
+)
+def test_a_credit_without_all_its_rows_is_refused(data, backup, names):
+    insert_credits(*names)(backup)
+    assert "in monitor, where a part of a credit is missing; " in refused(data, backup)
+
+
+@pytest.mark.parametrize("name", ["next_last_sweep_at", "credit_more"])
+def test_a_credit_with_more_rows_is_refused(data, backup, name):
+    insert_credits(*CREDIT, name)(backup)
+    assert "monitor" in refused(data, backup)
+
+
+@pytest.mark.parametrize("names", [CREDIT, CREDIT + NEXT])
+def test_after_a_restore_credits_go_on(data, backup, names, clock):
+    insert_credits(*names)(backup)
+    restore(data, backup, NOON)
+    with contextlib.closing(open_database(data)) as database:
+        Heart(database, clock).sweep.credit.give_due(threading.Event())
+        with database.read() as connection:
+            left = [row[0] for row in connection.execute("SELECT name FROM monitor").fetchall()]
+        assert not [name for name in left if "credit" in name]
 
 
 def test_each_column_has_a_rule_or_limits_itself(data):
