@@ -31,8 +31,7 @@ from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
 from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
-from cardbeat.keys.store import count_by_tier
-from cardbeat.keys.tiers import tiers_from
+from cardbeat.keys.tiers import count_by_tier, tiers_from
 from cardbeat.web.listener import connection_limit
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"

@@ -79,7 +79,7 @@ class UnusedKeys:
     def look(self, removal: Removal) -> None:
         """Remove the keys whose term is over, once in `LOOK_SECONDS`. Raises `Unavailable`.
 
-        Not while the disk is low: uses are not noted then.
+        Not while the disk is low: to note a use may fail then.
         """
         began = self._monotonic()
         if began < self._next_look_at or self._database.reserve.is_low():

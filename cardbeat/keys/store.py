@@ -1,6 +1,5 @@
 """API keys: issued, found, rotated and revoked. The database holds only the SHA-256 of a key's value."""
 
-import base64
 import hashlib
 import secrets
 import sys
@@ -18,7 +17,8 @@ from cardbeat.config import Tier
 from cardbeat.database import Database, Row, Transaction, monitor
 from cardbeat.errors import Unavailable
 from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_unknown, require_scope
-from cardbeat.keys.tiers import tier_of
+from cardbeat.keys.tiers import count_by_tier, tier_of
+from cardbeat.keys.webhook_secrets import new_webhook_secret
 
 CACHE_SECONDS = 0.1
 """How long a process may use a cached key. A change is reported as done this long after its commit."""
@@ -30,6 +30,8 @@ MAX_CACHED = 4096
 """Keys in the cache of a process. One more empties it."""
 RELOAD_SECONDS = 3600
 """How long a key stays cached without a look at its row, in which its use is noted."""
+RETRY_SECONDS = 60
+"""How long it stays if a note failed."""
 NOTED_SECONDS = 20 * 3600
 """The use of a key is noted again after this time: about once a day."""
 _PREFIX_LENGTH = 8
@@ -220,12 +222,20 @@ class Keys:
         return key
 
     def _note_use(self, key: Key) -> None:
-        """Have it written that a key is used now, unless that was noted lately. Left out while the disk is low."""
+        """Have it written that a key is used now, unless that was noted lately. If that fails, it is tried again."""
         now = int(self._clock())
         if key.used_at is None or abs(now - key.used_at) >= NOTED_SECONDS:
             sql = "UPDATE keys SET used_at = ? WHERE id = ? AND revoked_at IS NULL"
             with suppress(Unavailable):
-                self._database.create_later(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
+                noted = self._database.write_later(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
+                noted.then(self._look_again_unless_done)
+
+    def _look_again_unless_done(self, noted: Later[int]) -> None:
+        try:
+            noted.result()
+        except Exception:
+            with self._lock:
+                self._emptied_at = min(self._emptied_at, self._monotonic() - RELOAD_SECONDS + RETRY_SECONDS)
 
     def _change(self, key_id: str, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Later[Row | None]:
         """Change one key; the row as written, None if there is none. Settled when no process uses the old key."""
@@ -280,19 +290,8 @@ class _Change(NamedTuple):
 _NO_CHANGE = _Change(None, b"", 0)
 
 
-def count_by_tier(transaction: Transaction) -> dict[str, int]:
-    """The number of keys in each tier."""
-    sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
-    return dict(map(tuple, transaction.execute(sql)))
-
-
 def _new_value() -> str:
     return f"sk_{secrets.token_urlsafe(24)}"
-
-
-def new_webhook_secret() -> str:
-    """A new secret in the form of the Standard Webhooks specification: `whsec_` and 24 bytes in base64."""
-    return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
 def hash_of(value: str) -> bytes:

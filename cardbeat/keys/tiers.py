@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cardbeat.config import FREE, UNLIMITED, Tier
+from cardbeat.database import Transaction
 from cardbeat.errors import StartupError
 from cardbeat.toml_file import read_toml
 
@@ -31,6 +32,12 @@ def tiers_from(path: Path | None) -> dict[str, Tier]:
 def tier_of(tiers: Mapping[str, Tier], name: str) -> Tier:
     """The tier with this name; `free` if the operator no longer defines it."""
     return tiers.get(name) or tiers["free"]
+
+
+def count_by_tier(transaction: Transaction) -> dict[str, int]:
+    """The number of keys in each tier."""
+    sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
+    return dict(map(tuple, transaction.execute(sql)))
 
 
 def _tier(path: Path | None, name: str, table: Any, base: Tier) -> Tier:

@@ -1,14 +1,21 @@
 """The secrets that sign a key's alerts. For 24 hours after a change alerts carry both signatures."""
 
+import base64
+import secrets
+
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Transaction
 from cardbeat.keys.key import Key, key_unknown
-from cardbeat.keys.store import new_webhook_secret
 
 OLD_SECRET_SECONDS = 24 * 60 * 60
 """How long the secret before the current one still signs."""
 _FORGOTTEN_AT_ONCE = 500
+
+
+def new_webhook_secret() -> str:
+    """A new secret in the form of the Standard Webhooks specification: `whsec_` and 24 bytes in base64."""
+    return f"whsec_{base64.b64encode(secrets.token_bytes(24)).decode()}"
 
 
 class WebhookSecrets:

@@ -21,7 +21,7 @@ from cardbeat import cli
 from cardbeat.commands import advice, serve
 from cardbeat.commands.options import SERVE_OPTIONS, values_of
 from cardbeat.heartbeat.outbox.alert import signed_headers
-from cardbeat.keys.store import new_webhook_secret
+from cardbeat.keys.webhook_secrets import new_webhook_secret
 from tests.artifact import ROOT, clean_environment, free_port, starter
 
 README = (ROOT / "README.md").read_text()

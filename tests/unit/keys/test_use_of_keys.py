@@ -7,7 +7,7 @@ import pytest
 from cardbeat.config import FREE
 from cardbeat.database import Database
 from cardbeat.errors import Unavailable
-from cardbeat.keys.store import NOTED_SECONDS, RELOAD_SECONDS, Keys, hash_of
+from cardbeat.keys.store import NOTED_SECONDS, RELOAD_SECONDS, RETRY_SECONDS, Keys, hash_of
 from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock, writer_held
 
@@ -81,7 +81,9 @@ def test_no_request_waits_for_the_note(keys: Keys, database: Database) -> None:
     assert used_at(database) != [None]
 
 
-def test_on_a_low_disk_it_is_left_out(keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_low_disk_it_is_noted_too(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
+) -> None:
     digest = hash_of(keys.issue().wait().value)
 
     def refuse(_work: Callable[[object], object]) -> None:
@@ -89,7 +91,30 @@ def test_on_a_low_disk_it_is_left_out(keys: Keys, database: Database, monkeypatc
 
     monkeypatch.setattr(database, "create_later", refuse)
     assert keys.authenticate(digest)
-    assert used_at(database) == [None]
+    assert used_at(database) == [int(clock())]
+
+
+def test_a_note_that_fails_is_written_again_within_a_minute(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, monotonic: FakeClock
+) -> None:
+    digest, write_later = hash_of(keys.issue().wait().value), database.write_later
+
+    def use() -> None:
+        keys.renew()
+        keys.find_cached(digest, lambda: None) or keys.find(digest)
+
+    tried = []
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "write_later", lambda _: tried.append(1) or write_later(lambda _: 1 // 0))
+        for _ in range(2 * RETRY_SECONDS):
+            use()
+            write_later(lambda _: None).wait()
+            monotonic.advance(1)
+    assert 2 <= len(tried) <= 3
+    for _ in range(RETRY_SECONDS):
+        use()
+        monotonic.advance(1)
+    assert used_at(database) == [int(clock())]
 
 
 def test_a_key_that_was_removed_is_not_noted_as_used(keys: Keys, database: Database, clock: FakeClock) -> None:
