@@ -15,11 +15,12 @@ from cardbeat.commands.advice import undefined_tiers
 from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json, integer
 from cardbeat.database import Database, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
+from cardbeat.database.schema import last_moment
 from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, Terms, UnusedKeys, removed_after
+from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, GAP_SECONDS, Terms, UnusedKeys, removed_after
 from cardbeat.host.output import complain, say, table, tell_if_slow
 from cardbeat.host.system import keep_files_private
 from cardbeat.keys.key import Key
@@ -182,12 +183,23 @@ def _move(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
 
 def _prune(database: Database, _keys: Keys, given: argparse.Namespace) -> None:
     days = CHECKS_DAYS if given.unused_days is None else given.unused_days
-    terms, unused, removal = Terms.of_days(int(database.clock()), days), UnusedKeys(database), Removal(database)
+    now = int(database.clock())
+    _require_clock(database, now)
+    terms, unused, removal = Terms.of_days(now, days), UnusedKeys(database), Removal(database)
     with tell_if_slow("looking for keys that are not used"):
         count = (unused.count if given.dry_run else unused.remove)(terms, removal)
     keys = "1 key" if count == 1 else f"{count} keys"
     told = {"dry_run": True, "would_remove": count} if given.dry_run else {"removed": count}
     say([json.dumps(told) if given.json else f"{'would remove' if given.dry_run else 'removed'} {keys}"])
+
+
+def _require_clock(database: Database, now: int) -> None:
+    """Raise `StartupError` if the clock is far from when the server last ran: by a wrong one, keys look unused."""
+    with database.read() as connection:
+        served = last_moment(connection)
+    if served and abs(now - served) > GAP_SECONDS:
+        found = f"the clock says {utc_text(now)} UTC, but the server last ran at {utc_text(served)} UTC"
+        raise StartupError(f"{found}; if the clock is right, start the server once, then prune; nothing was removed")
 
 
 _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {

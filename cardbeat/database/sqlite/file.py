@@ -182,7 +182,11 @@ def require_files(path: Path) -> None:
 
 
 def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
-    """A read-only connection to a file that may be damaged. Closing one that can write would copy the -wal into it."""
+    """A read-only connection to a file that may be damaged. Closing one that can write would copy the -wal into it.
+
+    Raises as `require_files`.
+    """
+    require_files(path)
     return contextlib.closing(open_file(path, "ro"))
 
 

@@ -6,13 +6,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
 from tests.artifact import ROOT, clean_environment
-from tests.systems import ARGUMENTS, FULL_DISK, WINDOWS
+from tests.systems import ARGUMENTS, FULL_DISK, PIPES, WINDOWS
 
 
 @pytest.fixture
@@ -270,6 +271,22 @@ def test_keys_that_are_not_used_are_pruned(run, listed, tmp_path):
     assert run("keys", "prune", "--unused-days", "0").stdout == "removed 1 key\n"
 
 
+@pytest.mark.parametrize(("days", "is_refused"), [(-8, True), (-6, False), (6, False), (8, True)])
+def test_by_a_clock_far_from_when_the_server_ran_nothing_is_pruned(run, tmp_path, days, is_refused):
+    run("keys", "create")
+    age(tmp_path, 91)
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("INSERT INTO monitor VALUES ('last_sweep_at', ?)", (int(time.time()) + days * 86_400,))
+        connection.commit()
+    for option in ("--dry-run", "--json"):
+        ran = run("keys", "prune", option)
+        if is_refused:
+            assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+            assert "but the server last ran at 20" in ran.stderr
+        else:
+            assert (ran.returncode, ran.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("days", ["-1", "x", "1.5", "999999"])
 def test_days_out_of_range_are_one_line(run, days):
     ran = run("keys", "prune", f"--unused-days={days}")
@@ -309,6 +326,18 @@ def test_a_tier_that_is_not_defined_any_more_is_told_beside_the_list(run):
 
 def findings(ran):
     return {finding["name"]: finding for finding in json.loads(ran.stdout)["findings"]}
+
+
+@PIPES
+@pytest.mark.parametrize("end", ["", "-wal", "-journal", "-shm"])
+def test_doctor_tells_of_a_pipe_in_place_of_a_file(run, tmp_path, end):
+    run("keys", "create")
+    path = tmp_path / "cardbeat-data" / f"cardbeat.db{end}"
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+    ran = run("doctor")
+    assert ran.returncode == 1
+    assert f"cardbeat.db{end} is not a regular file; move it away" in ran.stdout
 
 
 @pytest.mark.usefixtures("forgotten_tier")
