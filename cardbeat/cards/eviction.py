@@ -1,4 +1,4 @@
-"""Which stored cards are removed when there are too many: fair among keys, and among the clients of a key. Pure."""
+"""Which stored cards are removed when there are too many: fair among keys, and among networks of clients. Pure."""
 
 import heapq
 from collections import defaultdict
@@ -28,6 +28,9 @@ def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
 
     First those without a seal, then the stale ones, then always one of the owner that has the most bytes left. So an
     owner that stores most loses cards until all have the same. `of_owner` says which one of its cards.
+
+    Keys are free: a stranger can have many with few cards each. So owners that one network alone uses count together
+    as one, which loses cards of its largest owner.
     """
     fresh: defaultdict[str, list[StoredFile]] = defaultdict(list)
     stale = []
@@ -37,7 +40,17 @@ def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
         else:
             fresh[file.owner].append(file)
     yield from sorted(stale, key=lambda file: (file.owner is not None, file.used_at))
-    yield from _from_largest([of_owner(held) for _, held in sorted(fresh.items())])
+    sharers: defaultdict[tuple[str | None, str], list[list[StoredFile]]] = defaultdict(list)
+    for owner, held in sorted(fresh.items()):
+        client = only_client(held)
+        sharers[client, owner if client is None else ""].append(of_owner(held))
+    yield from _from_largest([[*_from_largest(owners)] for owners in sharers.values()])
+
+
+def only_client(files: Iterable[StoredFile]) -> str | None:
+    """The network that alone has asked for these cards; None if there are several, or if it is not known."""
+    clients = {None if file.of_several else file.client for file in files}
+    return clients.pop() if len(clients) == 1 else None
 
 
 def of_owner(files: Iterable[StoredFile]) -> list[StoredFile]:
