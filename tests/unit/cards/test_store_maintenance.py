@@ -139,7 +139,7 @@ def test_what_a_stranger_has_drawn_with_a_public_key_makes_room_for_what_others_
         clock.advance(1)
         store.put(name, seal(name, CARD, 0, owner_of("key")), "stranger" if name in strange else "owner")
         store.note_client(name, "visitor" if name in seen else "owner" if name in owner else "stranger")
-    wait_until(lambda: store.bytes_stored <= 40 * CARD_BYTES)
+        wait_until(lambda: store.bytes_stored <= 40 * CARD_BYTES)
     assert all(map(store.get, owner + seen))
     store.close()
 
