@@ -244,10 +244,10 @@ def test_networks_of_one_customer_have_the_waiting_places_and_the_room_of_one(
         cards.network = f"2001:db8:5:{number}::/64"
         assert cards.card("a").status == cards.card(f"own {number}").status == 200
     assert set(waited) == set(cards.store._clients.values()) == {"2001:db8:5::/48"}
-    assert not cards.store._of_several
+    assert not cards.store._others
     cards.network = "2001:db8:6::/64"
     cards.card("a")
-    assert len(cards.store._of_several) == 1
+    assert len(cards.store._others) == 1
 
 
 def test_past_a_limit_a_query_is_not_even_read(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:

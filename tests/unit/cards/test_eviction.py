@@ -41,7 +41,8 @@ def test_what_nobody_has_asked_for_in_thirty_days_goes_before_all_else() -> None
 def asked_by(client: str, used_ago: list[int], owner: str = "a", *, of_several: bool = False) -> list[StoredFile]:
     """Files of an owner that were drawn for this client, and named after it."""
     return [
-        StoredFile(NOW - ago, 10, f"{client}{ago}", owner, client=client, of_several=of_several) for ago in used_ago
+        StoredFile(NOW - ago, 10, f"{client}{ago}", owner, client=client, other="other" * of_several)
+        for ago in used_ago
     ]
 
 
@@ -69,6 +70,13 @@ def test_owners_that_one_network_alone_uses_count_as_one() -> None:
     strange = [asked_by("x", [number, number + 1], f"key {number}") for number in range(0, 20, 2)]
     honest = asked_by("y", [90, 91, 92, 93], "honest"), asked_by("z", [94, 95, 96, 97], "seen", of_several=True)
     assert {name[0] for name in order(*strange, *honest)[:16]} == {"x"}
+
+
+def test_owners_that_the_same_networks_use_count_as_one() -> None:
+    strange = [
+        [*asked_by("x", [n], f"key {n}"), *asked_by("x", [n + 1], f"key {n}", of_several=True)] for n in (1, 3, 5)
+    ]
+    assert {name[0] for name in order(*strange, asked_by("y", [90, 91], "honest"))[:4]} == {"x"}
 
 
 def test_the_owners_that_one_network_alone_uses_share_what_it_may_have() -> None:
