@@ -1,8 +1,8 @@
-"""Which stored cards are removed when there are too many: fair among keys, and among the clients of a key. Pure."""
+"""Which stored cards are removed when there are too many: fair among keys, and among networks of clients. Pure."""
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 STALE_SECONDS: Final = 30 * 24 * 3600
@@ -12,7 +12,7 @@ STALE_SECONDS: Final = 30 * 24 * 3600
 class StoredFile(NamedTuple):
     """One file: the Unix time of its last use, its size, and the owner in its seal, None without a seal.
 
-    `client` is the network that it was drawn for, `of_several` whether others have asked for it too, as far as known.
+    `client` is the network that it was drawn for, `other` the next one that asked for it; empty where not known.
     """
 
     used_at: float
@@ -20,7 +20,12 @@ class StoredFile(NamedTuple):
     name: str
     owner: str | None
     client: str = ""
-    of_several: bool = True
+    other: str = ""
+
+    @property
+    def of_several(self) -> bool:
+        """Whether several networks have asked for it, also if that is not known."""
+        return not self.client or bool(self.other)
 
 
 def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
@@ -28,6 +33,9 @@ def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
 
     First those without a seal, then the stale ones, then always one of the owner that has the most bytes left. So an
     owner that stores most loses cards until all have the same. `of_owner` says which one of its cards.
+
+    Keys are free: a stranger can have many with few cards each. So owners whose cards the same networks asked for
+    count together as one, which loses cards of its largest owner.
     """
     fresh: defaultdict[str, list[StoredFile]] = defaultdict(list)
     stale = []
@@ -37,7 +45,16 @@ def leaving(files: Iterable[StoredFile], now: float) -> Iterator[StoredFile]:
         else:
             fresh[file.owner].append(file)
     yield from sorted(stale, key=lambda file: (file.owner is not None, file.used_at))
-    yield from _from_largest([of_owner(held) for _, held in sorted(fresh.items())])
+    sharers: defaultdict[str | frozenset[str], list[list[StoredFile]]] = defaultdict(list)
+    for owner, held in sorted(fresh.items()):
+        sharers[askers(held) or owner].append(of_owner(held))
+    yield from _from_largest([[*_from_largest(owners)] for owners in sharers.values()])
+
+
+def askers(files: Sequence[StoredFile]) -> frozenset[str]:
+    """The networks that asked for these cards; none if they are not known for all cards."""
+    networks = {file.client for file in files}
+    return frozenset() if "" in networks else frozenset(networks.union(file.other for file in files) - {""})
 
 
 def of_owner(files: Iterable[StoredFile]) -> list[StoredFile]:

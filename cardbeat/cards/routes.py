@@ -16,6 +16,7 @@ from cardbeat.concurrency.later import Later, Precedence, Workers
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.store import Keys, hash_of
+from cardbeat.web.forwarded import sharing_network_of
 from cardbeat.web.message import FileBody, Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among
 from cardbeat.web.router import Route, WorkSoon
@@ -109,7 +110,7 @@ class CardRoutes:
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(entry.name, entry.signature, request.network)
+        descriptor = self._store.open(entry.name, entry.signature, sharing_network_of(request.network))
         if descriptor is None:
             self._index.discard(request.target)
             return None
@@ -140,10 +141,11 @@ class CardRoutes:
             stored = self._store.get(name)
             if stored is None:
                 # Past a limit not even the query is read.
-                self._drawing.judge(key, request.network)
+                client = sharing_network_of(request.network)
+                self._drawing.judge(key, client)
                 card = card_from(known_among(PARAMETERS, request.query))
-                draw = partial(self._draw, name, key, request.network, card)
-                found.follow(self._drawing.submit(key, request.network, draw))
+                draw = partial(self._draw, name, key, client, card)
+                found.follow(self._drawing.submit(key, client, draw))
             else:
                 found.succeed(Found(*stored, "HIT"))
         except Exception as error:
@@ -162,7 +164,7 @@ class CardRoutes:
         card = found.card
         response = _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, cache or found.cache))
         if found.signature:
-            self._store.note_client(name, request.network)
+            self._store.note_client(name, sharing_network_of(request.network))
             self._index.put(request.target, Entry(name, found.signature, key_hash, card.etag, card.missing_glyphs))
         return response
 

@@ -46,8 +46,8 @@ class Store:
     is low, cards are served and not stored.
 
     Any thread may call any method. `bytes_stored` is changed under the lock. `_used`, `_owners`, `_clients` and
-    `_of_several` need none: each change is one atomic step, or replaces it by an empty one; a use noted at that very
-    moment may be lost.
+    `_others` need none: each change is one atomic step, or replaces it by an empty one; a use noted at that very moment
+    may be lost.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Store:
         self._owners: dict[str, str] = {}  # by file name, as far as known
         # Only in memory: a card is public, and says nothing about who asked for it.
         self._clients: dict[str, str] = {}  # the networks for which cards were drawn, by file name
-        self._of_several: set[str] = set()  # those of these cards that another network has asked for too
+        self._others: dict[str, str] = {}  # for some of these cards: the next network that asked for it
         self.bytes_stored = 0
         """Bytes counted at the last trim, plus those stored since."""
         self._lock = threading.Lock()
@@ -97,7 +97,7 @@ class Store:
         if is_as_it_was and (name in self._used or is_in_memory(descriptor, signature[1])):
             self._used[name] = self._clock()
             if self._clients.get(name, client) != client:
-                self._of_several.add(name)
+                self._others.setdefault(name, client)
             return descriptor
         os.close(descriptor)
         return None
@@ -127,7 +127,7 @@ class Store:
     def note_client(self, name: str, client: str) -> None:
         """Note that a client of this network has asked for a card: cards that several ask for are removed last."""
         if self._clients.get(name, client) != client:
-            self._of_several.add(name)
+            self._others.setdefault(name, client)
 
     def put(self, name: str, card: StoredCard, client: str = "") -> Signature | None:
         """Store a card that was drawn for a client of this network, whole or not at all.
@@ -146,7 +146,7 @@ class Store:
             log.error("can't store a card in %s: %s", self.folder, error.strerror)
             return None
         self._used[name] = self._clock()
-        self._of_several.discard(name)
+        self._others.pop(name, None)
         if client:
             self._clients[name] = sys.intern(client)
         with self._lock:
@@ -211,10 +211,8 @@ class Store:
         owner = self._owners.get(file.name) or self._read_owner(file)
         if owner:
             self._note_owner(file.name, owner)
-        client = self._clients.get(file.name)
-        if client is None:
-            return file._replace(owner=owner)
-        return file._replace(owner=owner, client=client, of_several=file.name in self._of_several)
+        client, other = (known.get(file.name, "") for known in (self._clients, self._others))
+        return file._replace(owner=owner, client=client, other=other)
 
     def _read_owner(self, file: StoredFile) -> str | None:
         """The owner in a file's seal; None for a file without a seal, or an unreadable one."""
@@ -225,7 +223,7 @@ class Store:
 
     def _note_owner(self, name: str, owner: str) -> None:
         if len(self._owners) >= OWNERS_KNOWN:
-            self._owners, self._clients, self._of_several = {}, {}, set()
+            self._owners, self._clients, self._others = {}, {}, {}
         self._owners[name] = sys.intern(owner)
 
 

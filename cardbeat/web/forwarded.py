@@ -67,6 +67,15 @@ def wider_network_of(network: str) -> str | None:
     return str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network.endswith("/64") else None
 
 
+@lru_cache(4096)
+def sharing_network_of(network: str) -> str:
+    """The network that counts as one where clients share something, as cards: an IPv6 /48, or an IPv4 address.
+
+    With a /64 as one, each customer of a provider would be 65,536 clients, and leave others no share.
+    """
+    return wider_network_of(network) or network
+
+
 def ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     """The IPv4 address that a mapped, a NAT64 or a 6to4 address stands for; None for any other."""
     if address in _MAPPED or address in _NAT64:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import pytest
 
 from cardbeat.cards.drawing.render import Renderer
-from cardbeat.cards.drawing_queue import DrawingQueue
+from cardbeat.cards.drawing_queue import DrawingQueue, Waiting
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Signature, Store
 from cardbeat.config import FREE, Tier
@@ -222,6 +222,32 @@ def test_a_stranger_who_uses_a_key_up_leaves_its_owner_a_share(cards: Cards) -> 
     cards.network = "198.51.100.7"
     assert [cards.card(title).status for title in "def"] == [200, 429, 429]
     assert cards.card("a").status == 200
+
+
+def test_a_stranger_with_many_networks_of_one_customer_leaves_the_owner_a_share(cards: Cards) -> None:
+    [key] = cards.keys.all()
+    cards.keys.set_tier(key.id, "few").wait()
+    for number in range(8):
+        cards.network = f"2001:db8:5:{number}::/64"
+        assert cards.card(f"strange {number}").status == (200 if number < 2 else 429)
+    cards.network = "2001:db8:6::/64"
+    assert [cards.card(title).status for title in "ab"] == [200, 429]
+
+
+def test_networks_of_one_customer_have_the_waiting_places_and_the_room_of_one(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited = []
+    add = Waiting.add
+    monkeypatch.setattr(Waiting, "add", lambda self, waiter: (waited.append(waiter.client), add(self, waiter)))
+    for number in range(3):
+        cards.network = f"2001:db8:5:{number}::/64"
+        assert cards.card("a").status == cards.card(f"own {number}").status == 200
+    assert set(waited) == set(cards.store._clients.values()) == {"2001:db8:5::/48"}
+    assert not cards.store._others
+    cards.network = "2001:db8:6::/64"
+    cards.card("a")
+    assert len(cards.store._others) == 1
 
 
 def test_past_a_limit_a_query_is_not_even_read(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,8 @@ def test_what_nobody_has_asked_for_in_thirty_days_goes_before_all_else() -> None
 def asked_by(client: str, used_ago: list[int], owner: str = "a", *, of_several: bool = False) -> list[StoredFile]:
     """Files of an owner that were drawn for this client, and named after it."""
     return [
-        StoredFile(NOW - ago, 10, f"{client}{ago}", owner, client=client, of_several=of_several) for ago in used_ago
+        StoredFile(NOW - ago, 10, f"{client}{ago}", owner, client=client, other="other" * of_several)
+        for ago in used_ago
     ]
 
 
@@ -63,6 +64,31 @@ def test_what_was_asked_for_before_the_start_goes_after_what_one_client_asked_fo
 def test_the_clients_of_one_owner_cost_other_owners_nothing() -> None:
     held = [asked_by(f"client {number} ", [number], "a") for number in range(1, 9)]
     assert order(*held, files("b", [99], size=20))[-2] == "b99"
+
+
+def test_owners_that_one_network_alone_uses_count_as_one() -> None:
+    strange = [asked_by("x", [number, number + 1], f"key {number}") for number in range(0, 20, 2)]
+    honest = asked_by("y", [90, 91, 92, 93], "honest"), asked_by("z", [94, 95, 96, 97], "seen", of_several=True)
+    assert {name[0] for name in order(*strange, *honest)[:16]} == {"x"}
+
+
+def test_owners_that_the_same_networks_use_count_as_one() -> None:
+    strange = [
+        [*asked_by("x", [n], f"key {n}"), *asked_by("x", [n + 1], f"key {n}", of_several=True)] for n in (1, 3, 5)
+    ]
+    assert {name[0] for name in order(*strange, asked_by("y", [90, 91], "honest"))[:4]} == {"x"}
+
+
+def test_the_owners_that_one_network_alone_uses_share_what_it_may_have() -> None:
+    seen = asked_by("z", [7, 8], "seen", of_several=True)
+    large, small = asked_by("x", [1, 2, 3, 4, 5], "large"), asked_by("x", [90], "small")
+    assert order(large, small, seen)[:4] == ["x5", "x4", "x3", "x2"]
+
+
+def test_a_crawler_that_fetches_cards_of_many_owners_costs_those_nothing_that_others_ask_for_too() -> None:
+    crawled = [asked_by("crawler", [number], f"site {number}") for number in range(20, 40)]
+    site = asked_by("crawler", [90, 91], "site"), asked_by("visitor", [92], "site")
+    assert {"crawler90", "crawler91", "visitor92"}.isdisjoint(order(*crawled, *site)[:17])
 
 
 def test_what_has_no_owner_goes_first_of_all() -> None:

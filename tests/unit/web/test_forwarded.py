@@ -10,6 +10,7 @@ from cardbeat.web.forwarded import (
     network_of,
     parse_address,
     peer_of,
+    sharing_network_of,
     wider_network_of,
 )
 
@@ -81,6 +82,14 @@ def test_each_connection_of_a_trusted_proxy_counts_as_one_client() -> None:
 )
 def test_around_a_network_of_one_host_is_that_of_one_customer(client: str, wider: str | None) -> None:
     assert wider_network_of(network_of(client)) == wider
+
+
+@pytest.mark.parametrize(
+    ("client", "shares"),
+    [("2001:db8:1:2:3::4", "2001:db8:1::/48"), ("203.0.113.7", "203.0.113.7"), ("2002:cb00:7107:1::1", "203.0.113.7")],
+)
+def test_what_is_shared_is_shared_among_customers(client: str, shares: str) -> None:
+    assert sharing_network_of(network_of(client)) == shares
 
 
 def test_an_address_inside_another_makes_no_trusted_proxy() -> None:
