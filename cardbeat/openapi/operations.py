@@ -6,7 +6,7 @@ from cardbeat.cards.drawing_queue import WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
-from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, ADDRESS_POSTS_AN_HOUR, KEY_POSTS, OWN_POSTS
+from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, KEY_POSTS, MOST_POSTS, OWN_POSTS
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
@@ -197,8 +197,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {200: json_answer("The alerts, newest first.", "Alerts")},
         description=(
             f"A key sends at most {KEY_POSTS} alerts at once, or two for each of its checks, and as many more in an "
-            f"hour. An address gets at most {ADDRESS_POSTS} posts at once and {ADDRESS_POSTS_AN_HOUR} more in an hour, "
-            f"and {OWN_POSTS} of each key in addition. An alert beyond that waits until `next_attempt_at`."
+            f"hour. An address gets at most {ADDRESS_POSTS} posts at once, then {OWN_POSTS} of each key, together at "
+            f"most {MOST_POSTS:,}, and half of these numbers again in an hour. An alert beyond that waits until "
+            "`next_attempt_at`."
         ),
     ),
     "POST /checks/{id}/test-alert": Operation(

@@ -3,6 +3,7 @@
 Counted in memory, from zero after a start. Beyond a limit a post is given a later time, and waits until then.
 """
 
+import math
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
@@ -13,13 +14,19 @@ HOUR_SECONDS = 3600.0
 KEY_POSTS = 240
 """Alerts of a key that are posted at once, and that follow in an hour; or twice the number of its checks, if that is
 more. So a failure of all checks of a key and their recovery are told at once. Retries are not counted."""
-ADDRESS_POSTS, ADDRESS_POSTS_AN_HOUR = 400, 200
-"""Posts to an address at once, and what follows in an hour, retries included: in no hour more than 600. Enough for 100
-checks and the first three retries, while their receiver is down."""
-OWN_POSTS = 20
-"""Posts of each key to an address at once, and in an hour, that are not among those: so no stranger can keep another
-key from a receiver that many use. For a key whose own limit is more than `KEY_POSTS` it is that limit: only the
-operator grants so many checks."""
+FADE_SECONDS = 2 * HOUR_SECONDS
+"""A post at an address counts less and less: after this time 37 %. So half of each number below follows in an hour."""
+ADDRESS_POSTS = 400
+"""Posts to an address at once, retries included. Enough for 100 checks and the first three retries, while their
+receiver is down."""
+OWN_POSTS = 40
+"""Posts of each key to an address at once, also if others used up those: so a few strangers can't keep another key from
+a receiver that many use."""
+MOST_POSTS = 1650
+"""Posts to an address at once for any number of keys, with those of the key that asks counted twice: the fewer a key
+has had, the sooner it has a turn. Enough for 40 posts of a key after 30 others that took all they could."""
+ASKS_AN_HOUR = 240
+"""How often the posts of a key that wait for an address may ask for room, together."""
 REMEMBERED = 50_000
 """Most buckets of a kind. Beyond it, the one that was used longest ago starts again from zero."""
 
@@ -55,6 +62,25 @@ class Buckets:
         return max(0.0, taken - (now - at) * an_hour / HOUR_SECONDS)
 
 
+class Levels:
+    """Posts of each name, counted less the longer they are ago: the sum over all keys of an address is its own."""
+
+    def __init__(self) -> None:
+        self._levels: dict[str, tuple[float, float]] = {}
+        """The level at a time, and the time."""
+
+    def level(self, name: str, now: float) -> float:
+        level, at = self._levels.get(name, (0.0, now))
+        return level * math.exp((at - now) / FADE_SECONDS)
+
+    def add(self, name: str, now: float) -> None:
+        level = self.level(name, now) + 1
+        self._levels.pop(name, None)
+        self._levels[name] = level, now
+        if len(self._levels) > REMEMBERED:
+            del self._levels[next(iter(self._levels))]
+
+
 class Allowance:
     """The posts that keys and addresses have had. `elapsed` is a clock that only goes forward.
 
@@ -65,8 +91,9 @@ class Allowance:
         self._elapsed = elapsed
         self._keys = Buckets()
         self._checks = Buckets()
-        self._addresses = Buckets()
-        self._own = Buckets()
+        self._asks = Buckets()
+        self._addresses = Levels()
+        self._own = Levels()
         """By address and key."""
         self._limits: dict[str, int] = {}
         """Of keys that may cause more than `KEY_POSTS`."""
@@ -94,29 +121,39 @@ class Allowance:
         self._keys.take(key, limit, now)
         return Turn(wait_seconds, is_own=True)
 
-    def has_room(self, key: str, address: str) -> bool:
-        """Whether a post for this key may go to this address now."""
-        return min(self._waits(key, address)) == 0
+    def address_seconds(self, key: str, address: str, is_granted: bool = False) -> float:
+        """Seconds until there is room for a post of this key at this address.
 
-    def of_address(self, key: str, address: str) -> Turn:
-        """The turn of a post for this key to this address."""
-        now, (own, shared) = self._elapsed(), self._waits(key, address)
-        if min(own, shared) > HOUR_SECONDS:
-            return Turn(HOUR_SECONDS, is_own=False)
-        if own <= shared:
-            self._own.take(f"{address} {key}", self._own_posts(key), now)
-        else:
-            self._addresses.take(address, ADDRESS_POSTS_AN_HOUR, now)
-        return Turn(min(own, shared), is_own=True)
+        The operator chose the tier of a granted key, so no other key can use up its room there.
+        """
+        now = self._elapsed()
+        own = self._own.level(f"{address} {key}", now)
+        if is_granted:
+            return _fade_seconds(own, max(ADDRESS_POSTS, self._limit(key)))
+        total = self._addresses.level(address, now)
+        share_seconds = min(_fade_seconds(total, ADDRESS_POSTS), _fade_seconds(own, OWN_POSTS))
+        return max(share_seconds, _fade_seconds(total + own, MOST_POSTS))
 
-    def _waits(self, key: str, address: str) -> tuple[float, float]:
-        """Seconds until there is room among the key's own posts to this address, and among all others."""
-        now, own_posts = self._elapsed(), self._own_posts(key)
-        own = self._own.wait_seconds(f"{address} {key}", own_posts, own_posts, now)
-        return own, self._addresses.wait_seconds(address, ADDRESS_POSTS, ADDRESS_POSTS_AN_HOUR, now)
+    def count_post(self, key: str, address: str, is_granted: bool = False) -> None:
+        """Count a post of this key at this address."""
+        now = self._elapsed()
+        self._own.add(f"{address} {key}", now)
+        if not is_granted:
+            self._addresses.add(address, now)
+
+    def ask_seconds(self, key: str, address: str, is_granted: bool = False) -> float:
+        """Seconds until a post that found no room may ask again, at most an hour; the posts of a key take turns."""
+        name, now = f"{address} {key}", self._elapsed()
+        turn_seconds = self._asks.wait_seconds(name, 1, ASKS_AN_HOUR, now)
+        if turn_seconds < HOUR_SECONDS:
+            self._asks.take(name, ASKS_AN_HOUR, now)
+        return min(HOUR_SECONDS, max(turn_seconds, self.address_seconds(key, address, is_granted)))
 
     def _limit(self, key: str) -> int:
         return self._limits.get(key, KEY_POSTS)
 
-    def _own_posts(self, key: str) -> int:
-        return self._limits.get(key, OWN_POSTS)
+
+def _fade_seconds(level: float, posts: int) -> float:
+    """Seconds until a level has faded so far that one more post makes it no more than these posts."""
+    # The smallest error of the last wait must not make another one.
+    return 0.0 if level + 1 <= posts + 1e-6 else FADE_SECONDS * math.log(level / (posts - 1))

@@ -150,15 +150,12 @@ class Couriers:
     def enter(self, queue: CheckQueue, address: str) -> bool:
         """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
         with self.changed:
-            is_counted = queue.counted_at == address
-            if not is_counted and not self._allowance.has_room(queue.key, address):
+            if self._allowance.address_seconds(queue.key, address, queue.is_granted):
                 queue.refused = queue.refused or address
                 return False
             if not self._lanes.enter(queue, address):
                 return False
-            if not is_counted:
-                self._allowance.of_address(queue.key, address)
-            queue.counted_at = None
+            self._allowance.count_post(queue.key, address, queue.is_granted)
             return True
 
     def _bring_back(self, result: Result, seconds: float) -> None:
@@ -171,9 +168,8 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
             if queue.refused is not None and queue.crowded is None:
-                turn = self._allowance.of_address(queue.key, queue.refused)
-                queue.counted_at = queue.refused if turn.is_own else None
-                self._bring_back(Result(queue, wait_seconds=turn.wait_seconds, is_held=True), seconds)
+                wait_seconds = self._allowance.ask_seconds(queue.key, queue.refused, queue.is_granted)
+                self._bring_back(Result(queue, wait_seconds=wait_seconds, is_held=True), seconds)
                 return
             self._lanes.postpone(queue, seconds)
             self._may_send = True

@@ -210,6 +210,7 @@ class Dispatcher:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
                 queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
+                queue.is_granted = one.is_granted
                 queue.is_counted = one.attempts > 0
                 self._wait(queue, _wait_seconds(one, self._clock()))
 

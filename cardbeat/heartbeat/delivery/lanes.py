@@ -40,6 +40,8 @@ class CheckQueue:
     host: str
     alert: int
     is_test: bool = False
+    is_granted: bool = False
+    """Whether the operator chose the tier of its key."""
     pace: int = NEW
     """The pace of its receiver when the queue was put into a lane."""
     is_long: bool = False
@@ -54,8 +56,6 @@ class CheckQueue:
     """The first address that may get no more posts now."""
     is_counted: bool = False
     """Whether its alert is among those that its key may cause; a retry needs no other turn."""
-    counted_at: str | None = None
-    """The address among whose posts its next one is counted already."""
     is_moved: bool = False
     """Whether its check got another webhook URL while it was taken."""
     is_taken: bool = False

@@ -14,6 +14,7 @@ class Pending:
     """An undelivered alert. `webhook_url` is None while its check has none, and once its key is revoked.
 
     `is_first` tells whether no older alert of its check waits; tests and outages do not wait for each other.
+    `is_granted` tells whether the operator chose the tier of its key.
     """
 
     seq: int
@@ -24,6 +25,7 @@ class Pending:
     next_attempt_at: int | None
     is_test: bool
     is_first: bool
+    is_granted: bool
 
 
 class PendingAlerts:
@@ -90,7 +92,8 @@ _FIRST = (
 _IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
 _COLUMNS = (
     "alerts.seq, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
-    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, {_IS_FIRST}"
+    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, {_IS_FIRST},"
+    " keys.tier <> 'free'"
 )
 """The columns of `Pending`."""
 _KEYS = "JOIN keys ON keys.id = checks.api_key_id"

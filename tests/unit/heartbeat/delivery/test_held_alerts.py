@@ -16,6 +16,8 @@ pytestmark = BOTH_ENGINES
 
 EVERY_SECONDS = 1200
 """After its first three, a key has one more alert in this time."""
+FADED_SECONDS = 5000
+"""Two posts at an address count as one after this time."""
 
 
 @pytest.fixture
@@ -95,8 +97,8 @@ def test_after_a_restart_what_waited_goes_out_at_once(mail, check):
 
 @pytest.fixture
 def one_address(mail, monkeypatch):
-    """All posts go to one address, which gets two at once and one more in half an hour."""
-    for name, posts in {"KEY_POSTS": 100, "ADDRESS_POSTS": 1, "ADDRESS_POSTS_AN_HOUR": 2, "OWN_POSTS": 1}.items():
+    """All posts go to one address, which gets two at once and one more in `FADED_SECONDS`."""
+    for name, posts in {"KEY_POSTS": 100, "ADDRESS_POSTS": 2, "OWN_POSTS": 2}.items():
         monkeypatch.setattr(allowance, name, posts)
     deliver = mail.post
 
@@ -117,7 +119,7 @@ def test_beyond_the_limit_of_an_address_an_alert_waits_counts_no_attempt_and_goe
     wait_until(lambda: is_held(mail, check))
     assert mail.delivery.oldest_due_seconds() == 0
     assert mail.alerts.newest(check.id)[0]["attempts"] == 0
-    mail.pass_time(1800)
+    mail.pass_time(FADED_SECONDS)
     mail.settled(3)
     assert mail.states(check) == ["delivered"] * 3
 
@@ -133,7 +135,7 @@ def test_the_retries_at_an_address_are_counted_too(mail, check):
     mail.pass_time(40)
     wait_until(lambda: is_held(mail, check))
     assert len(mail.posted) == 2
-    mail.pass_time(1800)
+    mail.pass_time(FADED_SECONDS)
     mail.settled(3)
     assert mail.states(check) == ["delivered"]
 
@@ -150,6 +152,19 @@ def test_another_webhook_url_does_not_wait_for_the_address_of_the_old_one(mail, 
     mail.delivery.wake()
     mail.settled(3)
     assert mail.posted[-1][0].endswith("/new")
+
+
+@pytest.mark.usefixtures("one_address")
+def test_a_key_does_not_wait_for_others_once_the_operator_gave_it_a_tier(mail, check, monkeypatch):
+    monkeypatch.setattr(allowance, "MOST_POSTS", 2)
+    mail.record(check, *["check.test"] * 2)
+    mail.delivery.start()
+    mail.settled(1)
+    wait_until(lambda: is_held(mail, check))
+    issued = mail.heart.keys.issue("other@example.com", "unlimited").wait()
+    mail.heart.key = issued.key
+    mail.record(mail.heart.create(), *["check.test"] * 2)
+    mail.settled(3)
 
 
 def test_beyond_12_in_an_hour_an_alert_of_a_check_waits_and_tells_what_follows(mail, check, monkeypatch):
