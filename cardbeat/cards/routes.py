@@ -135,7 +135,7 @@ class CardRoutes:
         key = self._keys.authenticate(key_hash, CARDS)
         flight = self._flights.setdefault(name, found)
         if flight is not found:
-            return flight.map(partial(self._respond, request, name, key_hash, "HIT"))
+            return flight.map_while_wanted(partial(self._respond, request, name, key_hash, "HIT"))
         try:
             stored = self._store.get(name)
             if stored is None:
@@ -148,7 +148,7 @@ class CardRoutes:
                 found.succeed(Found(*stored, "HIT"))
         except Exception as error:
             found.fail(error)
-        return found.map(partial(self._respond, request, name, key_hash, None))
+        return found.map_while_wanted(partial(self._respond, request, name, key_hash, None))
 
     def _draw(self, name: str, key: Key, client: str, card: Card) -> Found:
         began = time.perf_counter()

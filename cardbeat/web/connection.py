@@ -122,12 +122,12 @@ class ClientConnection:
         self._enter(self._phases.idle)
 
     def can_give_way(self) -> bool:
-        """Whether to close frees anything: not while a thread works on the request."""
+        """Whether to close frees anything: not while a thread works on the request, nor while a write is awaited."""
         job = self._job
-        return self._phase is not self._phases.working or (isinstance(job, Job) and not job.has_begun)
+        return self._phase is not self._phases.working or (isinstance(job, Job) and job.may_be_cancelled)
 
     def give_way(self) -> None:
-        """Close, and drop the request that waits for a worker."""
+        """Close, and drop the request that waits for a worker or for a card."""
         if isinstance(self._job, Job):
             self._job.cancel(ConnectionAbortedError())
         self.close()
