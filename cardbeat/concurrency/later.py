@@ -77,10 +77,6 @@ class Later(Generic[T]):
         self.then(lambda settled: changed.settle(lambda: change(settled.result())))
         return changed
 
-    def map_while_wanted(self, change: Callable[[T], U]) -> "Changed[U, T]":
-        """As `map`, for a result that may be dropped: then nothing keeps `change` and what that holds."""
-        return Changed(self, change)
-
     def result(self) -> T:
         """Return the result, or raise the error. To be called after it is settled."""
         if self._outcome is None:
@@ -101,8 +97,8 @@ class Later(Generic[T]):
         return self.result()
 
 
-class Changed(Later[T], Generic[T, U]):
-    """What `map_while_wanted` returns. After a call of `drop` it is never settled."""
+class Droppable(Later[T], Generic[T, U]):
+    """As `map` returns it. May be dropped: then it is never settled, and nothing keeps `change` and what that holds."""
 
     __slots__ = ("_change", "_source")
 
@@ -129,12 +125,12 @@ class Job(Later[T]):
         super().__init__()
         # Taken once, under the lock, by `do` or by `cancel`.
         self._work: Callable[[], T | Later[T]] | None = work
-        self._awaited: Later[T] | None = None  # what the work returned
+        self._awaited: Droppable[T, Any] | None = None  # what the work returned
 
     @property
     def may_be_cancelled(self) -> bool:
         """Whether no thread does the work, and it has not begun or waits for a result that may be dropped."""
-        return self._work is not None or isinstance(self._awaited, Changed)
+        return self._work is not None or self._awaited is not None
 
     def do(self) -> None:
         """Do the work, unless it was cancelled. Does not wait for a `Later` that the work returns."""
@@ -146,17 +142,14 @@ class Job(Later[T]):
         except Exception as error:
             self.fail(error)
         else:
-            if isinstance(result, Later):
-                self.follow(result)
-                self._awaited = result
-            else:
-                self.succeed(result)
+            self._awaited = result if isinstance(result, Droppable) else None
+            self.follow(result) if isinstance(result, Later) else self.succeed(result)
 
     def cancel(self, error: Exception) -> bool:
         """Drop the work, or what it waits for, and fail with this error. Else False: see `may_be_cancelled`."""
         if self._take() is None:
             awaited, self._awaited = self._awaited, None
-            if not isinstance(awaited, Changed):
+            if awaited is None:
                 return False
             awaited.drop()
         self.fail(error)

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from cardbeat.concurrency.later import Job, Later
+from cardbeat.concurrency.later import Droppable, Job, Later
 
 
 def at_the_same_moment(*deeds):
@@ -141,7 +141,7 @@ class Kept:
 
 def test_a_job_that_waits_for_a_result_which_may_be_dropped_is_cancelled_and_nothing_of_it_is_kept():
     later, kept, seen = Later(), Kept(), []
-    job, other = (Job(lambda: later.map_while_wanted(kept.change)) for _ in range(2))
+    job, other = (Job(lambda: Droppable(later, kept.change)) for _ in range(2))
     for each in (job, other):
         each.do()
         each.then(seen.append)
