@@ -80,8 +80,8 @@ _KEY: Final[dict[str, Json]] = {
 
 OUTAGES: Final[Json] = {
     "type": "integer",
-    "minimum": 2,
-    "description": "The number of outages that this alert tells together; only there if it is more than one.",
+    "minimum": 1,
+    "description": "The number of outages of which this alert tells; only there if it tells several transitions.",
 }
 CHECK: Final[dict[str, Json]] = {
     "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},

@@ -25,8 +25,6 @@ HOUR = 3600
 HELD_SECONDS = 2 * HOUR / 12
 """Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
 MOST_OF_KEY = 240
-COUNTED_TRIES = 5
-"""Of the attempts for an alert, most that count once it was merged."""
 ASKED_SECONDS = 120
 """What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
@@ -165,24 +163,20 @@ class Model:
         self._created[alert.check_id].append(alert.created_at)
 
     def merged(self, before: Told, now: Told, outages: int, may_merge: bool) -> None:
-        """An alert that waits tells what followed too, all of it and under a new id, where no other was allowed."""
+        """An alert that waits behind another one, and was never posted, tells all that followed too."""
         begins = (now.outage or 0) - (before.outage or 0)
         steps = 2 * begins + (now.type == "check.recovered") - (before.type == "check.recovered")
         self.require(steps > 0, "an alert tells less than before", (before, now))
         self.require(outages == before.outages + begins, f"an alert tells {outages} outages", (before, now))
+        self.require(before.posts == 0, "an alert tells more than what was posted", (before, now))
         waiting = sum(told.check_id == now.check_id for told in self.open.values())
         created = self._created[now.check_id]
         is_crowd = len(created) == MOST_IN_AN_HOUR and created[0] > now.created_at - HOUR
-        self.require(is_crowd or waiting >= MOST_WAITING or may_merge, "an alert was merged for no reason", before)
-        now.outages, now.created_at = outages, before.created_at
-        before.attempts = min(before.attempts, COUNTED_TRIES)
-        now.attempts, now.posts, now.due_at, now.posted_at = (
-            before.attempts,
-            before.posts,
-            before.due_at,
-            before.posted_at,
+        self.require(
+            waiting >= (2 if is_crowd or may_merge else MOST_WAITING), "an alert was merged for no reason", before
         )
-        now.set_back, now.set_forward, now.gone_from = before.set_back, before.set_forward, before.gone_from
+        now.outages, now.created_at, now.due_at = outages, before.created_at, before.due_at
+        now.set_back, now.set_forward = before.set_back, before.set_forward
         self.alerts[now.id] = self.open[now.seq] = now
         self._outages[now.check_id, now.type, now.ping_count] = now.id
         self._last_type[now.check_id] = now.type

@@ -97,7 +97,7 @@ class Witness:
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
         for told in list(self._model.open.values()):
             row = pending.get(told.seq)
-            if row is not None and row["id"] != told.id:
+            if row is not None and (row["type"], row["outage"]) != (told.type, told.outage):
                 facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count", "outage"))
                 merged = Told(*facts, int(wall), decided_at, now, recorded_by, now)
                 self._model.merged(told, merged, row["outages"], self._may_be_low(now))

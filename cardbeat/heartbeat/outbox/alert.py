@@ -40,12 +40,14 @@ class Outcome:
 def body_of(alert_type: str, check: Check, created_at: int, outages: int = 1) -> bytes:
     """The JSON body of an alert about `check`; some receivers get another form (`receivers`). Most show `text`.
 
-    An alert that tells several outages together says how many, and since when: it was created at the first of them.
+    An alert that tells several transitions together says of how many outages, and since when: it was created at the
+    first of them.
     """
     sentence = _sentence(alert_type, check)
     data: dict[str, object] = {"check": check.as_told()}
-    if outages > 1:
-        sentence += f" {outages} outages since {utc_text(created_at)} UTC are told together."
+    if outages > 1 or _tells_its_begin(alert_type, check, created_at):
+        since = f"since {utc_text(created_at)} UTC"
+        sentence += f" {outages} outages {since} are told together." if outages > 1 else f" It was overdue {since}."
         data["outages"] = outages
     body = {
         "type": alert_type,
@@ -90,6 +92,11 @@ def shown_name(name: str) -> str:
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
     return name
+
+
+def _tells_its_begin(alert_type: str, check: Check, created_at: int) -> bool:
+    """Whether a recovery was merged into the alert that told the begin of its outage: that was created earlier."""
+    return alert_type == RECOVERED and check.last_ping_at is not None and created_at < check.last_ping_at
 
 
 def _sentence(alert_type: str, check: Check) -> str:

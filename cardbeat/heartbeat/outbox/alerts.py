@@ -16,7 +16,7 @@ from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 
 WAITING_ALERTS, WAITING_WHILE_LOW = 20, 2
 """Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk. The second is while the
-disk is low: one outage."""
+disk is low, and beyond `ALERTS_AN_HOUR`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Alerts:
         Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
         For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits.
 
-        While alerts of a check wait, no further one is added beyond `WAITING_ALERTS` and `ALERTS_AN_HOUR`: the newest
-        that waits then tells the new transition too, and how many outages it tells. While the disk is low, a new alert
-        takes the place of the check's oldest finished one.
+        No further one is added beyond `WAITING_ALERTS`, or `WAITING_WHILE_LOW`: the newest that waits then tells the
+        new transition too, and how many outages it tells. While the disk is low, a new alert takes the place of the
+        check's oldest finished one.
         """
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         alerts = [_new(alert_type, check, now) for check in told]
@@ -158,10 +158,6 @@ def _message(row: Row) -> Message:
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
-COUNTED_TRIES = 5
-"""Of the attempts for an alert, most that count once it tells more: what is new must not have its last one at once."""
-
-
 class _New(NamedTuple):
     """A new alert. `outage` is None for a test, because tests are not unique."""
 
@@ -221,35 +217,28 @@ def _with_new(alerts: Sequence[_New]) -> str:
 def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> set[str]:
     """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
 
-    It gets the new one's id. So the result of a post that is under way is ignored, and it is sent again with what is
-    new. Returns the ids of the checks whose alerts were merged.
+    Never the only one that waits: it may be on its way. The others are not, because a check's alerts go out in order.
+    Returns the ids of the checks whose alerts were merged.
     """
     waiting = (
         "FROM alerts AS old INDEXED BY alerts_waiting"
         " WHERE old.check_id = new.check_id AND old.state = 'pending' AND old.outage IS NOT NULL"
     )
+    most = WAITING_WHILE_LOW if is_low else WAITING_ALERTS
     rows = transaction.execute(
-        f"{_with_new(alerts)} UPDATE alerts SET id = new.id, type = new.type, outage = new.outage,"
+        f"{_with_new(alerts)} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
-        " attempts = CASE WHEN attempts > ? THEN ? ELSE attempts END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
-        f" AND ((SELECT count(*) {waiting}) >= ?"
-        " OR (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
-        " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ?)"
+        f" AND (SELECT count(*) {waiting}) >= CASE WHEN"
+        " (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
+        " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ? THEN ? ELSE ? END"
         " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
         " AND twin.outage = new.outage AND twin.type = new.type)"
         " RETURNING alerts.check_id",
         (
             *(value for alert in alerts for value in alert),
-            *(
-                OVERDUE,
-                COUNTED_TRIES,
-                COUNTED_TRIES,
-                WAITING_WHILE_LOW if is_low else WAITING_ALERTS,
-                ALERTS_AN_HOUR - 1,
-                HOUR_SECONDS,
-            ),
+            *(OVERDUE, ALERTS_AN_HOUR - 1, HOUR_SECONDS, WAITING_WHILE_LOW, most),
         ),
     ).fetchall()
     return {row[0] for row in rows}

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from cardbeat.heartbeat.outbox import attempts
+from cardbeat.heartbeat.outbox.alert import body_of
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.outbox.attempts import KEPT
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
@@ -241,7 +242,7 @@ def test_alerts_that_were_taken_count_in_the_hour_and_one_that_waits_tells_what_
     mail.settled(12)
     mail.delivery.stop(10)
     flap(mail, check, 3)
-    assert waiting(mail, check) == [(9, "check.recovered")]
+    assert waiting(mail, check) == [(7, "check.overdue"), (9, "check.recovered")]
     assert told_by_the_last(mail, check)["data"]["outages"] == 3
 
 
@@ -253,32 +254,46 @@ def test_alerts_of_other_checks_and_tests_do_not_count(mail):
     assert waiting(mail, check)[4:] == whole(1, 2, 3, 4, 5)
 
 
-def test_an_alert_that_is_under_way_when_it_is_merged_is_sent_again_with_what_is_new(mail):
+def test_an_alert_that_is_under_way_is_told_as_it_is_and_once(mail):
     check = mail.heart.create()
-    flap(mail, check, 5)
+    flap(mail, check, 6)
     mail.delivery.start()
-    mail.settled(10)
-    mail.held.set()
-    flap(mail, check, 1)
-    mail.delivery.wake()
-    wait_until(lambda: len(mail.posted) == 11)
-    # The first alert of the sixth outage is on its way, and the second waits: it tells the seventh too.
-    mail.held.clear()
     mail.settled(12)
     # So that delivery does not hold them back.
     mail.elapsed.advance(3600)
     mail.held.set()
-    flap(mail, check, 1)
+    mail.heart.pass_time(61)
+    mail.heart.sweep.sweep_once()
     mail.delivery.wake()
     wait_until(lambda: len(mail.posted) == 13)
-    flap(mail, check, 1)
+    mail.heart.ping(check)
+    flap(mail, check, 2)
     mail.held.clear()
     mail.settled(14)
     mail.delivery.stop(10)
-    first, second = (json.loads(body)["data"] for _, _, body in mail.posted[12:])
-    assert (first["check"]["ping_count"], second["check"]["ping_count"], second["outages"]) == (7, 8, 2)
-    assert mail.ids[12] != mail.ids[13]
+    told = [json.loads(body) for _, _, body in mail.posted[12:]]
+    assert [alert["type"] for alert in told] == ["check.overdue", "check.recovered"]
+    assert [alert["data"]["check"]["ping_count"] for alert in told] == [6, 9]
+    assert [alert["data"].get("outages") for alert in told] == [None, 3]
     assert waiting(mail, check) == []
+
+
+def test_a_recovery_that_is_merged_into_the_begin_of_its_outage_says_since_when(mail):
+    check = mail.heart.create()
+    flap(mail, check, 6)
+    mail.heart.pass_time(61)
+    mail.heart.sweep.sweep_once()
+    assert waiting(mail, check)[-1] == (7, "check.overdue")
+    began = mail.in_text(0)
+    mail.heart.pass_time(5)
+    mail.heart.ping(check)
+    told = told_by_the_last(mail, check)
+    assert told["data"]["outages"] == 2
+    low, high = waiting(mail, check)[-2:]
+    assert (low, high) == ((6, "check.overdue"), (7, "check.recovered"))
+    body = json.loads(body_of("check.recovered", mail.heart.read(check), int(mail.clock()) - 5))
+    assert body["data"]["outages"] == 1
+    assert body["text"].endswith(f" It was overdue since {began} UTC.")
 
 
 def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):
@@ -347,7 +362,7 @@ def test_merging_reads_only_what_waits_and_the_newest_alerts(mail):
     mail.database.write(lambda connection: connection.set_trace_callback(statements.append))
     flap(mail, check, 1)
     mail.database.write(lambda connection: connection.set_trace_callback(None))
-    statement, *_ = [text for text in statements if "UPDATE alerts SET id = new.id" in text]
+    statement, *_ = [text for text in statements if "UPDATE alerts SET type = new.type" in text]
     with mail.database.read() as connection:
         plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
     assert not [step for step in plan if step.startswith("SCAN") and "new" not in step and "CONSTANT" not in step], plan
