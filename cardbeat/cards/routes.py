@@ -12,7 +12,7 @@ from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.concurrency.later import Later, Precedence, Workers
+from cardbeat.concurrency.later import Droppable, Later, Precedence, Workers
 from cardbeat.errors import Refusal
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.store import Keys, hash_of
@@ -136,7 +136,7 @@ class CardRoutes:
         key = self._keys.authenticate(key_hash, CARDS)
         flight = self._flights.setdefault(name, found)
         if flight is not found:
-            return flight.map(partial(self._respond, request, name, key_hash, "HIT"))
+            return Droppable(flight, partial(self._respond, request, name, key_hash, "HIT"))
         try:
             stored = self._store.get(name)
             if stored is None:
@@ -150,7 +150,7 @@ class CardRoutes:
                 found.succeed(Found(*stored, "HIT"))
         except Exception as error:
             found.fail(error)
-        return found.map(partial(self._respond, request, name, key_hash, None))
+        return Droppable(found, partial(self._respond, request, name, key_hash, None))
 
     def _draw(self, name: str, key: Key, client: str, card: Card) -> Found:
         began = time.perf_counter()

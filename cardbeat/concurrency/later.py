@@ -38,13 +38,13 @@ class Later(Generic[T]):
         self._lock = threading.Lock()
         # Both are written under the lock only.
         self._outcome: Callable[[], T] | None = None
-        self._callbacks: list[Callable[[Later[T]], object]] = []
+        self._callbacks: dict[Callable[[Later[T]], object], None] = {}
 
     def settle(self, outcome: Callable[[], T]) -> None:
         """Let `result` call `outcome`, and call back."""
         with self._lock:
             self._outcome = outcome
-            callbacks, self._callbacks = self._callbacks, []
+            callbacks, self._callbacks = self._callbacks, {}
         for callback in callbacks:
             callback(self)
 
@@ -62,9 +62,14 @@ class Later(Generic[T]):
         """Call back once it is settled, with this object."""
         with self._lock:
             if self._outcome is None:
-                self._callbacks.append(callback)
+                self._callbacks[callback] = None
                 return
         callback(self)
+
+    def forget(self, callback: Callable[["Later[T]"], object]) -> None:
+        """Drop a callback that was added by `then`, if it was not called yet."""
+        with self._lock:
+            self._callbacks.pop(callback, None)
 
     def map(self, change: Callable[[T], U]) -> "Later[U]":
         """The result as `change` returns it. Its `result` raises what this one or `change` raises."""
@@ -92,20 +97,40 @@ class Later(Generic[T]):
         return self.result()
 
 
+class Droppable(Later[T], Generic[T, U]):
+    """As `map` returns it. May be dropped: then it is never settled, and nothing keeps `change` and what that holds."""
+
+    __slots__ = ("_change", "_source")
+
+    def __init__(self, source: Later[U], change: Callable[[U], T]) -> None:
+        super().__init__()
+        self._source = source
+        self._change = change
+        source.then(self._follow)
+
+    def drop(self) -> None:
+        self._source.forget(self._follow)
+
+    def _follow(self, settled: Later[U]) -> None:
+        change = self._change
+        self.settle(lambda: change(settled.result()))
+
+
 class Job(Later[T]):
     """The result of some work, which returns the result itself or a `Later` of it."""
 
-    __slots__ = ("_work",)
+    __slots__ = ("_awaited", "_work")
 
     def __init__(self, work: Callable[[], T | Later[T]]) -> None:
         super().__init__()
         # Taken once, under the lock, by `do` or by `cancel`.
         self._work: Callable[[], T | Later[T]] | None = work
+        self._awaited: Droppable[T, Any] | None = None  # what the work returned
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the work has begun or was cancelled."""
-        return self._work is None
+    def may_be_cancelled(self) -> bool:
+        """Whether no thread does the work, and it has not begun or waits for a result that may be dropped."""
+        return self._work is not None or self._awaited is not None
 
     def do(self) -> None:
         """Do the work, unless it was cancelled. Does not wait for a `Later` that the work returns."""
@@ -117,12 +142,16 @@ class Job(Later[T]):
         except Exception as error:
             self.fail(error)
         else:
+            self._awaited = result if isinstance(result, Droppable) else None
             self.follow(result) if isinstance(result, Later) else self.succeed(result)
 
     def cancel(self, error: Exception) -> bool:
-        """Drop the work and fail with this error. False if the work has begun; then it goes on."""
+        """Drop the work, or what it waits for, and fail with this error. Else False: see `may_be_cancelled`."""
         if self._take() is None:
-            return False
+            awaited, self._awaited = self._awaited, None
+            if awaited is None:
+                return False
+            awaited.drop()
         self.fail(error)
         return True
 

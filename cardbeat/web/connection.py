@@ -122,15 +122,16 @@ class ClientConnection:
         self._enter(self._phases.idle)
 
     def can_give_way(self) -> bool:
-        """Whether to close frees anything: not while a thread works on the request."""
+        """Whether to close frees anything: not while a thread works on the request, nor while a write is awaited."""
         job = self._job
-        return self._phase is not self._phases.working or (isinstance(job, Job) and not job.has_begun)
+        return self._phase is not self._phases.working or (isinstance(job, Job) and job.may_be_cancelled)
 
     def give_way(self) -> None:
-        """Close, and drop the request that waits for a worker."""
-        if isinstance(self._job, Job):
-            self._job.cancel(ConnectionAbortedError())
+        """Close, and drop the request that waits for a worker or for a card."""
+        job, self._job, self._asked = self._job, None, None
         self.close()
+        if isinstance(job, Job):
+            job.cancel(ConnectionAbortedError())
 
     def _enter(self, phase: Phase["ClientConnection"]) -> None:
         if phase is not self._phase:
@@ -208,7 +209,7 @@ class ClientConnection:
             self._job, self._asked = found, request
             self._hold(request.held_bytes)
             self._enter(self._phases.working)
-            found.then(lambda _: self._loop.call_soon(self.do, self.peer.network))
+            found.then(self._wake)
         elif isinstance(found, Response):
             self._answer(request, found)
         elif self._reader.request is not None:
@@ -216,6 +217,11 @@ class ClientConnection:
             self._await()
         else:
             self._take(request, self._exchange.serve(request, found))
+
+    def _wake(self, _: object) -> None:
+        """Have the result taken in the loop's thread. A connection that has given way must not wait for a turn."""
+        if self._phase is not None:
+            self._loop.call_soon(self.do, self.peer.network)
 
     def resume(self) -> None:
         """Go on with the result if it is there. If not, the client has sent more, which stays in the kernel."""

@@ -127,6 +127,8 @@ def answer_to_error(request: Request, error: Exception) -> Response:
     if not isinstance(error, Refusal):
         log.error("request %s failed", request.id, exc_info=error)
         error = Refusal("internal_error")
+    # The frames hold the request, and those of all that wait for the same card.
+    error.__traceback__ = None
     return Response.refusal(error)
 
 

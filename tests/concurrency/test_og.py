@@ -1,5 +1,6 @@
 """Cards asked for at the same moment: rendered once, in turns, and never corrupted."""
 
+import contextlib
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from cardbeat.cards.routes import READERS_OF_ONE, CardRoutes
 from cardbeat.cards.seal import seal
 from cardbeat.cards.store import Store, file_name
 from cardbeat.concurrency.later import WAITING_EACH, Later
-from cardbeat.config import FREE, Tier
+from cardbeat.config import FREE, HttpLimits, Tier
 from cardbeat.database import Database
 from cardbeat.errors import Refusal, Unavailable
 from cardbeat.keys.key import Key
@@ -26,6 +27,9 @@ from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
+from cardbeat.web.server import HttpServer
+from tests.http.malformed import get
+from tests.http.sockets import Client, starting
 from tests.support import answer_of, wait_until
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(1000) + b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -288,3 +292,43 @@ def test_several_stores_over_one_folder_never_show_a_torn_card(tmp_path: Path) -
             result.result(60)
     for store in stores:
         store.close()
+
+
+@contextlib.contextmanager
+def waiting_for_cards(cards: Cards, limits: HttpLimits, padding: int = 1) -> Iterator[tuple[HttpServer, list[Client]]]:
+    """A server with 8 places, and as many clients that wait for two cards: one is being drawn, one waits behind it."""
+    found: SimpleQueue[None] = SimpleQueue()
+    authenticate = cards.keys.authenticate
+
+    def counted(*arguments: Any) -> Key:
+        found.put(None)
+        return authenticate(*arguments)
+
+    cards.keys.authenticate = counted  # type: ignore[method-assign]
+    with starting(cards.router) as start, contextlib.ExitStack() as stack:
+        stack.callback(cards.renderer.go.set)
+        server, clients = start(limits, max_connections=8), []
+        for n in range(8):
+            line = f"GET {cards.request(n % 2).target} HTTP/1.1".encode()
+            ask = get(b"X-Padding: " + b"x" * padding, line=line)
+            clients.append(stack.enter_context(Client(server, ask, address=f"127.0.0.{2 + n // 4}")))
+            found.get(timeout=10)
+        cards.renderer.begun.get(timeout=10)
+        yield server, clients
+
+
+def test_where_requests_that_wait_for_cards_take_all_places_one_gives_way_to_a_new_client(cards: Cards) -> None:
+    with waiting_for_cards(cards, HttpLimits(stop_seconds=2)) as (server, clients):
+        with Client(server, get(line=b"GET /robots.txt HTTP/1.1")) as other:
+            assert other.answer()[0] == 200
+        cards.renderer.go.set()
+        with pytest.raises((EOFError, ConnectionResetError)):
+            clients[0].answer()
+        # The card of the one that gave way is drawn for those that wait for it too.
+        assert [client.answer()[0] for client in clients[1:]] == [200] * 7
+    assert cards.renderer.rendered == 2
+
+
+def test_requests_that_wait_for_cards_give_way_when_too_much_is_held(cards: Cards) -> None:
+    with waiting_for_cards(cards, HttpLimits(held_bytes=60_000, stop_seconds=2), padding=12_000) as (server, _):
+        wait_until(lambda: server.connections_shed >= 3)

@@ -1,10 +1,11 @@
 """Results that come later, settled once and told to everyone who asked."""
 
 import threading
+import weakref
 
 import pytest
 
-from cardbeat.concurrency.later import Job, Later
+from cardbeat.concurrency.later import Droppable, Job, Later
 
 
 def at_the_same_moment(*deeds):
@@ -129,3 +130,40 @@ def test_a_change_runs_in_the_thread_that_takes_the_result():
     at_the_same_moment(lambda: later.settle(lambda: None))
     changed.result()
     assert threads == [threading.current_thread()]
+
+
+class Kept:
+    """What a change holds, such as a request."""
+
+    def change(self, value):
+        return value + 1
+
+
+def test_a_job_that_waits_for_a_result_which_may_be_dropped_is_cancelled_and_nothing_of_it_is_kept():
+    later, kept, seen = Later(), Kept(), []
+    job, other = (Job(lambda: Droppable(later, kept.change)) for _ in range(2))
+    for each in (job, other):
+        each.do()
+        each.then(seen.append)
+    gone, kept = weakref.ref(kept), None
+    assert job.may_be_cancelled
+    assert job.cancel(KeyError("cancelled"))
+    assert seen == [job]
+    later.settle(lambda: 1)
+    assert (seen, other.result()) == ([job, other], 2)
+    with pytest.raises(KeyError, match="cancelled"):
+        job.result()
+    del each, other, seen[:]
+    assert gone() is None
+
+
+def test_a_job_at_work_and_one_that_waits_for_a_write_are_not_cancelled():
+    later, seen = Later(), []
+    writes, works = Job(lambda: later), Job(lambda: seen.append((works.may_be_cancelled, works.cancel(KeyError()))))
+    writes.do()
+    works.do()
+    assert seen == [(False, False)]
+    assert not writes.may_be_cancelled
+    assert not writes.cancel(KeyError())
+    later.settle(lambda: "written")
+    assert writes.result() == "written"
