@@ -34,6 +34,7 @@ def main() -> int:
     what.add_argument("--day", action="store_true", help="simulate a day, in four runs of six hours")
     what.add_argument("--plants", nargs="*", metavar="NAME", help="put bugs back, all or these, and find each")
     what.add_argument("--seed", type=int, help="one run")
+    parser.add_argument("--luck", type=int, help="with --day: draw the seeds from this number, the same each time")
     parser.add_argument("--faults", type=int, help="with --years: fail with fewer of any kind (100 a year)")
     parser.add_argument("--kept", type=Path, metavar="FILE", help="with --years: go on from the runs that it has")
     parser.add_argument("--jobs", type=int, default=2, help="processes at once (2)")
@@ -46,7 +47,7 @@ def main() -> int:
     if options.plants is not None:
         return find_plants(options.plants, options.jobs)
     if options.day:
-        return simulate(1.0, day_runs(), options.jobs, Figures(), 0)
+        return simulate(1.0, day_runs(options.luck), options.jobs, Figures(), 0)
     faults = int(FAULTS_A_YEAR * options.years) if options.faults is None else options.faults
     return simulate(options.years * YEAR_DAYS, year_runs(options.sweeps), options.jobs, Figures(options.kept), faults)
 
@@ -117,9 +118,10 @@ def year_runs(sweeps: int) -> Iterator[list[str]]:
         yield ["--seed", str(seed), "--sweeps", str(sweeps), *setting]
 
 
-def day_runs() -> Iterator[list[str]]:
+def day_runs(luck: int | None) -> Iterator[list[str]]:
+    draw = random.SystemRandom() if luck is None else random.Random(luck)
     while True:
-        seed = random.SystemRandom().randrange(10**9)
+        seed = draw.randrange(10**9)
         sweep_seconds = (20, 60)[seed % 2]
         sweeps = DAY_SECONDS / DAY_RUNS / sweep_seconds
         checks = f"checks={(30, 200)[seed // 2 % 2]}"

@@ -18,7 +18,8 @@ def simulate(*arguments):
 
 
 def test_a_day_passes_without_a_violation(capsys):
-    run = simulate("--day")
+    # The same seeds each time. New seeds are for `--day` and `--years` by hand, where a violation is looked into.
+    run = simulate("--day", "--luck", "29")
     # Also where it passes: which seeds they were is to be known afterwards.
     with capsys.disabled():
         print("", *(line for line in run.stdout.splitlines() if line.startswith("seed ")), sep="\n")
