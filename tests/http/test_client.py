@@ -7,7 +7,6 @@ from functools import partial
 
 import pytest
 
-from cardbeat import cli
 from cardbeat.client.api import Api, Refused
 from cardbeat.client.apply import Plan, plan
 from cardbeat.client.declared import load
@@ -36,18 +35,6 @@ def key(app, server, monkeypatch):
     monkeypatch.setenv("CARDBEAT_URL", server)
     monkeypatch.setenv("CARDBEAT_KEY", key)
     return key
-
-
-@pytest.fixture
-def checks(capsys):
-    """Runs the command; its exit status, and what it printed on stdout and stderr."""
-
-    def run(*argv):
-        status = cli.main(["checks", *map(str, argv)])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
 
 
 def settings(name, period=60, grace=0, url=None):

@@ -8,7 +8,6 @@ import threading
 
 import pytest
 
-from cardbeat import cli
 from cardbeat.client import api, transport
 
 ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b2J\u202e"
@@ -72,18 +71,6 @@ def hostile(monkeypatch):
     yield make
     for server in made:
         server.close()
-
-
-@pytest.fixture
-def checks(capsys):
-    """Runs the command; its exit status, and what it printed on stdout and stderr."""
-
-    def run(*argv):
-        status = cli.main(["checks", *map(str, argv)])
-        printed = capsys.readouterr()
-        return status, printed.out, printed.err
-
-    return run
 
 
 def answer(value, status="200 OK", headers=""):

@@ -2,24 +2,12 @@
 
 import pytest
 
-from cardbeat.config import FREE
-from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys.bearer import Bearer, key_of
 from cardbeat.keys.key import CARDS, CHECKS
 from cardbeat.keys.store import CACHE_SECONDS, Keys
 from cardbeat.web.message import Request
 from tests.support import FakeClock
-
-
-@pytest.fixture
-def monotonic() -> FakeClock:
-    return FakeClock(0)
-
-
-@pytest.fixture
-def keys(database: Database, clock: FakeClock, monotonic: FakeClock) -> Keys:
-    return Keys(database, clock, {"free": FREE}, monotonic=monotonic)
 
 
 def request(authorization: str) -> Request:

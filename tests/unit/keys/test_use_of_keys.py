@@ -16,16 +16,6 @@ DAY = 86_400
 pytestmark = BOTH_ENGINES
 
 
-@pytest.fixture
-def monotonic() -> FakeClock:
-    return FakeClock(0)
-
-
-@pytest.fixture
-def keys(database: Database, clock: FakeClock, monotonic: FakeClock) -> Keys:
-    return Keys(database, clock, {"free": FREE}, monotonic=monotonic)
-
-
 def used_at(database: Database) -> list[int | None]:
     # What was asked for before is written.
     database.write(lambda _: None)
