@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from cardbeat.concurrency.later import Later
 from cardbeat.config import Config
@@ -154,3 +154,19 @@ def wait_until(condition: Callable[[], object], seconds: float = 30) -> None:
     while not condition():
         assert time.monotonic() < deadline, "this did not come true in time"
         time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[IO[bytes]]:
+    """A file that takes nothing, for a program's output."""
+    with open("/dev/full", "wb") as file:
+        yield file
+
+
+@contextlib.contextmanager
+def gone_reader() -> Iterator[IO[bytes]]:
+    """A pipe that no process reads any more."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "wb") as file:
+        yield file

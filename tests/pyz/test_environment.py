@@ -1,6 +1,5 @@
 """The artifact in odd surroundings: each command ends with its own status and one clear line, or simply works."""
 
-import contextlib
 import os
 import re
 import resource
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.artifact import clean_environment
-from tests.support import wait_until
+from tests.support import full_disk, gone_reader, wait_until
 from tests.systems import IS_ROOT
 
 WITHOUT_UTF8 = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -62,20 +61,6 @@ def serve(python, pyz, tmp_path):
 
 def serves(folder):
     return lambda: " serves http" in (folder / "log").read_text()
-
-
-@contextlib.contextmanager
-def full_disk():
-    with open("/dev/full", "wb") as file:
-        yield file
-
-
-@contextlib.contextmanager
-def gone_reader():
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "wb") as file:
-        yield file
 
 
 def test_with_a_umask_that_forbids_all_the_owner_still_uses_the_data(run, tmp_path):

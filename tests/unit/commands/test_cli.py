@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.artifact import ROOT, clean_environment
+from tests.support import full_disk, gone_reader
 from tests.systems import ARGUMENTS, FULL_DISK, PIPES, WINDOWS
 
 
@@ -39,21 +40,6 @@ def run(tmp_path):
 def listed(run):
     """What `keys list` prints now."""
     return lambda: run("keys", "list").stdout
-
-
-@contextlib.contextmanager
-def full_disk():
-    with open("/dev/full", "w") as file:
-        yield file
-
-
-@contextlib.contextmanager
-def gone_reader():
-    """A pipe that nobody reads any more."""
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "w") as file:
-        yield file
 
 
 @pytest.mark.parametrize("key_id", ["key_none", pytest.param(b"\xff", marks=ARGUMENTS)])
