@@ -48,6 +48,8 @@ class Disk:
         self.committed: Callable[[Process, Connection], None] = lambda _process, _connection: None
         self.doomed: dict[Process, Callable[[], None]] = {}
         """Processes that die at their next commit, just before or just after it."""
+        self.read_late: Callable[[float], None] = lambda _seconds: None
+        """Called when a sweep's read outside a transaction has taken so many seconds."""
         self.writing: Connection | None = None
 
     @property
@@ -195,8 +197,12 @@ class Connection(sqlite3.Connection):
         return self.total_changes - self._changes_before
 
     def _take_time_to_read(self) -> None:
-        if scheduler.SCHEDULER.current is not None and not self.in_transaction:
-            scheduler.SCHEDULER.sleep(DISK.wait_seconds())
+        current = scheduler.SCHEDULER.current
+        if current is not None and not self.in_transaction:
+            seconds = DISK.wait_seconds()
+            scheduler.SCHEDULER.sleep(seconds)
+            if current.name == "sweep":
+                DISK.read_late(seconds)
 
     def _begin(self, sql: str) -> sqlite3.Cursor:
         if DISK.trouble == sqlite3.SQLITE_READONLY:

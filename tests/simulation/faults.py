@@ -43,6 +43,7 @@ class Faults:
         self._world = world
         self._luck = world.luck
         self._gap_seconds = gap_seconds
+        world.disk.read_late = self.read_late
         self._of_machine: dict[str, Fault] = {
             "crashes": self.crash,
             CRASHES_AT_COMMIT: self.crash_at_commit,
@@ -224,6 +225,12 @@ class Faults:
 
         self._world.scheduler.after(seconds, mend)
         return True
+
+    def read_late(self, seconds: float) -> None:
+        """A sweep waited for a read so long that pings may not have been taken either: that may be credited."""
+        if seconds > self._world.sweep_seconds / 2:
+            now = self._world.now
+            self._world.model.troubles.add(Trouble(now - seconds, now, may_be_silent=True, has_slow_work=True))
 
     def jump(self) -> bool:
         world = self._world

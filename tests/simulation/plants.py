@@ -126,6 +126,6 @@ PLANTS = {
     "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, ("rows at once", " s while nothing was wrong")),
     "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
-    "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason")),
+    "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

@@ -1,4 +1,4 @@
-"""A simulated day with faults of every kind, from other seeds each time; a failure prints its seed and its replay."""
+"""A simulated day with faults of every kind; a failure prints its seed and its replay."""
 
 import json
 import subprocess
