@@ -2,12 +2,14 @@
 
 import sys
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
+from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Job, Precedence, Workers
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import Key
@@ -15,16 +17,18 @@ from cardbeat.keys.rate import RateLimit
 
 T = TypeVar("T")
 
-WAITING_OF_KEY = 8  # cards that may wait for one key; each holds up to 30 KB
+WAITING_OF_KEY = 64  # cards that may wait for one key; each holds up to 30 KB
 WAITING_IN_ALL = 512  # cards that may wait for all keys together
+WAIT_SECONDS = 10  # how long one may wait
 
 
 @dataclass(eq=False, slots=True)
 class Waiter:
-    """A card that waits: the identifier of its key, the network of its client, and its job."""
+    """A card that waits: the identifier of its key, the network of its client, until when it may wait, its job."""
 
     key_id: str
     client: str
+    until: float = 0.0
     drawn: Job[Any] | None = None
 
 
@@ -85,22 +89,26 @@ def _is_most(count: int, counter: Counter[str]) -> bool:
 
 
 class DrawingQueue:
-    """Draws one card at a time. The next one is of the key whose waiting cards cost least so far, by `turn_cost`.
+    """Draws one card at a time. The next one is of the key and the client's network whose cards cost least so far, by
+    `turn_cost`: neither many keys of one network nor many networks with one key get more than another client.
 
     Only one thread draws. Two would wait for each other at the interpreter's lock and be slower than one, and each
     thread that has drawn keeps some megabytes of memory.
 
-    No card waits in vain: there is no time limit, only a limit on how many wait. Past `WAITING_OF_KEY` a card of the
-    client that has most waiting for this key is refused. Past `waiting_in_all` a card of the key with most waiting is
-    refused, see `gives_way`. `renders` limits how many a key may add in a minute. A cards key is public: clients of one
-    key share what it may have.
+    A card that has waited for `WAIT_SECONDS` is refused. Past `WAITING_OF_KEY` a card of the client that has most
+    waiting for this key is refused. Past `waiting_in_all` a card of the key with most waiting is refused, see
+    `gives_way`. `renders` limits how many a key may add in a minute. A cards key is public: clients of one key share
+    what it may have.
     """
 
-    def __init__(self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL) -> None:
+    def __init__(
+        self, renders: RateLimit, waiting_in_all: int = WAITING_IN_ALL, monotonic: Clock = time.monotonic
+    ) -> None:
         self.precedence = Precedence()
         """Has work while a card is drawn: threads that refuse cards pause for it."""
         self._renders = renders
         self._waiting_in_all = waiting_in_all
+        self._monotonic = monotonic
         # Without a limit of its own: cancelled jobs stay in its queue.
         self._workers = Workers(1, waiting_each=sys.maxsize, cost=turn_cost)
         # Guards all below. Reentrant: if no thread can be started, `submit` does the work itself.
@@ -123,16 +131,18 @@ class DrawingQueue:
         Raises `TooMany` past the key's limit, and `Unavailable` if the card may not wait. The result raises
         `Unavailable` when the card has given way to another one, or at a stop.
         """
-        waiter = Waiter(key.id, client)
+        self._give_up_late()
+        waiter = Waiter(key.id, client, self._monotonic() + WAIT_SECONDS)
         with self._lock:
             out = self._makes_way_for(waiter)
             _count_render(self._renders.take, key, client)
             if out is not None:
                 self._waiting.remove(out)
             self._waiting.add(waiter)
-            drawn = waiter.drawn = self._workers.submit(waiter.key_id, partial(self._do, waiter, work))
-        if out is not None and out.drawn is not None:
-            out.drawn.cancel(_busy())
+            payers = key.id, client
+            drawn = waiter.drawn = self._workers.submit(" ".join(payers), partial(self._do, waiter, work), payers)
+        if out is not None:
+            _give_up(out)
         return drawn
 
     def stop(self) -> None:
@@ -150,7 +160,18 @@ class DrawingQueue:
             raise _busy()
         return out
 
+    def _give_up_late(self) -> None:
+        """Refuse the cards that have waited for too long. While one waits, this is called at least once a card."""
+        now, late = self._monotonic(), []
+        with self._lock:
+            while (first := next(iter(self._waiting.cards), None)) is not None and first.until <= now:
+                self._waiting.remove(first)
+                late.append(first)
+        for waiter in late:
+            _give_up(waiter)
+
     def _do(self, waiter: Waiter, work: Callable[[], T]) -> T:
+        self._give_up_late()
         with self._lock:
             has_waited = self._waiting.remove(waiter)
         if self._is_stopped or not has_waited:
@@ -192,6 +213,11 @@ def gives_way(waiters: Sequence[Waiter]) -> int:
         return keys[waiters[place].key_id], clients[waiters[place].client], place
 
     return max(range(len(waiters)), key=weight)
+
+
+def _give_up(waiter: Waiter) -> None:
+    if waiter.drawn is not None:
+        waiter.drawn.cancel(_busy())
 
 
 def _busy() -> Unavailable:

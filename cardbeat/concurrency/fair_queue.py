@@ -1,8 +1,8 @@
 """A fair queue: items wait by name, and names are served round robin, weighed by the cost of their items."""
 
 import heapq
-from collections import deque
-from collections.abc import Callable
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from math import inf
@@ -15,14 +15,26 @@ OUTDATED = 1000
 
 
 @dataclass(slots=True)
-class _Name(Generic[T]):
-    """The waiting items of one name, the number that run, and the virtual time of its next turn."""
+class _Account:
+    """The virtual time of a payer's next turn, and the number of names that it pays for."""
 
     turn_at: float
+    names: int = 0
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[T]):
+    """The waiting items of one name, the number that run, and who pays for them, with their accounts."""
+
+    payers: dict[tuple[int, str], _Account]
     items: deque[T] = field(default_factory=deque)
     running: int = 0
     entry: tuple[float, int, str] | None = None
     """Its entry in the heap of turns that counts."""
+
+    @property
+    def turn_at(self) -> float:
+        return sum([account.turn_at for account in self.payers.values()])
 
 
 class FairQueue(Generic[T]):
@@ -35,30 +47,38 @@ class FairQueue(Generic[T]):
     current virtual time, so a name gains nothing by staying away. With equal costs this is round robin. A name without
     items is forgotten.
 
+    A name pays for itself, unless it has several payers, such as a key and a network: its turn is at the sum of their
+    times. So a network gains nothing by many keys, and a key nothing by many networks.
+
     Not thread-safe: the owner holds a lock.
     """
 
     def __init__(self, waiting_each: int, estimate: float = 0.0) -> None:
         self._waiting_each = waiting_each
         self._estimate = estimate
-        self._names: dict[str, _Name[T]] = {}
+        self._names: dict[str, _Waiting[T]] = {}
+        self._accounts: dict[tuple[int, str], _Account] = {}
+        """By the payer's place among those of a name, and the payer."""
         self._turns: list[tuple[float, int, str]] = []
         """A heap. An entry is too early if its name has cost more since; one that is too late does not count."""
         self._entries = count()
-        self._now = 0.0
-        """The virtual time of the latest turn."""
+        self._now: defaultdict[int, float] = defaultdict(float)
+        """By place: the virtual time of the latest turn."""
         self.waiting = 0
         """The number of waiting items, of all names."""
 
-    def put(self, name: str, item: T) -> bool:
-        """Add an item; False, and nothing is added, if `waiting_each` items wait for this name already."""
+    def put(self, name: str, item: T, payers: Sequence[str] = ()) -> bool:
+        """Add an item; False, and nothing is added, if `waiting_each` items wait for this name already.
+
+        A name must always have the same payers.
+        """
         queue = self._names.get(name)
         if queue is None:
-            queue = self._names[name] = _Name(self._now)
+            queue = self._names[name] = _Waiting(self._accounts_of(payers or (name,)))
         elif len(queue.items) >= self._waiting_each:
             return False
         if not queue.items:
-            queue.turn_at = max(queue.turn_at, self._now)
+            self._charge(queue, 0.0)
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
@@ -69,7 +89,7 @@ class FairQueue(Generic[T]):
 
         Skips names of which `running_each` items run already, and those that `may_run` denies.
         """
-        passed_over: list[tuple[str, _Name[T]]] = []
+        passed_over: list[tuple[str, _Waiting[T]]] = []
         taken = self._first(running_each, may_run, passed_over)
         for name, queue in passed_over:
             self._rank(name, queue)
@@ -79,7 +99,7 @@ class FairQueue(Generic[T]):
         self,
         running_each: float,
         may_run: Callable[[str], bool] | None,
-        passed_over: list[tuple[str, _Name[T]]],
+        passed_over: list[tuple[str, _Waiting[T]]],
     ) -> tuple[str, T] | None:
         while self._turns:
             entry = heapq.heappop(self._turns)
@@ -94,29 +114,50 @@ class FairQueue(Generic[T]):
             if queue.running >= running_each or (may_run and queue.items and not may_run(name)):
                 passed_over.append((name, queue))
                 continue
-            self._now = max(self._now, turn_at)
+            for (place, _), account in queue.payers.items():
+                self._now[place] = max(self._now[place], account.turn_at)
             if queue.items:
                 queue.running += 1
-                queue.turn_at += self._estimate
+                for account in queue.payers.values():
+                    account.turn_at += self._estimate
                 self.waiting -= 1
                 item = queue.items.popleft()
                 self._rank(name, queue)
                 return name, item
             if not queue.running:
-                del self._names[name]
+                self._forget(name)
         return None
 
     def done(self, name: str, cost: float = 1.0) -> None:
         """Report that a taken item is finished, and its cost; every call must use the same unit, such as seconds."""
         queue = self._names[name]
         queue.running -= 1
-        queue.turn_at = max(queue.turn_at + cost - self._estimate, self._now)
+        self._charge(queue, cost - self._estimate)
         self._rank(name, queue)
 
-    def _rank(self, name: str, queue: _Name[T]) -> None:
+    def _accounts_of(self, payers: Sequence[str]) -> dict[tuple[int, str], _Account]:
+        accounts = {
+            payer: self._accounts.setdefault(payer, _Account(self._now[payer[0]])) for payer in enumerate(payers)
+        }
+        for account in accounts.values():
+            account.names += 1
+        return accounts
+
+    def _charge(self, queue: _Waiting[T], cost: float) -> None:
+        for (place, _), account in queue.payers.items():
+            account.turn_at = max(account.turn_at + cost, self._now[place])
+
+    def _forget(self, name: str) -> None:
+        for payer, account in self._names.pop(name).payers.items():
+            account.names -= 1
+            if not account.names:
+                del self._accounts[payer]
+
+    def _rank(self, name: str, queue: _Waiting[T]) -> None:
         """Add the name's next turn to the heap, behind equal times, unless the heap has one that is no later."""
-        if queue.entry is None or queue.entry[0] > queue.turn_at:
-            queue.entry = (queue.turn_at, next(self._entries), name)
+        turn_at = queue.turn_at
+        if queue.entry is None or queue.entry[0] > turn_at:
+            queue.entry = (turn_at, next(self._entries), name)
             heapq.heappush(self._turns, queue.entry)
             if len(self._turns) > 2 * len(self._names) + OUTDATED:
                 self._turns = [queue.entry for queue in self._names.values() if queue.entry is not None]

@@ -3,16 +3,27 @@
 import random
 import statistics
 import threading
+import time
+from typing import Any
 
 import pytest
 
-from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue, Waiter, Waiting, gives_way, turn_cost
+from cardbeat.cards.drawing_queue import (
+    WAIT_SECONDS,
+    WAITING_OF_KEY,
+    DrawingQueue,
+    Waiter,
+    Waiting,
+    gives_way,
+    turn_cost,
+)
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.concurrency.later import Later
 from cardbeat.config import Tier
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import CARDS, Key
 from cardbeat.keys.rate import RateLimit
+from tests.support import FakeClock
 
 DEAR_KEYS = 28
 
@@ -68,7 +79,7 @@ FIRST = key("first", renders_per_minute=1)
 class Drawn:
     """A queue in which one card of `FIRST` is being drawn until `go` is set; all others wait."""
 
-    def __init__(self, **options: int) -> None:
+    def __init__(self, **options: Any) -> None:
         self.go = threading.Event()
         self.queue = DrawingQueue(RateLimit(), **options)
         begun = threading.Event()
@@ -129,9 +140,37 @@ def test_a_card_of_the_client_with_most_gives_way_to_another_client_of_the_same_
         cards.submit(key("a"), "owner")
     with pytest.raises(Unavailable):
         cards.submit(key("a"), "stranger")
-    assert [later.is_settled for later in stranger] == [False] * 4 + [True] * 4
+    half = WAITING_OF_KEY // 2
+    assert [later.is_settled for later in stranger] == [False] * half + [True] * half
     cards.go.set()
-    assert [later.wait() for later in (*stranger[:4], *owner)] == [*"0123", *["own"] * 4]
+    assert [later.wait() for later in (*stranger[:half], *owner)] == [*map(str, range(half)), *["own"] * half]
+
+
+def test_a_client_with_a_new_key_waits_for_one_card_of_another_one_with_many_keys() -> None:
+    cards, order = Drawn(), []
+    for number in range(40):
+        cards.queue.submit(key(f"many {number}"), "stranger", lambda: (time.sleep(0.002), order.append("many")))
+    last = cards.queue.submit(key("one"), "owner", lambda: order.append("one"))
+    cards.go.set()
+    last.wait()
+    assert order.index("one") <= 2
+
+
+def test_a_card_that_has_waited_too_long_is_refused_while_another_one_is_drawn() -> None:
+    clock = FakeClock()
+    cards = Drawn(monotonic=clock)
+    early = cards.submit(key("a"), text="early")
+    clock.now += WAIT_SECONDS - 1
+    late = cards.submit(key("b"), text="late")
+    clock.now += 1
+    newest = cards.submit(key("c"), text="newest")
+    with pytest.raises(Unavailable, match="Too many cards wait"):
+        early.wait()
+    clock.now += WAIT_SECONDS - 1
+    cards.go.set()
+    assert newest.wait() == "newest"
+    with pytest.raises(Unavailable):
+        late.wait()
 
 
 def test_a_card_is_judged_as_it_is_submitted_while_no_lock_is_free() -> None:

@@ -193,3 +193,22 @@ def test_entries_that_do_not_count_do_not_pile_up():
         queue.take()
         queue.done("a", 0)
     assert len(queue._turns) <= 2 + OUTDATED
+
+
+def test_a_name_waits_until_it_is_the_turn_of_all_who_pay_for_it():
+    queue = FairQueue(1000)
+    for number in range(50):
+        queue.put(f"key{number} a", f"key{number} a", (f"key{number}", "a"))
+        queue.put(f"key {number}", f"key {number}", ("key", str(number)))
+    queue.put("own b", "own b", ("own", "b"))
+    assert "own b" in served(queue)[:4]
+    assert (queue._names, queue._accounts) == ({}, {})
+
+
+def test_keys_of_one_network_share_as_if_there_were_no_networks():
+    queue = filled({})
+    for number in range(100):
+        for name in ("dear", "cheap"):
+            queue.put(name, f"{name}{number}", (name, "one network"))
+    order = served(queue, {"dear": 10, "cheap": 1}.get)
+    assert Counter(item.rstrip("0123456789") for item in order[:44]) == {"dear": 4, "cheap": 40}
