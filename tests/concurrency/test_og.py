@@ -175,8 +175,8 @@ def test_a_key_with_many_waiting_cards_is_refused_more_of_them_and_nobody_else_w
     assert cards.ask(0) == (200, "MISS")
     cards.renderer.go.clear()
     cards.begin_one()
-    answers = [cards.begin(n) for n in range(1, 21)]
-    assert [refused(answer) for answer in answers] == [False] * WAITING_OF_KEY + [True] * (20 - WAITING_OF_KEY)
+    answers = [cards.begin(n) for n in range(1, WAITING_OF_KEY + 13)]
+    assert [refused(answer) for answer in answers] == [False] * WAITING_OF_KEY + [True] * 12
     assert not refused(cards.begin(0, cards.new_key()))
     assert cards.ask(0) == (200, "HIT")
     assert answer_of(cards.router, Request("GET", "/og?title=a", "/og", "title=a")).status == 401
@@ -186,7 +186,7 @@ def test_a_key_with_many_waiting_cards_is_refused_more_of_them_and_nobody_else_w
 
 def test_a_card_that_is_refused_for_want_of_room_costs_none_of_the_keys_cards_a_minute(cards: Cards) -> None:
     cards.begin_one()
-    answers = [cards.begin(n) for n in range(20)]
+    answers = [cards.begin(n) for n in range(WAITING_OF_KEY + 12)]
     assert cards.renders.taken == 1 + WAITING_OF_KEY
     cards.renderer.go.set()
     for answer in answers[:WAITING_OF_KEY]:

@@ -6,6 +6,7 @@ import itertools
 import os
 import resource
 import socket
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -174,11 +175,19 @@ class Connection:
 
 def attack(port: int, address: str, seconds: float, assault: Assault) -> Attackers:
     """To be called in a process of its own: what the assault did in these seconds, after all of them."""
-    os.nice(NICENESS)
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
     raise_descriptor_limit()
     attackers = Attackers(port, address)
     asyncio.run(_bounded(assault(attackers), seconds))
     return attackers
+
+
+def compute(seconds: float) -> None:
+    """To be called in a process of its own: use the CPU as attackers do, for so long, and ask for nothing."""
+    os.setpriority(os.PRIO_PROCESS, 0, NICENESS)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
 
 
 async def _bounded(work: Awaitable[None], seconds: float) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.bench.attacks import resolving
-from tests.bench.attacks.attackers import Assault, Attackers, attack
+from tests.bench.attacks.attackers import Assault, Attackers, attack, compute
 from tests.bench.attacks.callers import Caller, Times
 from tests.bench.attacks.demands import Verdict, at_most, common
 from tests.bench.attacks.receiver import Receivers, receiving
@@ -88,8 +88,10 @@ class Scene:
         """Measure the victim alone, then beside the attack; the common demands are judged."""
         trial = self.trial
         self.victim.warm_up()
-        self._measure("alone", trial.alone, lambda: time.sleep(trial.alone_seconds))
         with Growth(self.server) as growth, ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+            # Attackers elsewhere would take no CPU from this machine: alone, a process takes as much, and does nothing.
+            computed = pool.submit(compute, trial.alone_seconds)
+            self._measure("alone", trial.alone, computed.result)
             attacked = self._start(pool, assault, seconds or trial.seconds)
             self._measure("beside", trial.beside, attacked.result)
             time.sleep(AFTER_SECONDS)
