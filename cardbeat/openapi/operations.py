@@ -121,8 +121,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "and make another URL, so `v=2` gives a new drawing. Do not repeat one of the parameters below. In the "
             "texts, tabs and line breaks count as spaces, other control characters are removed, bytes that are not "
             f"UTF-8 become U+FFFD, and a text is cut after {MAX_CHARACTERS} characters. A stored card never counts for "
-            f"the rate limit. New cards are drawn round robin by key and network. If {WAITING_OF_KEY} of a key wait, one "
-            f"gets 503, and so does a card that has waited for {WAIT_SECONDS} seconds. "
+            f"the rate limit. New cards are drawn round robin by key and network. If {WAITING_OF_KEY} of a key wait, "
+            f"one gets 503, and so does a card that has waited for {WAIT_SECONDS} seconds. "
             "The networks that use a key share its rate and its places: one that asks for many costs others nothing."
         ),
         security=({"cardsKey": []},),
