@@ -140,6 +140,10 @@ def test_one_card_asked_for_by_many_at_once_is_rendered_once(cards: Cards) -> No
     assert cards.renderer.rendered == 1
 
 
+def test_a_page_of_new_cards_that_one_browser_asks_for_at_once_is_served_whole(cards: Cards) -> None:
+    assert cards.ask_at_once([*range(48)]) == {(200, "MISS"): 48}
+
+
 def test_all_are_answered_though_nothing_can_be_stored(cards: Cards, tmp_path: Path) -> None:
     (tmp_path / "cards").write_text("in the way")
     answers = cards.ask_at_once([0] * ASKERS)
