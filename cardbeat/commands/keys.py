@@ -13,19 +13,19 @@ from typing import Any
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import undefined_tiers
 from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json, integer
-from cardbeat.database import Database, open_database, open_to_look
+from cardbeat.database import Database, monitor, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
 from cardbeat.database.schema import last_moment
 from cardbeat.database.sqlite.file import require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
-from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, GAP_SECONDS, Terms, UnusedKeys, removed_after
+from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, DAY_SECONDS, Terms, UnusedKeys, removed_after
 from cardbeat.host.output import complain, say, table, tell_if_slow
 from cardbeat.host.system import keep_files_private
 from cardbeat.keys.key import Key
 from cardbeat.keys.routes import valid_email
-from cardbeat.keys.store import Keys
+from cardbeat.keys.store import GAP_SECONDS, Keys
 from cardbeat.keys.tiers import tiers_from
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "LAST USED (UTC)", "REMOVED AFTER", "E-MAIL")
@@ -184,7 +184,7 @@ def _move(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
 def _prune(database: Database, _keys: Keys, given: argparse.Namespace) -> None:
     days = CHECKS_DAYS if given.unused_days is None else given.unused_days
     now = int(database.clock())
-    _require_clock(database, now)
+    _require_clock(database, now, days)
     terms, unused, removal = Terms.of_days(now, days), UnusedKeys(database), Removal(database)
     with tell_if_slow("looking for keys that are not used"):
         count = (unused.count if given.dry_run else unused.remove)(terms, removal)
@@ -193,13 +193,17 @@ def _prune(database: Database, _keys: Keys, given: argparse.Namespace) -> None:
     say([json.dumps(told) if given.json else f"{'would remove' if given.dry_run else 'removed'} {keys}"])
 
 
-def _require_clock(database: Database, now: int) -> None:
-    """Raise `StartupError` if the clock is far from when the server last ran: by a wrong one, keys look unused."""
+def _require_clock(database: Database, now: int, days: int) -> None:
+    """Raise `StartupError` if keys may look unused: the clock is wrong, or uses are not known for so long."""
     with database.read() as connection:
-        served = last_moment(connection)
+        served, since = last_moment(connection), monitor.values(connection).get("keys_watched_since", 0)
     if served and abs(now - served) > GAP_SECONDS:
         found = f"the clock says {utc_text(now)} UTC, but the server last ran at {utc_text(served)} UTC"
         raise StartupError(f"{found}; if the clock is right, start the server once, then prune; nothing was removed")
+    if since > now - days * DAY_SECONDS:
+        known = f"uses of keys are known since {utc_text(since)} UTC"
+        least = (now - since) // DAY_SECONDS
+        raise StartupError(f"{known}; give --unused-days {least} or less; nothing was removed")
 
 
 _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {

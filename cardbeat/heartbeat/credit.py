@@ -250,8 +250,22 @@ class Credit:
                 "wall": moment.wall,
             },
         )
+        if noted["credit_seconds"] < 0:
+            _move_retries(transaction, noted, last_seq, moment.wall)
         monitor.note(transaction, credit_after_seq=last_seq)
         return True
+
+
+def _move_retries(transaction: Transaction, noted: Mapping[str, int], last_seq: int, now: int) -> None:
+    """Move the next attempts for a batch of checks as far back as the clock was set: else they wait longer by as much.
+
+    Those before now are due anyway.
+    """
+    transaction.execute(
+        "UPDATE alerts SET next_attempt_at = next_attempt_at + ? WHERE state = 'pending' AND next_attempt_at > ?"
+        " AND check_id IN (SELECT id FROM checks WHERE seq > ? AND seq <= ?)",
+        (noted["credit_seconds"], now, noted["credit_after_seq"], last_seq),
+    )
 
 
 def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:

@@ -4,7 +4,7 @@ A checks key goes that has no check and made no request for 90 days; a cards key
 its creation.
 
 A wrong clock must not make keys look old. So `monitor` holds since when the clock has run without a long gap or jump,
-while uses of keys could be noted. A term counts from there, if that is later.
+while uses of keys could be noted. A term counts from there, if that is later. See `watched_since`.
 """
 
 import logging
@@ -17,7 +17,7 @@ from cardbeat.clock import Clock
 from cardbeat.database import Database, Transaction, monitor
 from cardbeat.heartbeat.removal import STEP_KEYS, Removal
 from cardbeat.keys.key import CARDS, Key
-from cardbeat.keys.store import CHANGES, REVOKE
+from cardbeat.keys.store import CHANGES, REVOKE, watched_since
 
 log = logging.getLogger(__name__)
 
@@ -25,8 +25,6 @@ DAY_SECONDS: Final = 86_400
 CHECKS_DAYS: Final = 90
 CARDS_DAYS: Final = 365
 LOOK_SECONDS: Final = 3600.0
-GAP_SECONDS: Final = 7 * DAY_SECONDS
-"""Longest time between two looks, by the wall clock, over which keys are taken to have been watched."""
 WINDOW_KEYS: Final = 500
 """Keys that one read looks at."""
 
@@ -46,16 +44,16 @@ class Terms(NamedTuple):
 
     @classmethod
     def of_days(cls, now: int, days: int) -> "Terms":
-        """Of keys that were not used for so many days. A use is noted once a day, so at least one day counts for it."""
+        """Of keys that were not used for so many days, and one more: a use is noted up to 21 hours late."""
         before = now - days * DAY_SECONDS
-        return cls(before, before, min(before, now - DAY_SECONDS))
+        return cls(before, before, before - DAY_SECONDS)
 
     @classmethod
     def watched(cls, now: int, since: int) -> "Terms":
         """Of the keys that the server removes by itself, if it has watched all keys since then. 0 is before any key."""
         cards, checks = (now - days * DAY_SECONDS for days in (CARDS_DAYS, CHECKS_DAYS))
         checks = checks if since <= checks else 0
-        return cls(cards if since <= cards else 0, checks, checks)
+        return cls(cards if since <= cards else 0, checks, checks - DAY_SECONDS)
 
 
 def removed_after(key: Key, checks: int) -> int | None:
@@ -151,9 +149,6 @@ def _revoke(terms: Terms, batch: Batch, now: int, transaction: Transaction) -> i
 
 def _watch(now: int, transaction: Transaction) -> int:
     """Since when keys are watched without a gap; noted with the time of this look."""
-    noted = monitor.values(transaction)
-    since = noted.get("keys_watched_since", now)
-    if abs(now - noted.get("keys_watched_until", now)) > GAP_SECONDS:
-        since = now
-    monitor.note(transaction, keys_watched_since=since, keys_watched_until=now)
+    since = watched_since(transaction, now)
+    monitor.note(transaction, keys_watched_until=now)
     return since

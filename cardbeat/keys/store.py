@@ -34,10 +34,24 @@ RETRY_SECONDS = 60
 """How long it stays if a note failed."""
 NOTED_SECONDS = 20 * 3600
 """The use of a key is noted again after this time: about once a day."""
+GAP_SECONDS = 7 * 86_400
+"""Longest time between two looks for unused keys, by the wall clock, over which keys are taken to have been watched."""
 _PREFIX_LENGTH = 8
 
 REVOKE = "UPDATE keys SET revoked_at = :now, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
 """The begin of the statement that revokes keys."""
+
+
+def watched_since(transaction: Transaction, now: int) -> int:
+    """Since when unused keys are watched: since now if the last look for them is more than `GAP_SECONDS` away.
+
+    Called also where a key's times are stored: by a wrong clock they would look old, even if it was wrong for a second.
+    """
+    noted = monitor.values(transaction)
+    if abs(now - noted.get("keys_watched_until", now)) > GAP_SECONDS or "keys_watched_since" not in noted:
+        monitor.note(transaction, keys_watched_since=now, keys_watched_until=now)
+        return now
+    return noted["keys_watched_since"]
 
 
 def call_after(seconds: float, work: Callable[[], object]) -> None:
@@ -95,6 +109,7 @@ class Keys:
         """
         value = _new_value()
         secret = None if email is None else new_webhook_secret()
+        now = int(self._clock())
         row = {
             "id": f"key_{secrets.token_hex(8)}",
             "scope": CARDS if email is None else CHECKS,
@@ -103,11 +118,12 @@ class Keys:
             "hash": hash_of(value),
             "prefix": value[:_PREFIX_LENGTH],
             "webhook_secret": secret,
-            "created_at": int(self._clock()),
+            "created_at": now,
         }
         issued = IssuedKey(self._key({**row, "used_at": None}), value, secret)
 
         def insert(transaction: Transaction) -> IssuedKey:
+            watched_since(transaction, now)
             transaction.execute(
                 "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at) "
                 "VALUES (:id, :scope, :tier, :email, :hash, :prefix, :webhook_secret, :created_at)",
@@ -226,8 +242,13 @@ class Keys:
         now = int(self._clock())
         if key.used_at is None or abs(now - key.used_at) >= NOTED_SECONDS:
             sql = "UPDATE keys SET used_at = ? WHERE id = ? AND revoked_at IS NULL"
+
+            def note(transaction: Transaction) -> int:
+                watched_since(transaction, now)
+                return transaction.execute(sql, (now, key.id)).rowcount
+
             with suppress(Unavailable):
-                noted = self._database.write_later(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
+                noted = self._database.write_later(note)
                 noted.then(self._look_again_unless_done)
 
     def _look_again_unless_done(self, noted: Later[int]) -> None:

@@ -274,7 +274,8 @@ class Model:
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
         is_settled = self.calm_since + self._near < now
-        if check.is_blurred or check.under_way or not is_settled:
+        # A ping that is stored already, and not answered yet, has started the clock too.
+        if check.is_blurred or check.under_way or check.asked_pings or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)

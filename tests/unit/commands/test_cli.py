@@ -236,9 +236,10 @@ def test_a_tier_of_the_tiers_file_is_named_without_control_characters(run, tmp_p
 
 
 def age(tmp_path, days):
-    """Let all keys be created so many days before."""
+    """Let all keys be created so many days before, and watched since."""
     with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
         connection.execute("UPDATE keys SET created_at = created_at - ?", (days * 86_400,))
+        connection.execute("UPDATE monitor SET value = value - ? WHERE name = 'keys_watched_since'", (days * 86_400,))
         connection.commit()
 
 
@@ -246,7 +247,9 @@ def test_keys_that_are_not_used_are_pruned(run, listed, tmp_path):
     run("keys", "create", "--email", "ops@example.com")
     run("keys", "create")
     age(tmp_path, 91)
-    assert run("keys", "prune", "--unused-days", "100").stdout == "removed 0 keys\n"
+    ran = run("keys", "prune", "--unused-days", "100")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "give --unused-days 91 or less; nothing was removed" in ran.stderr
     assert run("keys", "prune", "--dry-run").stdout == "would remove 2 keys\n"
     dry = run("keys", "prune", "--unused-days", "0", "--dry-run", "--json").stdout
     assert json.loads(dry) == {"dry_run": True, "would_remove": 2}

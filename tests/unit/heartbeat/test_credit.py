@@ -324,6 +324,20 @@ def test_a_jump_of_the_clock_alerts_nobody_wrongly_and_loses_nobody(heart, jump)
     assert heart.alert_types(check) == ["check.overdue"]
 
 
+def test_a_retry_waits_no_longer_because_the_clock_was_set_back_while_the_server_was_down(heart):
+    heart.clock.advance(20 * HOUR)
+    check = heart.create(1)
+    heart.pass_time(10)
+    beat(heart)
+    next_at = int(heart.clock()) + 5
+    heart.database.write(lambda t: t.execute("UPDATE alerts SET attempts = 1, next_attempt_at = ?", (next_at,)))
+    heart.clock.advance(-20 * HOUR)
+    beat(heart, heart.new_sweep())
+    with heart.database.read() as connection:
+        (found,) = connection.execute("SELECT next_attempt_at FROM alerts WHERE check_id = ?", (check.id,)).fetchone()
+    assert found == next_at - 20 * HOUR
+
+
 @pytest.mark.parametrize("jump", [HOUR, -HOUR])
 def test_a_jump_of_the_clock_takes_the_deadlines_with_it(heart, jump):
     check = heart.create(3 * HOUR)

@@ -128,6 +128,34 @@ def test_a_clock_that_is_wrong_by_years_at_a_start_removes_nothing_that_is_used(
     assert server.left(used) == [True]
 
 
+@pytest.mark.parametrize("to", [0, 1000 * DAY_SECONDS, -100 * DAY_SECONDS])
+def test_a_clock_that_is_wrong_for_a_second_between_two_looks_removes_no_key_of_that_second(server, to):
+    used = server.issue("a@b")
+    for _ in range(8):
+        server.run(50)
+        server.use(used)
+    now = server.clock.now
+    server.clock.now = float(to) if to >= 0 else now + to
+    new = [server.issue(), server.issue("a@b")]
+    server.use(used)
+    server.clock.now = now
+    server.start()
+    assert server.left(*new, used) == [True, True, True]
+    server.run(CHECKS_DAYS - 2)
+    assert server.left(*new, used) == [True, True, True]
+
+
+def test_pruned_is_only_what_was_not_used_for_so_long_however_late_a_use_is_noted(server):
+    issued = server.issue("a@b")
+    server.run(50)
+    server.use(issued)
+    server.clock.advance(0.8 * DAY_SECONDS)
+    server.use(issued)
+    server.clock.advance(0.5 * DAY_SECONDS)
+    removed = server.unused.remove(Terms.of_days(int(server.clock()), 1), Removal(server.heart.database))
+    assert (removed, server.left(issued)) == (0, [True])
+
+
 def test_after_a_clock_that_jumped_by_years_while_serving_the_terms_begin_again(server):
     never = server.issue("a@b")
     server.run(80)
