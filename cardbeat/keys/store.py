@@ -226,8 +226,10 @@ class Keys:
         now = int(self._clock())
         if key.used_at is None or abs(now - key.used_at) >= NOTED_SECONDS:
             sql = "UPDATE keys SET used_at = ? WHERE id = ? AND revoked_at IS NULL"
+            # The first note makes the row longer, and there may be very many keys.
+            write = self._database.create_later if key.used_at is None else self._database.write_later
             with suppress(Unavailable):
-                noted = self._database.write_later(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
+                noted = write(lambda transaction: transaction.execute(sql, (now, key.id)).rowcount)
                 noted.then(self._look_again_unless_done)
 
     def _look_again_unless_done(self, noted: Later[int]) -> None:
