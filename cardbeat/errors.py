@@ -93,7 +93,7 @@ REASONS: Final[dict[str, Reason]] = {
     "unknown_method": Reason(501, "Use one of the methods GET, HEAD, POST, PATCH and DELETE."),
     "transfer_encoding": Reason(501, "Send the body with Content-Length; no Transfer-Encoding works here."),
     "database_unavailable": Reason(503, "The database can't be used now; try again soon."),
-    "disk_low": Reason(503, "The server's disk is nearly full, so nothing new is taken; try again later."),
+    "disk_low": Reason(503, "The server's disk is nearly full, so nothing new or longer is taken; try again later."),
     "busy": Reason(503, "Too many of your requests wait already; try again in a moment."),
     "sweep_stalled": Reason(503, "The sweep has not finished for three intervals; see the log."),
     "stopping": Reason(503, "The server is stopping; try again in a moment."),

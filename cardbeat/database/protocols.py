@@ -113,7 +113,7 @@ class Database(Protocol):
         """
 
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:
-        """As `write_later`, to store something new. Raises `Unavailable` also while the disk is low."""
+        """As `write_later`, to store something new or longer. Raises `Unavailable` also while the disk is low."""
 
     def clock(self) -> float:
         """The Unix time, the same for all that have the database open. Never waits."""

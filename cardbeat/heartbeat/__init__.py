@@ -2,9 +2,8 @@
 
 A ping: `routes` > `checks` > the database's writer, which takes many pings at once (`pings`) and commits them. If the
 check was overdue, its recovery alert is stored in the same commit. While the disk is full the writer can't commit, and
-the ping is refused with 503 (`database/sqlite/database.py`); the reserve of the disk (`host/disk.py`) only keeps new
-keys, checks, test alerts and stored cards from using the last space. A late check: `sweep` marks it and stores its
-alert, after `credit`.
+the ping is refused with 503 (`database/sqlite/database.py`). `host/disk.py` keeps what is new or longer from using the
+last space, `database/sqlite/room.py` other programs. A late check: `sweep` marks it with its alert, after `credit`.
 
 `outbox` stores alerts, `webhooks` posts one, `delivery` decides which is next; `delivery/retries.py` has the schedule
 of retries. To add a receiver: `webhooks/receivers.py`, `cardbeat/pages/editor/receivers.js`, the README's table and the

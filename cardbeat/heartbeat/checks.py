@@ -88,7 +88,8 @@ class Checks:
         """Write `settings` if the check still has the version that was read; the new row, once it is on disk.
 
         With a new webhook URL, waiting alerts are sent to it at once; without one they wait for a new URL. The result
-        raises `Refusal` 409 if the check was modified or deleted since it was read; then nothing is written.
+        raises `Refusal` 409 if the check was modified or deleted since it was read; then nothing is written. Raises
+        `Unavailable` while the disk is low, if name and URL become longer.
         """
         is_moved = settings.webhook_url != check.webhook_url
 
@@ -99,7 +100,8 @@ class Checks:
                 self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
             return updated
 
-        written = self._database.write_later(write)
+        before, after = (len(f"{of.name}{of.webhook_url or ''}".encode()) for of in (check, settings))
+        written = (self._database.create_later if after > before else self._database.write_later)(write)
         return written.map(self._wake_delivery) if is_moved else written
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:

@@ -77,10 +77,12 @@ class UnusedKeys:
     def look(self, removal: Removal) -> None:
         """Remove the keys whose term is over, once in `LOOK_SECONDS`. Raises `Unavailable`.
 
-        Not while the disk is low: to note a use may fail then.
+        Not while the disk is low, nor soon after that: to note a use may fail then.
         """
         began = self._monotonic()
-        if began < self._next_look_at or self._database.reserve.is_low():
+        if self._database.reserve.is_low():
+            self._next_look_at = began + LOOK_SECONDS
+        if began < self._next_look_at:
             return
         now = int(self._clock())
         since = self._database.write(partial(_watch, now))

@@ -24,8 +24,9 @@ RETRY_AFTER_SECONDS = 60
 class Reserve:
     """Tells whether the disk that holds `folder` has less free space than the reserve.
 
-    Below the reserve, new keys, checks, test alerts and stored cards are refused. Pings, status changes with their
-    alerts, updates and deletions use the reserve: SQLite needs free space even to delete.
+    Below the reserve, what makes the database larger is refused: new keys, checks, test alerts and signing secrets, a
+    longer name and webhook URL, and stored cards. Pings, status changes with their alerts, other updates and deletions
+    go on: what these may need is kept in the file `cardbeat.room`.
     """
 
     _folder: Path
@@ -36,6 +37,8 @@ class Reserve:
     _is_low: bool = False
     bytes: int = RESERVE_BYTES
     """The reserve, as of the last look."""
+    owed: int = 0
+    """What `cardbeat.room` lacks of its size: as long as that is free it counts as taken."""
     free_bytes: float = inf
     """What is free, as of the last look; infinite if the system does not tell."""
 
@@ -63,9 +66,9 @@ class Reserve:
             self._is_low, self.free_bytes = False, inf
             return
         self.bytes = min(RESERVE_BYTES, total // SMALL_DISK_SHARE)
-        was_low, self._is_low = self._is_low, self.free_bytes < self.bytes
+        was_low, self._is_low = self._is_low, self.free_bytes < self.bytes + self.owed
         if self._is_low and not was_low:
             found = f"{self.free_bytes // 1024:.0f} KiB of disk are free, which is less than the reserve"
-            log.warning("%s: nothing new is taken", found)
+            log.warning("%s of %d KiB: nothing new is taken", found, (self.bytes + self.owed) // 1024)
         elif was_low and not self._is_low:
             log.info("the disk has its reserve again: new keys, checks and tests are taken")

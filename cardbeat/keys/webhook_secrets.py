@@ -28,7 +28,7 @@ class WebhookSecrets:
     def renew(self, key: Key) -> Later[str]:
         """A new secret, settled when it is on disk. The result raises `Refusal` 401 if the key was revoked.
 
-        For `OLD_SECRET_SECONDS` the secret before it signs alerts too, and no older one.
+        For `OLD_SECRET_SECONDS` the one before it signs alerts too. Raises `Unavailable` while the disk is low.
         """
         secret = new_webhook_secret()
         sql = (
@@ -42,7 +42,7 @@ class WebhookSecrets:
                 raise key_unknown("This API key was revoked a moment ago.")
             return secret
 
-        return self._database.write_later(renew)
+        return self._database.create_later(renew)
 
     def forget_old(self) -> None:
         """Delete old secrets that no longer sign, at most 500 in one write. Raises `Unavailable`."""

@@ -180,7 +180,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "Absent fields keep their values, and the merged result is validated. If another update came in between, "
             "nothing is changed (409). A ping changes neither `version` nor `updated_at`, and is never lost. Waiting "
             "alerts go to a new `webhook_url` at once; earlier attempts still count, and `delivery` shows the last one "
-            "until the next. With null they wait for a new URL."
+            "until the next. With null they wait for a new URL. While the server's disk is nearly full, name and URL "
+            "together can't become longer (503)."
         ),
         parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),
         body=json_body("CheckChanges"),

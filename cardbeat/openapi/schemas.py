@@ -81,7 +81,7 @@ _KEY: Final[dict[str, Json]] = {
 OUTAGES: Final[Json] = {
     "type": "integer",
     "minimum": 1,
-    "description": "The number of outages of which this alert tells; only there if it tells several transitions.",
+    "description": "How many outages begin with this alert; only there if it tells several, or one and its end.",
 }
 CHECK: Final[dict[str, Json]] = {
     "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},

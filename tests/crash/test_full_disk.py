@@ -6,16 +6,17 @@ import os
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cardbeat.database import open_database
 from cardbeat.database.sqlite.file import integrity_problems
-from cardbeat.database.sqlite.room import ROOM
+from cardbeat.database.sqlite.room import CHECK_BYTES, ROOM
 from cardbeat.host.disk import SMALL_DISK_SHARE
 from tests.artifact import clean_environment
-from tests.crash.client import Busy, ask, checks_key, connect, exchange, new_check
+from tests.crash.client import Busy, ask, checks_key, connect, exchange, metric, new_check
 from tests.support import wait_until
 
 MIB = 1024 * 1024
@@ -69,6 +70,38 @@ def pinged(server, check, count=1):
         return {exchange(connection, "GET", f"/ping/{check['id']}").status for _ in range(count)}
 
 
+def room_bytes(disk):
+    return (disk.folder / "data" / ROOM).stat().st_size
+
+
+@pytest.mark.parametrize("disk", [64 * MIB], indirect=True)
+def test_every_check_has_room_for_its_first_ping_and_its_alerts_on_a_full_disk(disk, start):
+    server = start("--data", str(disk.folder / "data"), "--sweep-seconds", "1", "--allow-private-webhooks")
+    # Two rows of this size fill a page: as soon as one is longer, it needs a page of its own.
+    url = f"http://127.0.0.1:1/{'x' * 1910}"
+
+    def made(key):
+        return [new_check(server, key, webhook_url=url)["id"] for _ in range(100)]
+
+    def each(function):
+        with ThreadPoolExecutor(4) as pool:
+            return Counter(pool.map(function, ((key, check) for key, ids in checks.items() for check in ids)))
+
+    with ThreadPoolExecutor(4) as pool:
+        keys = [checks_key(server) for _ in range(20)]
+        checks = dict(zip(keys, pool.map(made, keys), strict=True))
+    wait_until(lambda: room_bytes(disk) >= 2000 * CHECK_BYTES)
+    disk.fill()
+    path = "/checks/{}".format
+    late, all_well = {"period_seconds": 1}, Counter({200: 2000})
+    assert each(lambda of: ask(server, "PATCH", path(of[1]), late, of[0]).status) == all_well
+    wait_until(lambda: metric(server, 'cardbeat_checks{status="overdue"}') == 2000, seconds=60)
+    assert each(lambda of: ask(server, "GET", f"/ping/{of[1]}").status) == all_well
+    wait_until(lambda: metric(server, 'cardbeat_checks{status="overdue"}') == 2000, seconds=60)
+    assert ask(server, "GET", "/healthz").status == 200
+    assert each(lambda of: ask(server, "DELETE", path(of[1]), key=of[0]).status) == Counter({204: 2000})
+
+
 @pytest.mark.parametrize("disk", [128 * MIB], indirect=True)
 def test_pings_and_deletions_have_room_on_a_full_disk(disk, start):
     server = start("--data", str(disk.folder / "data"))
@@ -95,7 +128,7 @@ def test_pings_and_deletions_have_room_on_a_full_disk(disk, start):
     disk.make_room()
     field = {"name": "new", "period_seconds": 60, "grace_seconds": 0}
     wait_until(lambda: ask(server, "POST", "/checks", field, keys[0]).status == 201)
-    wait_until(lambda: (disk.folder / "data" / ROOM).stat().st_size == 128 * MIB // SMALL_DISK_SHARE)
+    wait_until(lambda: room_bytes(disk) == 128 * MIB // SMALL_DISK_SHARE + (len(kept) + 1) * CHECK_BYTES)
     assert ask(server, "GET", f"/checks/{kept[0]['id']}", key=keys[0]).json["check"]["ping_count"] == 102
 
 

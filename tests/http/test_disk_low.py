@@ -19,6 +19,7 @@ def test_nothing_new_is_taken(app, key, check, low_disk):
         app("POST", f"/checks/{check['id']}/test-alert", key=key),
         app("POST", "/register"),
         app("POST", "/register", {"email": "b@example.com"}),
+        app("POST", "/key/webhook-secret", key=key),
     ]
     assert {(answer.status, json.loads(answer.body)["code"]) for answer in refused} == {(503, "disk_low")}
     assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
@@ -36,9 +37,27 @@ def test_pings_transitions_and_their_alerts_go_on(app, key, check, low_disk):
     assert types == ["check.recovered", "check.overdue"]
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": f"{GOOD_CHECK['name']}s"},
+        {"webhook_url": f"{GOOD_CHECK['webhook_url']}s"},
+        {"name": "\u00e9" * len(GOOD_CHECK["name"])},
+        {"name": "n", "webhook_url": f"{GOOD_CHECK['webhook_url']}{'s' * len(GOOD_CHECK['name'])}"},
+    ],
+)
+def test_texts_do_not_become_longer(app, key, check, low_disk, change):
+    path = f"/checks/{check['id']}"
+    refused = app("PATCH", path, change, key=key)
+    assert (refused.status, json.loads(refused.body)["code"]) == (503, "disk_low")
+    assert app.json("GET", path, key=key)["check"] == check
+
+
 def test_changes_and_deletions_go_on(app, key, check, low_disk):
     path = f"/checks/{check['id']}"
-    assert app("PATCH", path, {"name": "b"}, key=key).status == 200
+    shorter = {"name": f"{GOOD_CHECK['name']}s", "webhook_url": GOOD_CHECK["webhook_url"][:-1]}
+    for change in ({}, {"period_seconds": 31_536_000}, shorter, {"webhook_url": None}, {"name": "b"}):
+        assert app("PATCH", path, change, key=key).status == 200
     assert app("DELETE", path, key=key).status == 204
     assert app("DELETE", "/key", key=key).status == 204
     assert app("GET", "/healthz").status == 200

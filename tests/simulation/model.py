@@ -157,17 +157,25 @@ class Model:
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(outage not in self._outages, "an outage is told twice", alert)
         self._outages[outage] = alert.id
+        # The alert before a recovery has told its outage.
+        is_exact = alert.outages == (alert.type == "check.overdue")
+        self.require(is_exact, f"an alert tells {alert.outages} outages", alert)
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
         self.require(alert.type == expected, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
         self._created[alert.check_id].append(alert.created_at)
 
-    def merged(self, before: Told, now: Told, outages: int, may_merge: bool) -> None:
-        """An alert that waits behind another one, and was never posted, tells all that followed too."""
+    def merged(self, before: Told, now: Told, created_at: int, may_merge: bool) -> None:
+        """An alert that waits behind another one, and was never posted, tells all that followed too.
+
+        It tells each outage that no other alert tells, and since when: `created_at` is when the first of them began.
+        """
         begins = (now.outage or 0) - (before.outage or 0)
         steps = 2 * begins + (now.type == "check.recovered") - (before.type == "check.recovered")
         self.require(steps > 0, "an alert tells less than before", (before, now))
-        self.require(outages == before.outages + begins, f"an alert tells {outages} outages", (before, now))
+        self.require(now.outages == before.outages + begins, f"an alert tells {now.outages} outages", (before, now))
+        is_first = before.outages == 0
+        self.require(created_at == before.created_at or is_first, "an alert tells another begin", (before, now))
         self.require(before.posts == 0, "an alert tells more than what was posted", (before, now))
         waiting = sum(told.check_id == now.check_id for told in self.open.values())
         created = self._created[now.check_id]
@@ -175,7 +183,8 @@ class Model:
         self.require(
             waiting >= (2 if is_crowd or may_merge else MOST_WAITING), "an alert was merged for no reason", before
         )
-        now.outages, now.created_at, now.due_at = outages, before.created_at, before.due_at
+        now.created_at, now.due_at = created_at, before.due_at
+        created[-1] = created_at
         now.set_back, now.set_forward = before.set_back, before.set_forward
         self.alerts[now.id] = self.open[now.seq] = now
         self._outages[now.check_id, now.type, now.ping_count] = now.id

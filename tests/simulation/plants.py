@@ -111,6 +111,11 @@ def merged_into_what_is_posted() -> None:
     disk.REWRITTEN.append((">= CASE WHEN (SELECT created_at", ">= 0 * CASE WHEN (SELECT created_at"))
 
 
+def outage_counted_twice() -> None:
+    """An alert that was stored as a recovery counts its outage too, which the alert before it has told."""
+    disk.REWRITTEN.append(("WHEN 'check.recovered' THEN 0", "WHEN 'check.recovered' THEN 1"))
+
+
 def test_behind_a_failing_alert() -> None:
     """A test alert waits for the alerts before it."""
     disk.REWRITTEN.append(("older.outage IS NULL", "1"))
@@ -127,5 +132,6 @@ PLANTS = {
     "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
+    "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

@@ -13,9 +13,10 @@ SAMPLE = 60
 SAMPLE_OF_GONE = 10
 """As many are looked for that should be there no more."""
 
-_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at FROM alerts WHERE seq > ? ORDER BY seq"
+_NEW = "SELECT id, seq, check_id, type, ping_count, outage, created_at, outages FROM alerts WHERE seq > ? ORDER BY seq"
 _PENDING = (
-    "SELECT seq, id, check_id, type, ping_count, outage, outages, attempts, next_attempt_at FROM alerts"
+    "SELECT seq, id, check_id, type, ping_count, outage, outages, created_at, attempts, next_attempt_at"
+    " FROM alerts"
     " WHERE state = 'pending'"
 )
 _UNTOLD = (
@@ -93,14 +94,15 @@ class Witness:
             self._last_seq = row["seq"]
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
-            self._model.recorded(Told(*row, decided_at, now, recorded_by, now))
+            *facts, outages = row
+            self._model.recorded(Told(*facts, decided_at, now, recorded_by, now, outages))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
         for told in list(self._model.open.values()):
             row = pending.get(told.seq)
             if row is not None and (row["type"], row["outage"]) != (told.type, told.outage):
                 facts = (row[name] for name in ("id", "seq", "check_id", "type", "ping_count", "outage"))
-                merged = Told(*facts, int(wall), decided_at, now, recorded_by, now)
-                self._model.merged(told, merged, row["outages"], self._may_be_low(now))
+                merged = Told(*facts, int(wall), decided_at, now, recorded_by, now, row["outages"])
+                self._model.merged(told, merged, row["created_at"], self._may_be_low(now))
                 self.merged += 1
         gone = []
         for seq, told in self._model.open.items():

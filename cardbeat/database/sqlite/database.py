@@ -192,7 +192,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         SQLite by itself does not wait for readers, and these may always overlap. Readers that begin while the writer
         waits do not need the -wal, so it waits only for those that began before.
         """
-        self._room.fill()
+        with contextlib.suppress(sqlite3.DatabaseError):
+            self._room.fill(self._writer.execute("SELECT sum(checks) FROM totals_by_status").fetchone()[0])
         found = status_of(self._wal_path)
         if found is None or found.st_size <= WAL_BYTES:
             self._wal_may_reach_bytes = WAL_BYTES

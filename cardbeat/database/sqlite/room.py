@@ -11,38 +11,46 @@ from cardbeat.host.disk import Reserve
 
 ROOM: Final = "cardbeat.room"
 ROOM_BYTES: Final = 8 * 1024 * 1024
+CHECK_BYTES: Final = 4096
+"""More than all that a check can still need: two alerts take 1 KB with their indexes, and a row that shared a page with
+another of 2 KB moves to one of its own if its first ping makes it longer."""
 STEP_BYTES: Final = 1024 * 1024
 """What is given up at once. Other programs may take what SQLite does not take in that moment."""
 
 
 class Room:
-    """The file, at most as large as the reserve. Without it a full disk only refuses pings sooner.
+    """The file: 8 MiB, or the reserve of a small disk, and `CHECK_BYTES` for each check.
 
-    Few writes need it: most change pages where they stand, by a -wal that is used again and again.
+    Without it a full disk only refuses pings sooner. Few writes need it: most change pages where they stand, by a -wal
+    that is used again and again.
     """
 
     def __init__(self, folder: Path, reserve: Reserve) -> None:
         self._path = folder / ROOM
         self._reserve = reserve
-        self._was_filled = False
+        self._bytes = self._path.stat().st_size if self._path.is_file() else 0
+        """The size of the file, or what it would be if it could be written: each size is tried once."""
 
-    def fill(self) -> None:
-        """Make the file whole, once until some of it is given up, and not while the disk is low."""
-        if self._was_filled or self._reserve.is_low():
-            return
-        self._was_filled = True
-        with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
-            while (missing := min(ROOM_BYTES, self._reserve.bytes) - file.seek(0, os.SEEK_END)) > 0:
-                # At random: a file system that compresses, such as ZFS, would keep nothing for zeros.
-                file.write(os.urandom(min(missing, STEP_BYTES)))
+    def fill(self, checks: int) -> None:
+        """Bring the file to the size for so many checks, at most 8 MiB in one call, and not while the disk is low."""
+        is_low = self._reserve.is_low()
+        size = min(ROOM_BYTES, self._reserve.bytes) + checks * CHECK_BYTES
+        if size != self._bytes and not is_low:
+            self._bytes = min(size, self._bytes + ROOM_BYTES)
+            with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
+                while (missing := self._bytes - file.seek(0, os.SEEK_END)) > 0:
+                    # At random: a file system that compresses, such as ZFS, would keep nothing for zeros.
+                    file.write(os.urandom(min(missing, STEP_BYTES)))
+                file.truncate(self._bytes)
+        self._reserve.owed = max(0, size - self._bytes)
 
     def give_way(self) -> bool:
         """Free one step of the disk, and return whether any was left."""
-        self._was_filled = False
         self._reserve.look_again()
         with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:
             size = file.seek(0, os.SEEK_END)
-            file.truncate(max(0, size - STEP_BYTES))
+            self._bytes = max(0, size - STEP_BYTES)
+            file.truncate(self._bytes)
             return size > 0
         return False
 

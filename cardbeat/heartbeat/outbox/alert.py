@@ -37,15 +37,15 @@ class Outcome:
     retry_after: str | None = None
 
 
-def body_of(alert_type: str, check: Check, created_at: int, outages: int = 1) -> bytes:
+def body_of(alert_type: str, check: Check, created_at: int, outages: int) -> bytes:
     """The JSON body of an alert about `check`; some receivers get another form (`receivers`). Most show `text`.
 
-    An alert that tells several transitions together says of how many outages, and since when: it was created at the
-    first of them.
+    `outages` is how many outages begin with this alert, 0 for a mere recovery: an alert before it told of its outage.
+    An alert that tells several transitions together was created at the begin of the first outage.
     """
     sentence = _sentence(alert_type, check)
     data: dict[str, object] = {"check": check.as_told()}
-    if outages > 1 or _tells_its_begin(alert_type, check, created_at):
+    if outages > 1 or (outages and alert_type == RECOVERED):
         since = f"since {utc_text(created_at)} UTC"
         sentence += f" {outages} outages {since} are told together." if outages > 1 else f" It was overdue {since}."
         data["outages"] = outages
@@ -92,11 +92,6 @@ def shown_name(name: str) -> str:
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
     return name
-
-
-def _tells_its_begin(alert_type: str, check: Check, created_at: int) -> bool:
-    """Whether a recovery was merged into the alert that told the begin of its outage: that was created earlier."""
-    return alert_type == RECOVERED and check.last_ping_at is not None and created_at < check.last_ping_at
 
 
 def _sentence(alert_type: str, check: Check) -> str:

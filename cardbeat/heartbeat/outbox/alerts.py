@@ -193,9 +193,9 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     """
     transaction.execute(
         f"{_with_new(alerts)} INSERT INTO alerts"
-        " (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, created_at, next_attempt_at)"
-        " SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at,"
-        " new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
+        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, created_at, next_attempt_at)"
+        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{RECOVERED}' THEN 0 ELSE 1 END,"
+        " new.last_ping_at, new.deadline_at, new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
@@ -218,6 +218,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
     """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
 
     Never the only one that waits: it may be on its way. The others are not, because a check's alerts go out in order.
+    A recovery that an outage is merged into tells that one alone: its own outage is told by an alert before it.
     Returns the ids of the checks whose alerts were merged.
     """
     waiting = (
@@ -228,6 +229,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
     rows = transaction.execute(
         f"{_with_new(alerts)} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
+        " created_at = CASE outages WHEN 0 THEN new.now ELSE created_at END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
         f" AND (SELECT count(*) {waiting}) >= CASE WHEN"

@@ -5,7 +5,7 @@ import zlib
 
 import pytest
 
-from cardbeat.database.sqlite.room import ROOM, ROOM_BYTES, STEP_BYTES, Room
+from cardbeat.database.sqlite.room import CHECK_BYTES, ROOM, ROOM_BYTES, STEP_BYTES, Room
 from cardbeat.host.disk import Reserve
 from tests.systems import LINKS
 
@@ -33,41 +33,89 @@ def room_on(disk, folder):
 def test_it_gives_way_step_by_step_and_is_made_whole_when_the_disk_is_not_low_any_more(tmp_path):
     disk = Disk()
     room = room_on(disk, tmp_path)
-    room.fill()
+    room.fill(0)
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
     disk.free = 0
     assert [room.give_way() for _ in range(ROOM_BYTES // STEP_BYTES + 1)] == [True] * 8 + [False]
-    room.fill()
+    room.fill(0)
     assert (tmp_path / ROOM).stat().st_size == 0
     disk.free = 50 * GIB
     assert not room.give_way()
-    room.fill()
+    room.fill(0)
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES
 
 
+def size_for(checks):
+    return ROOM_BYTES + checks * CHECK_BYTES
+
+
+def test_it_keeps_room_for_each_check(tmp_path):
+    disk = Disk()
+    room = room_on(disk, tmp_path)
+    for checks in (0, 1, 100, 40):
+        room.fill(checks)
+        assert (tmp_path / ROOM).stat().st_size == size_for(checks)
+    again = room_on(disk, tmp_path)
+    again.fill(41)
+    assert (tmp_path / ROOM).stat().st_size == size_for(41)
+
+
+def test_for_very_many_checks_it_grows_a_part_at_a_time(tmp_path):
+    room = room_on(Disk(), tmp_path)
+    sizes = []
+    for _ in range(4):
+        room.fill(5000)
+        sizes.append((tmp_path / ROOM).stat().st_size)
+    assert sizes == [ROOM_BYTES, 2 * ROOM_BYTES, 3 * ROOM_BYTES, size_for(5000)]
+
+
+def test_what_it_lacks_must_be_free_besides_the_reserve(tmp_path):
+    disk = Disk()
+    reserve = Reserve(tmp_path, disk)
+    room = Room(tmp_path, reserve)
+    room.fill(0)
+    assert room.give_way()
+    for free, is_low in ((0, True), (reserve.bytes + STEP_BYTES - 1, True), (reserve.bytes + STEP_BYTES, False)):
+        disk.free = free
+        reserve.look_again()
+        room.fill(0)
+        assert reserve.is_low() == is_low
+        assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - is_low * STEP_BYTES
+
+
+def test_where_it_can_not_be_made_nothing_is_refused_for_it(tmp_path):
+    (tmp_path / ROOM).mkdir()
+    reserve = Reserve(tmp_path, Disk(free=65 * 1024**2))
+    room = Room(tmp_path, reserve)
+    for _ in range(3):
+        room.fill(1)
+        reserve.look_again()
+    assert not reserve.is_low()
+
+
 def test_it_takes_its_size_also_where_files_are_compressed(tmp_path):
-    room_on(Disk(), tmp_path).fill()
+    room_on(Disk(), tmp_path).fill(0)
     assert len(zlib.compress((tmp_path / ROOM).read_bytes(), 1)) > ROOM_BYTES
 
 
 def test_what_was_just_given_up_is_not_taken_back(tmp_path):
     disk = Disk()
     room = room_on(disk, tmp_path)
-    room.fill()
+    room.fill(0)
     disk.free = STEP_BYTES
     assert room.give_way()
-    room.fill()
+    room.fill(0)
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - STEP_BYTES
 
 
 def test_on_a_small_disk_it_is_as_large_as_the_reserve(tmp_path):
-    room_on(Disk(total=20 * STEP_BYTES + 20), tmp_path).fill()
+    room_on(Disk(total=20 * STEP_BYTES + 20), tmp_path).fill(0)
     assert (tmp_path / ROOM).stat().st_size == STEP_BYTES + 1
 
 
 @pytest.mark.parametrize(("free", "given"), [(STEP_BYTES - 1, STEP_BYTES), (STEP_BYTES, 0)])
 def test_a_start_takes_a_step_only_if_the_disk_is_full(tmp_path, free, given):
-    room_on(Disk(), tmp_path).fill()
+    room_on(Disk(), tmp_path).fill(0)
     room_on(Disk(free=free), tmp_path).give_way_to_open()
     assert (tmp_path / ROOM).stat().st_size == ROOM_BYTES - given
 
@@ -78,6 +126,6 @@ def test_a_link_is_not_followed(tmp_path):
     other.write_bytes(b"mine")
     os.symlink(other, tmp_path / ROOM)
     room = room_on(Disk(), tmp_path)
-    room.fill()
+    room.fill(0)
     assert not room.give_way()
     assert other.read_bytes() == b"mine"

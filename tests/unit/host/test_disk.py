@@ -36,6 +36,12 @@ def test_it_is_64_mib_or_a_twentieth_of_a_small_disk(tmp_path, total, reserve):
     assert Reserve(tmp_path, Disk(total, reserve - 1)).is_low()
 
 
+def test_what_is_owed_to_the_room_counts_as_taken(tmp_path):
+    reserve = Reserve(tmp_path, Disk(100 * GIB, RESERVE_BYTES + 5))
+    reserve.owed = 6
+    assert reserve.is_low()
+
+
 def test_the_system_is_asked_once_a_second(tmp_path, monotonic):
     disk = Disk(100 * GIB, 0)
     reserve = Reserve(tmp_path, disk, monotonic)

@@ -71,17 +71,26 @@ def test_no_request_waits_for_the_note(keys: Keys, database: Database) -> None:
     assert used_at(database) != [None]
 
 
-def test_on_a_low_disk_it_is_noted_too(
-    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock
+def test_on_a_low_disk_the_first_use_is_noted_within_an_hour_of_its_end_and_later_ones_at_once(
+    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, monotonic: FakeClock
 ) -> None:
     digest = hash_of(keys.issue().wait().value)
 
     def refuse(_work: Callable[[object], object]) -> None:
         raise Unavailable("disk_low")
 
+    def use() -> list[object]:
+        clock.advance(DAY)
+        monotonic.advance(RELOAD_SECONDS)
+        assert keys.authenticate(digest)
+        return used_at(database)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "create_later", refuse)
+        assert use() == [None]
+    assert use() == [int(clock())]
     monkeypatch.setattr(database, "create_later", refuse)
-    assert keys.authenticate(digest)
-    assert used_at(database) == [int(clock())]
+    assert use() == [int(clock())]
 
 
 def test_a_note_that_fails_is_written_again_within_a_minute(

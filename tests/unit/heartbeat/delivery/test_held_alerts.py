@@ -188,7 +188,7 @@ def test_beyond_12_in_an_hour_an_alert_of_a_check_waits_and_tells_what_follows(m
     mail.record(other)
     mail.settled(13)
     assert len(mail.posted) == 13
-    for number, outages in ((14, None), (15, 2)):
+    for number, outages in ((14, None), (15, 1)):
         mail.pass_time(300)
         mail.settled(number)
         assert json.loads(mail.posted[-1][2])["data"].get("outages") == outages

@@ -34,7 +34,7 @@ def check_with(name="nightly backup", last_ping_at=None):
 
 
 def body(check, alert_type):
-    return json.loads(body_of(alert_type, check, NOW))
+    return json.loads(body_of(alert_type, check, NOW, outages=alert_type != "check.recovered"))
 
 
 def test_the_body_has_type_time_check_and_sentence():
@@ -97,7 +97,7 @@ def test_an_alert_shows_the_check_without_its_urls():
 def test_the_largest_body_stays_small():
     check = dataclasses.replace(check_with("\U0001f4be" * 100), webhook_url="https://x.example/" + "\U0001f4be" * 495)
     assert len(check.webhook_url.encode()) == 1998
-    assert len(body_of("check.overdue", check, NOW)) < 2048
+    assert len(body_of("check.overdue", check, NOW, 1)) < 2048
 
 
 def test_while_a_secret_is_replaced_there_is_a_signature_by_each():

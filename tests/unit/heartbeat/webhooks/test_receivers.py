@@ -185,7 +185,7 @@ SCHEMAS = {
 
 
 def stored(kind="check.overdue", name="nightly backup"):
-    return body_of(kind, check_with(name), NOW)
+    return body_of(kind, check_with(name), NOW, outages=kind != "check.recovered")
 
 
 def sent_to(url, kind="check.overdue", name="nightly backup"):
