@@ -13,7 +13,7 @@ from cardbeat.errors import Refusal
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
-from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Postponed
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Postponed
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +141,10 @@ class Couriers:
         """The result of a post, None if it is postponed."""
         try:
             return self._courier.attempt(queue, _Permit(queue, self.enter))
+        except Late:
+            # An address was only slow, and a long post there need not wait for one that may get no more.
+            queue.refused = None
+            return None
         except Postponed:
             return None
         except Exception as error:
