@@ -6,7 +6,14 @@ from cardbeat.cards.drawing_queue import WAIT_SECONDS, WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
-from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, KEY_POSTS, MOST_POSTS, OWN_POSTS
+from cardbeat.heartbeat.delivery.allowance import (
+    ADDRESS_POSTS,
+    KEY_POSTS,
+    MOST_POSTS,
+    NEW_KEY_SHARE,
+    OWN_POSTS,
+    TEST_SHARE,
+)
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
@@ -199,7 +206,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         description=(
             f"A key sends at most {KEY_POSTS} alerts at once, or two for each of its checks, and as many more in an "
             f"hour. An address gets at most {ADDRESS_POSTS} posts at once, then {OWN_POSTS} of each key, together at "
-            f"most {MOST_POSTS:,}, and half of these numbers again in an hour. An alert beyond that waits until "
+            f"most {MOST_POSTS:,} (tests only up to {TEST_SHARE:.0%} of that, keys less than a day old up to "
+            f"{NEW_KEY_SHARE:.0%}), and half of these numbers again in an hour. An alert beyond that waits until "
             "`next_attempt_at`."
         ),
     ),

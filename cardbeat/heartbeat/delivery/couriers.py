@@ -154,12 +154,12 @@ class Couriers:
     def enter(self, queue: CheckQueue, address: str) -> bool:
         """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
         with self.changed:
-            if self._allowance.address_seconds(queue.key, address, queue.is_granted):
+            if self._allowance.address_seconds(queue, address):
                 queue.refused = queue.refused or address
                 return False
             if not self._lanes.enter(queue, address):
                 return False
-            self._allowance.count_post(queue.key, address, queue.is_granted)
+            self._allowance.count_post(queue, address)
             return True
 
     def _bring_back(self, result: Result, seconds: float) -> None:
@@ -172,7 +172,7 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
             if queue.refused is not None and queue.crowded is None:
-                wait_seconds = self._allowance.ask_seconds(queue.key, queue.refused, queue.is_granted)
+                wait_seconds = self._allowance.ask_seconds(queue, queue.refused)
                 self._bring_back(Result(queue, wait_seconds=wait_seconds, is_held=True), seconds)
                 return
             self._lanes.postpone(queue, seconds)
