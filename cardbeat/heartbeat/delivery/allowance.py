@@ -59,11 +59,7 @@ class Buckets:
 
     def take(self, name: str, an_hour: int, now: float) -> None:
         """Take one post, also if there is no room: then it is one that begins later."""
-        taken = self._taken_now(name, an_hour, now) + 1
-        self._taken.pop(name, None)
-        self._taken[name] = taken, now
-        if len(self._taken) > REMEMBERED:
-            del self._taken[next(iter(self._taken))]
+        remember(self._taken, name, (self._taken_now(name, an_hour, now) + 1, now), REMEMBERED)
 
     def _taken_now(self, name: str, an_hour: int, now: float) -> float:
         taken, at = self._taken.get(name, (0.0, now))
@@ -82,11 +78,7 @@ class Levels:
         return level * math.exp((at - now) / FADE_SECONDS)
 
     def add(self, name: str, now: float) -> None:
-        level = self.level(name, now) + 1
-        self._levels.pop(name, None)
-        self._levels[name] = level, now
-        if len(self._levels) > REMEMBERED:
-            del self._levels[next(iter(self._levels))]
+        remember(self._levels, name, (self.level(name, now) + 1, now), REMEMBERED)
 
 
 class Allowance:
