@@ -6,7 +6,7 @@ from cardbeat.cards.drawing_queue import WAIT_SECONDS, WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
-from cardbeat.heartbeat.delivery.allowance import ADDRESS_POSTS, KEY_POSTS, MOST_POSTS, OWN_POSTS
+from cardbeat.heartbeat.delivery import allowance
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
@@ -198,10 +198,11 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "List a check's newest 100 alerts (20 if its key has more than 20 checks) and the results of their delivery",
         {200: json_answer("The alerts, newest first.", "Alerts")},
         description=(
-            f"A key sends at most {KEY_POSTS} alerts at once, or two for each of its checks, and as many more in an "
-            f"hour. An address gets at most {ADDRESS_POSTS} posts at once, then {OWN_POSTS} of each key, together at "
-            f"most {MOST_POSTS:,}, and half of these numbers again in an hour. An alert beyond that waits until "
-            "`next_attempt_at`."
+            f"A key sends at most {allowance.KEY_POSTS} alerts at once, or two for each of its checks, and as many "
+            f"more in an hour. An address gets at most {allowance.ADDRESS_POSTS} posts at once, then "
+            f"{allowance.OWN_POSTS} of each key, together at most {allowance.MOST_POSTS:,} (tests only up to "
+            f"{allowance.TEST_SHARE:.0%} of that, keys less than a day old up to {allowance.NEW_KEY_SHARE:.0%}), and "
+            "half of these numbers again in an hour. An alert beyond that waits until `next_attempt_at`."
         ),
     ),
     "POST /checks/{id}/test-alert": Operation(

@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.places import remember
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 
@@ -25,6 +26,13 @@ a receiver that many use."""
 MOST_POSTS = 1650
 """Posts to an address at once for any number of keys, with those of the key that asks counted twice: the fewer a key
 has had, the sooner it has a turn. Enough for 40 posts of a key after 30 others that took all they could."""
+TEST_SHARE = 0.5
+"""Share of `MOST_POSTS` at which test alerts must wait: people ask for them, and outages need the room more."""
+NEW_KEY_SHARE = 0.75
+"""Share of `MOST_POSTS` at which keys that are new must wait. So keys that are registered for an attack, each with a
+turn before those that have had a post, leave 412 posts at once to keys in use."""
+NEW_SECONDS = 24 * HOUR_SECONDS
+"""Age below which a key is new."""
 ASKS_AN_HOUR = 240
 """How often the posts of a key that wait for an address may ask for room, together."""
 REMEMBERED = 50_000
@@ -51,11 +59,7 @@ class Buckets:
 
     def take(self, name: str, an_hour: int, now: float) -> None:
         """Take one post, also if there is no room: then it is one that begins later."""
-        taken = self._taken_now(name, an_hour, now) + 1
-        self._taken.pop(name, None)
-        self._taken[name] = taken, now
-        if len(self._taken) > REMEMBERED:
-            del self._taken[next(iter(self._taken))]
+        remember(self._taken, name, (self._taken_now(name, an_hour, now) + 1, now), REMEMBERED)
 
     def _taken_now(self, name: str, an_hour: int, now: float) -> float:
         taken, at = self._taken.get(name, (0.0, now))
@@ -74,11 +78,7 @@ class Levels:
         return level * math.exp((at - now) / FADE_SECONDS)
 
     def add(self, name: str, now: float) -> None:
-        level = self.level(name, now) + 1
-        self._levels.pop(name, None)
-        self._levels[name] = level, now
-        if len(self._levels) > REMEMBERED:
-            del self._levels[next(iter(self._levels))]
+        remember(self._levels, name, (self.level(name, now) + 1, now), REMEMBERED)
 
 
 class Allowance:
@@ -121,39 +121,40 @@ class Allowance:
         self._keys.take(key, limit, now)
         return Turn(wait_seconds, is_own=True)
 
-    def address_seconds(self, key: str, address: str, is_granted: bool = False) -> float:
-        """Seconds until there is room for a post of this key at this address.
+    def address_seconds(self, queue: CheckQueue, address: str) -> float:
+        """Seconds until there is room for a post of this queue at this address.
 
         The operator chose the tier of a granted key, so no other key can use up its room there.
         """
         now = self._elapsed()
-        own = self._own.level(f"{address} {key}", now)
-        if is_granted:
-            return _fade_seconds(own, max(ADDRESS_POSTS, self._limit(key)))
+        own = self._own.level(f"{address} {queue.key}", now)
+        if queue.is_granted:
+            return _fade_seconds(own, max(ADDRESS_POSTS, self._limit(queue.key)))
+        most = TEST_SHARE if queue.is_test else NEW_KEY_SHARE if now < queue.new_until else 1
         total = self._addresses.level(address, now)
         share_seconds = min(_fade_seconds(total, ADDRESS_POSTS), _fade_seconds(own, OWN_POSTS))
-        return max(share_seconds, _fade_seconds(total + own, MOST_POSTS))
+        return max(share_seconds, _fade_seconds(total + own, most * MOST_POSTS))
 
-    def count_post(self, key: str, address: str, is_granted: bool = False) -> None:
-        """Count a post of this key at this address."""
+    def count_post(self, queue: CheckQueue, address: str) -> None:
+        """Count a post of this queue at this address."""
         now = self._elapsed()
-        self._own.add(f"{address} {key}", now)
-        if not is_granted:
+        self._own.add(f"{address} {queue.key}", now)
+        if not queue.is_granted:
             self._addresses.add(address, now)
 
-    def ask_seconds(self, key: str, address: str, is_granted: bool = False) -> float:
+    def ask_seconds(self, queue: CheckQueue, address: str) -> float:
         """Seconds until a post that found no room may ask again, at most an hour; the posts of a key take turns."""
-        name, now = f"{address} {key}", self._elapsed()
+        name, now = f"{address} {queue.key}", self._elapsed()
         turn_seconds = self._asks.wait_seconds(name, 1, ASKS_AN_HOUR, now)
         if turn_seconds < HOUR_SECONDS:
             self._asks.take(name, ASKS_AN_HOUR, now)
-        return min(HOUR_SECONDS, max(turn_seconds, self.address_seconds(key, address, is_granted)))
+        return min(HOUR_SECONDS, max(turn_seconds, self.address_seconds(queue, address)))
 
     def _limit(self, key: str) -> int:
         return self._limits.get(key, KEY_POSTS)
 
 
-def _fade_seconds(level: float, posts: int) -> float:
+def _fade_seconds(level: float, posts: float) -> float:
     """Seconds until a level has faded so far that one more post makes it no more than these posts."""
     # The smallest error of the last wait must not make another one.
     return 0.0 if level + 1 <= posts + 1e-6 else FADE_SECONDS * math.log(level / (posts - 1))

@@ -13,7 +13,7 @@ from cardbeat.errors import Refusal
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue, Lanes
-from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Postponed
+from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late, Postponed
 
 log = logging.getLogger(__name__)
 
@@ -141,6 +141,10 @@ class Couriers:
         """The result of a post, None if it is postponed."""
         try:
             return self._courier.attempt(queue, _Permit(queue, self.enter))
+        except Late:
+            # An address was only slow, and a long post there need not wait for one that may get no more.
+            queue.refused = None
+            return None
         except Postponed:
             return None
         except Exception as error:
@@ -150,12 +154,12 @@ class Couriers:
     def enter(self, queue: CheckQueue, address: str) -> bool:
         """Whether the post that runs for this queue may connect to this address. If so, it is counted there."""
         with self.changed:
-            if self._allowance.address_seconds(queue.key, address, queue.is_granted):
+            if self._allowance.address_seconds(queue, address):
                 queue.refused = queue.refused or address
                 return False
             if not self._lanes.enter(queue, address):
                 return False
-            self._allowance.count_post(queue.key, address, queue.is_granted)
+            self._allowance.count_post(queue, address)
             return True
 
     def _bring_back(self, result: Result, seconds: float) -> None:
@@ -168,7 +172,7 @@ class Couriers:
     def _postpone(self, queue: CheckQueue, seconds: float) -> None:
         with self.changed:
             if queue.refused is not None and queue.crowded is None:
-                wait_seconds = self._allowance.ask_seconds(queue.key, queue.refused, queue.is_granted)
+                wait_seconds = self._allowance.ask_seconds(queue, queue.refused)
                 self._bring_back(Result(queue, wait_seconds=wait_seconds, is_held=True), seconds)
                 return
             self._lanes.postpone(queue, seconds)

@@ -42,6 +42,8 @@ class CheckQueue:
     is_test: bool = False
     is_granted: bool = False
     """Whether the operator chose the tier of its key."""
+    new_until: float = 0.0
+    """Until when its key counts as new, in seconds of a clock that only goes forward."""
     pace: int = NEW
     """The pace of its receiver when the queue was put into a lane."""
     is_long: bool = False

@@ -92,12 +92,12 @@ class Places(Generic[T]):
         return self._used.get(name)
 
 
-def remember(memory: dict[K, V], name: K, value: V) -> None:
-    """Store a value under a name. If there are more than `REMEMBERED` then, drop the oldest."""
+def remember(memory: dict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:
+    """Store a value under a name. If there are more than `most` then, drop the oldest."""
     if memory.get(name) != value:
         memory.pop(name, None)
         memory[name] = value
-        if len(memory) > REMEMBERED:
+        if len(memory) > most:
             del memory[next(iter(memory))]
 
 

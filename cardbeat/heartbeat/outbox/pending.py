@@ -26,6 +26,7 @@ class Pending:
     is_test: bool
     is_first: bool
     is_granted: bool
+    key_created_at: int
 
 
 class PendingAlerts:
@@ -93,7 +94,7 @@ _IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
 _COLUMNS = (
     "alerts.seq, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
     f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, {_IS_FIRST},"
-    " keys.tier <> 'free'"
+    " keys.tier <> 'free', keys.created_at"
 )
 """The columns of `Pending`."""
 _KEYS = "JOIN keys ON keys.id = checks.api_key_id"

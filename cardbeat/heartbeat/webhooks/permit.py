@@ -33,3 +33,7 @@ class Permit(Protocol):
 
 class Postponed(Exception):
     """The attempt was cut off by its permit. It does not count, and is to be repeated."""
+
+
+class Late(Postponed):
+    """The attempt was brief, and took too long. It is to be repeated as a long one."""

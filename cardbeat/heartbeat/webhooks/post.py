@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from cardbeat.heartbeat.outbox.alert import Outcome
-from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Permit, Postponed
+from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Late, Permit, Postponed
 from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
 from cardbeat.heartbeat.webhooks.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
 
@@ -62,11 +62,11 @@ class Sender:
     def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
         """Make one attempt of at most `permit.seconds`. Failures are returned as an outcome.
 
-        Raises `Postponed` if all addresses of the host are at their limit, and if a brief attempt took too long.
+        Raises `Postponed` if all addresses of the host are at their limit, and `Late` if a brief attempt took too long.
         """
         outcome = self._outcome(url, headers, body, permit)
         if outcome.error == _TOO_LATE and permit.is_brief:
-            raise Postponed
+            raise Late
         return outcome
 
     def _outcome(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
@@ -101,7 +101,8 @@ class Sender:
                 return _connected(address, port, deadline, seconds)
             except OSError as error:
                 failure = error
-        if failure is None or is_crowded:
+        is_late = permit.is_brief and isinstance(failure, TimeoutError)
+        if failure is None or (is_crowded and not is_late):
             raise Postponed
         raise failure
 

@@ -13,15 +13,23 @@ from cardbeat.heartbeat.delivery.allowance import (
     HOUR_SECONDS,
     KEY_POSTS,
     MOST_POSTS,
+    NEW_KEY_SHARE,
+    NEW_SECONDS,
     OWN_POSTS,
+    TEST_SHARE,
     Allowance,
 )
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from tests.support import FakeClock
 
 ATTACKERS = 10
 CHECKS = 100
 EVERY_SECONDS = 5
 """A check has an alert this often, or as soon as the last one is told."""
+
+
+def queue(key, **kind):
+    return CheckQueue(0, key, "host", 0, **kind)
 
 
 class Model:
@@ -33,11 +41,15 @@ class Model:
         self.posts = []
         """The time and the key of each."""
         self.told = Counter()
+        self.longest_waits = Counter()
+        """Seconds from an alert to its post, by key."""
+        self.queues = {}
+        """By key."""
         self._events = []
         self._entries = itertools.count()
 
     def alert(self, at, key, checks, again):
-        self._at(at, self._new, key, checks, again)
+        self._at(at, self._new, key, checks, again, at)
 
     def run_until(self, end):
         while self._events and self._events[0][0] <= end:
@@ -50,20 +62,21 @@ class Model:
         heapq.heappush(self._events, (at, next(self._entries), step, arguments))
 
     def _new(self, *alert):
-        key, checks, _ = alert
+        key, checks, *_ = alert
         turn = self.allowance.of_key(key, 0 if self.allowance.key_has_room(key) else checks)
         self._at(self.clock() + turn.wait_seconds, self._send if turn.is_own else self._new, *alert)
 
     def _send(self, *alert):
-        key, _, _ = alert
-        if self.allowance.address_seconds(key, "address"):
-            self._at(self.clock() + self.allowance.ask_seconds(key, "address"), self._send, *alert)
+        asks = self.queues.get(alert[0]) or self.queues.setdefault(alert[0], queue(alert[0]))
+        if self.allowance.address_seconds(asks, "address"):
+            self._at(self.clock() + self.allowance.ask_seconds(asks, "address"), self._send, *alert)
         else:
-            self.allowance.count_post(key, "address")
+            self.allowance.count_post(asks, "address")
             self._post(*alert)
 
-    def _post(self, key, checks, again):
+    def _post(self, key, checks, again, since):
         self.posts.append((self.clock(), key))
+        self.longest_waits[key] = max(self.longest_waits[key], self.clock() - since)
         self.told[key] += 1
         if again:
             self.alert(self.clock() + EVERY_SECONDS, key, checks, again)
@@ -116,8 +129,8 @@ def test_an_honest_key_with_100_checks_is_told_at_once_of_their_failure_and_reco
     allowance = Allowance(FakeClock(0))
     for _ in range(2 * CHECKS):
         assert allowance.of_key("honest").wait_seconds == 0
-        assert allowance.address_seconds("honest", "its own") == 0
-        allowance.count_post("honest", "its own")
+        assert allowance.address_seconds(queue("honest"), "its own") == 0
+        allowance.count_post(queue("honest"), "its own")
 
 
 @pytest.mark.parametrize("keys", [6, 10, 30])
@@ -151,25 +164,75 @@ def test_no_alert_is_lost_or_waits_for_ever(keys):
     assert model.told["honest"] == 40
 
 
+FRESH = {"new_until": NEW_SECONDS}
+TESTS = {"is_test": True}
+
+
+@pytest.mark.parametrize("kind", [FRESH, TESTS, FRESH | TESTS], ids=["new keys", "tests", "tests of new keys"])
+def test_beside_a_crowd_of_new_keys_or_of_tests_keys_in_use_are_told_within_a_minute(kind):
+    """Every half a minute a fresh key comes, so there is always one that has had no post."""
+    model = Model()
+    for number in range(370):
+        key, at = f"stranger-{number}", max(0, number - 130) * 30
+        model.queues[key] = queue(key, **kind)
+        for _ in range(5):
+            model.alert(at, key, 5, again=True)
+    honest = [f"honest-{number}" for number in range(150)]
+    for number, key in enumerate(honest):
+        for at in range(600 + number, 2 * 3600, 1800):
+            model.alert(at, key, 5, again=False)
+    model.run_until(2 * HOUR_SECONDS)
+    assert [model.told[key] for key in honest] == [4] * len(honest)
+    assert max(model.longest_waits[key] for key in honest) <= 60
+    assert most_within([at for at, _ in model.posts], 1) <= MOST_POSTS
+    assert most_within([at for at, _ in model.posts], HOUR_SECONDS) <= 1.5 * MOST_POSTS
+
+
+@pytest.mark.parametrize(("kind", "share"), [(FRESH, NEW_KEY_SHARE), (TESTS, TEST_SHARE), ({}, 1)])
+def test_new_keys_and_tests_leave_a_part_of_an_address_to_others(kind, share):
+    model = Model()
+    for number in range(2 * MOST_POSTS):
+        model.queues[str(number)] = queue(str(number), **kind)
+        model.alert(0, str(number), 1, again=False)
+    model.run_until(0)
+    assert len(model.posts) == int(share * MOST_POSTS)
+
+
+def test_a_key_is_new_for_a_day():
+    clock = FakeClock(0)
+    allowance = Allowance(clock)
+
+    def fill():
+        for number in range(MOST_POSTS - 1):
+            allowance.count_post(queue(str(number)), "address")
+
+    fill()
+    clock.advance(NEW_SECONDS - 1)
+    fill()
+    assert allowance.address_seconds(queue("key", **FRESH), "address") > 0
+    clock.advance(1)
+    assert allowance.address_seconds(queue("key", **FRESH), "address") == 0
+
+
 def test_a_key_with_more_checks_may_cause_twice_as_many_alerts_and_post_them_all_to_one_address():
     allowance = Allowance(FakeClock(0))
     for number in range(2000):
         assert allowance.of_key("large", 0 if allowance.key_has_room("large") else 1000).wait_seconds == 0, number
-        assert allowance.address_seconds("large", "address", is_granted=True) == 0, number
-        allowance.count_post("large", "address", is_granted=True)
+        assert allowance.address_seconds(queue("large", is_granted=True), "address") == 0, number
+        allowance.count_post(queue("large", is_granted=True), "address")
     assert allowance.of_key("large", 1000).wait_seconds > 0
-    assert allowance.address_seconds("stranger", "address") == 0
+    assert allowance.address_seconds(queue("stranger"), "address") == 0
 
 
 def test_a_key_with_a_tier_from_the_operator_does_not_wait_for_strangers():
     allowance = Allowance(FakeClock(0))
     for number in range(MOST_POSTS):
-        allowance.count_post(f"stranger-{number}", "address")
-    assert allowance.address_seconds("another", "address") > 0
+        allowance.count_post(queue(f"stranger-{number}"), "address")
+    assert allowance.address_seconds(queue("another"), "address") > 0
     for number in range(ADDRESS_POSTS):
-        assert allowance.address_seconds("granted", "address", is_granted=True) == 0, number
-        allowance.count_post("granted", "address", is_granted=True)
-    assert allowance.address_seconds("granted", "address", is_granted=True) > 0
+        assert allowance.address_seconds(queue("granted", is_granted=True), "address") == 0, number
+        allowance.count_post(queue("granted", is_granted=True), "address")
+    assert allowance.address_seconds(queue("granted", is_granted=True), "address") > 0
 
 
 def test_a_post_that_asks_too_late_for_an_hour_has_no_turn_of_its_own():
@@ -178,9 +241,9 @@ def test_a_post_that_asks_too_late_for_an_hour_has_no_turn_of_its_own():
     turns = [allowance.of_key("key") for _ in range(3 * KEY_POSTS)]
     assert turns[-1] == (HOUR_SECONDS, False)
     assert [turn.is_own for turn in turns].count(True) == 2 * KEY_POSTS
-    asks = [allowance.ask_seconds("stranger", "address") for _ in range(10_000)]
+    asks = [allowance.ask_seconds(queue("stranger"), "address") for _ in range(10_000)]
     assert (max(asks), sum(seconds < HOUR_SECONDS for seconds in asks)) == (HOUR_SECONDS, ASKS_AN_HOUR)
-    assert allowance.address_seconds("honest", "address") == 0
+    assert allowance.address_seconds(queue("honest"), "address") == 0
 
 
 def test_what_was_taken_comes_back_within_an_hour():
@@ -200,5 +263,5 @@ def test_only_so_many_names_are_remembered(monkeypatch):
     allowance = Allowance(FakeClock(0))
     for number in range(200):
         allowance.of_key(str(number))
-        allowance.count_post(str(number), str(number))
+        allowance.count_post(queue(str(number)), str(number))
     assert len(allowance._keys._taken) == len(allowance._own._levels) == 100

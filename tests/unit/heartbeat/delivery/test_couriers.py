@@ -1,16 +1,22 @@
 """The threads that post: begun when a queue is due, counted by their limit, and what they bring back."""
 
+import ipaddress
 import threading
 import time
 
 import pytest
 
 from cardbeat.errors import Unavailable
+from cardbeat.heartbeat.delivery import couriers as couriers_module
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Result
 from cardbeat.heartbeat.delivery.couriers import TROUBLE_SECONDS, Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
+from cardbeat.heartbeat.webhooks import post as post_module
 from cardbeat.heartbeat.webhooks.permit import Postponed
+from cardbeat.heartbeat.webhooks.post import Sender
+from cardbeat.heartbeat.webhooks.resolver import Resolver
+from tests.receiver import Receiver, hang
 from tests.support import wait_until
 
 LONG = 60
@@ -217,6 +223,47 @@ def test_a_post_that_may_not_be_long_is_made_anew_as_one_that_may(changed):
     couriers.send_out()
     assert sorted(brought_back(couriers, 2)) == [1, 2]
     assert attempts == [(1, False, 10, "key"), (2, True, 2, "key"), (2, False, 10, "key")]
+
+
+FULL, SLOW = "127.0.0.1", "127.0.0.2"
+
+
+@pytest.mark.parametrize("addresses", [(FULL, SLOW), (SLOW, FULL)])
+@pytest.mark.parametrize("connects", [True, False])
+def test_a_slow_address_beside_one_that_may_get_no_more_posts_gets_a_long_post(
+    changed, monkeypatch, addresses, connects
+):
+    """While another post is long, a receiver gets a brief one. If that takes too long, a long one follows at once."""
+    monkeypatch.setattr(couriers_module, "BRIEF_SECONDS", 0.2)
+    allowance, long_post, briefs = Allowance(time.monotonic), threading.Event(), []
+    monkeypatch.setattr(allowance, "address_seconds", lambda _queue, address: 3600 if address == FULL else 0)
+    resolver = Resolver(lambda _host: [ipaddress.ip_address(address) for address in addresses])
+    sender = Sender(allow_private=True, resolver=resolver)
+
+    class Courier:
+        def attempt(self, queue, permit):
+            if queue.check_seq == 1:
+                assert long_post.wait(10)
+                return Result(queue)
+            briefs.append(permit.is_brief)
+            if permit.is_brief:
+                sender.post(f"http://two.example:{receiver.port}/", {}, b"{}", permit)
+            return Result(queue)
+
+    def never(*_):
+        raise TimeoutError
+
+    if not connects:
+        monkeypatch.setattr(post_module, "_connected", never)
+    couriers = Couriers(Courier(), changed, limit=3, may_post=lambda: True, allowance=allowance, starting_seconds=LONG)
+    with Receiver(hang, host=SLOW) as receiver:
+        couriers.add(map(queue, (1, 2)))
+        couriers.send_out()
+        wait_until(couriers.has_news)
+        long_post.set()
+        brought_back(couriers, 2)
+    assert briefs == [True, False]
+    assert not any(result.is_held for result in couriers.results(10))
 
 
 def test_with_a_thousand_that_wait_for_one_address_the_couriers_rest(couriers, courier):

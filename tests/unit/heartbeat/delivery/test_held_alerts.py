@@ -156,7 +156,7 @@ def test_another_webhook_url_does_not_wait_for_the_address_of_the_old_one(mail, 
 
 @pytest.mark.usefixtures("one_address")
 def test_a_key_does_not_wait_for_others_once_the_operator_gave_it_a_tier(mail, check, monkeypatch):
-    monkeypatch.setattr(allowance, "MOST_POSTS", 2)
+    monkeypatch.setattr(allowance, "MOST_POSTS", 4)
     mail.record(check, *["check.test"] * 2)
     mail.delivery.start()
     mail.settled(1)
@@ -165,6 +165,31 @@ def test_a_key_does_not_wait_for_others_once_the_operator_gave_it_a_tier(mail, c
     mail.heart.key = issued.key
     mail.record(mail.heart.create(), *["check.test"] * 2)
     mail.settled(3)
+
+
+@pytest.mark.usefixtures("one_address")
+def test_an_outage_goes_out_where_a_test_must_wait_and_that_of_a_key_in_use_where_one_of_a_new_key_must(
+    mail, check, monkeypatch
+):
+    monkeypatch.setattr(allowance, "MOST_POSTS", 8)
+    monkeypatch.setattr(allowance, "OWN_POSTS", 8)
+
+    def another():
+        mail.heart.key = mail.heart.keys.issue("other@example.com").wait().key
+        return mail.heart.create()
+
+    def goes_out(check, *types):
+        """Whether an alert of these types is posted at once."""
+        posted = len(mail.posted)
+        mail.record(check, *types)
+        wait_until(lambda: is_held(mail, check) or mail.states(check) == ["delivered"])
+        return len(mail.posted) > posted
+
+    mail.pass_time(allowance.NEW_SECONDS)
+    mail.delivery.start()
+    assert [goes_out(another()) for _ in range(5)] == [True] * 4 + [False]
+    assert [goes_out(another(), OVERDUE) for _ in range(3)] == [True] * 2 + [False]
+    assert goes_out(check, OVERDUE)
 
 
 def test_beyond_12_in_an_hour_an_alert_of_a_check_waits_and_tells_what_follows(mail, check, monkeypatch):
