@@ -1,11 +1,11 @@
 """The HTTP server: its listening socket, its start and its stop. `loop` tells how a request is served."""
 
+import contextlib
 import errno
 import logging
 import socket
 import sys
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
 from typing import Any, Final
 
@@ -36,11 +36,10 @@ WAITS: Final = (
 )
 
 
-class HttpServer(ThreadingHTTPServer):
+class HttpServer:
     """Serves the routes of an exchange over HTTP/1.1, to the clients that connect to a listener.
 
-    The methods of the base class mean what they mean there, except that one thread runs a loop that reads from and
-    writes to all clients, so no client can hold a thread.
+    One thread runs a loop that reads from and writes to all clients, so no client can hold a thread.
     """
 
     def __init__(
@@ -53,10 +52,7 @@ class HttpServer(ThreadingHTTPServer):
         max_connections: int | None = None,
     ) -> None:
         self._limits = limits
-        self.address_family = listener.socket.family
-        # The base class makes a socket of its own, which is not bound. A `ClientConnection` takes the handler's place.
-        super().__init__(listener.address, BaseHTTPRequestHandler, bind_and_activate=False)
-        self.socket.close()
+        self.server_address = listener.address
         self.socket = listener.socket
         self._is_passed = listener.is_passed
         self.url = listener.url
@@ -121,41 +117,26 @@ class HttpServer(ThreadingHTTPServer):
         self._is_hurried = True
         self.loop.wake()
 
-    def handle_request(self) -> None:
-        """Raises `RuntimeError`: the loop serves all clients together, so one request can't be handled alone."""
-        raise RuntimeError("this server handles requests in serve_forever alone")
-
-    def shutdown(self) -> None:
-        """Stop, and wait until serving has ended. Not for the thread that serves."""
-        self.stop()
-        self._has_ended.wait()
-
     def server_close(self) -> None:
         """Close the listening socket and the loop. `serve_forever` does so at its end."""
         self.socket.close()
         self.loop.close()
 
-    def get_request(self) -> tuple[socket.socket, Any]:
-        """Accept a client. Raises `OSError`."""
-        client, address = self.socket.accept()
-        client.setblocking(False)
-        return client, address
-
-    def process_request(self, request: Any, client_address: Any) -> None:
+    def _serve(self, client: socket.socket, client_address: Any) -> None:
         """Let the loop serve this client from now on, or close it if its network has too many at work."""
         try:
+            client.setblocking(False)
             address, port = client_address[:2]
             peer = peer_of(address.removeprefix("::ffff:"), port, self.exchange.trusted_proxies)
             if self._phases.make_room(peer.network):
-                ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
-            else:
-                self.shutdown_request(request)
+                ClientConnection(client, peer, self.loop, self._phases, self.exchange).start()
+                return
         except Exception:
-            self.handle_error(request, client_address)
-            self.shutdown_request(request)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        log.exception("a client could not be served")
+            log.exception("a client could not be served")
+        # Without this the kernel resets a connection whose request was not read.
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_WR)
+        client.close()
 
     def service_actions(self) -> None:
         """Do what follows an iteration: close connections whose time is up, log and count the answers given."""
@@ -222,7 +203,7 @@ class HttpServer(ThreadingHTTPServer):
             if not phases.has_room:
                 return self._pause_accepting()
             try:
-                client, address = self.get_request()
+                client, address = self.socket.accept()
             except ConnectionAbortedError:
                 continue
             except BlockingIOError:
@@ -231,7 +212,7 @@ class HttpServer(ThreadingHTTPServer):
                 if error.errno != errno.EMFILE or not phases.give_way():
                     return self._pause_accepting()
                 continue
-            self.process_request(client, address)
+            self._serve(client, address)
         return True
 
     def _pause_accepting(self) -> bool:

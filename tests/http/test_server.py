@@ -12,7 +12,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
-from http.server import ThreadingHTTPServer
 from ipaddress import ip_network
 from math import inf
 from pathlib import Path
@@ -364,31 +363,6 @@ def test_a_stop_leaves_time_for_a_request_and_an_answer_under_way(start: Start) 
         assert asking.answer()[0] == 200
         assert reading.answer()[2] == BIG
         assert (asking.rest(), sending.rest(), reading.rest()) == (b"", b"", b"")
-
-
-def test_one_request_alone_is_refused_since_the_loop_serves_all_clients(site: Site) -> None:
-    with server_of(site.router) as server:
-        assert isinstance(server, ThreadingHTTPServer)
-        with pytest.raises(RuntimeError, match="serve_forever"):
-            server.handle_request()
-
-
-def test_a_shutdown_returns_when_serving_has_ended(site: Site) -> None:
-    server = server_of(site.router, limits=HttpLimits(stop_seconds=PATIENCE_SECONDS))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
-        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
-        stopper = threading.Thread(target=server.shutdown)
-        stopper.start()
-        stopper.join(0.05)
-        assert stopper.is_alive()
-        site.let_go.set()
-        stopper.join(PATIENCE_SECONDS)
-        assert not stopper.is_alive()
-        assert held.answer()[2] == b"held"
-        assert held.rest() == b""
-    thread.join(PATIENCE_SECONDS)
 
 
 def test_one_client_that_cannot_be_served_ends_no_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
