@@ -121,7 +121,9 @@ class Service:
             routes = [route for part in parts for route in part.routes()]
             description = OpenApiRoutes(base_url, routes)
             self.router = Router((*routes, *description.routes()))
-            self._loading = threading.Timer(LOAD_AFTER_SECONDS, _load, ((renderer, self._sender, description.body),))
+            self._loading = threading.Timer(
+                LOAD_AFTER_SECONDS, partial(_load, (renderer, self._sender, description.body))
+            )
             self._loading.name, self._loading.daemon = "loading", True
             proxies, observe = config.trusted_proxies, answers.observe
             exchange = Exchange(self.router, workers, proxies, access_log=access_log, observe=observe, soon=soon)

@@ -38,6 +38,15 @@ def run(python, pyz, tmp_path):
     return run_command
 
 
+FAILING = """
+import logging, sys
+sys.path.insert(0, sys.argv[1])
+from cardbeat.concurrency.later import Later
+try:
+    Later().result()
+except RuntimeError:
+    logging.exception("as the server logs it")
+"""
 BUSY_BUILD = """
 import sys
 for character in map(chr, range(256)):
@@ -75,8 +84,7 @@ def test_bytecode_stands_beside_each_module_and_names_files_of_the_artifact_alon
 
 @pytest.mark.parametrize("options", [(), ("-O",), ("-OO",), ("-I",), ("--check-hash-based-pycs", "always")])
 def test_a_trace_shows_the_file_in_the_artifact_and_the_line(python, pyz, options):
-    code = "import sys; sys.path.insert(0, sys.argv[1]); from cardbeat.concurrency.later import Later; Later().result()"
-    ran = subprocess.run([python, *options, "-c", code, pyz], capture_output=True, text=True, check=False)
+    ran = subprocess.run([python, *options, "-c", FAILING, pyz], capture_output=True, text=True, check=True)
     assert re.search(r"cardbeat\.pyz/cardbeat/concurrency/later\.py\", line \d+, in result", ran.stderr), ran.stderr
     assert 'raise RuntimeError("not settled yet")' in ran.stderr
 
