@@ -10,17 +10,14 @@ NAMED: Final = "(?i:{}=)".format(
 )
 """Matches `password=` and `sslpassword=` in a query, with any letter percent-encoded (RFC 3986, 2.1)."""
 _SCHEME: Final = "[a-z][a-z0-9+.:-]+"
-_URL: Final = re.compile(
-    rf"(?P<start>{_SCHEME}:/|postgres(?:ql)?:|(?:{_SCHEME})?//(?=.*@)|{NAMED}).*", re.IGNORECASE | re.DOTALL
-)
+# Not compiled here: that takes long, and most runs need neither.
+_URL: Final = rf"(?is)(?P<start>{_SCHEME}:/|postgres(?:ql)?:|(?:{_SCHEME})?//(?=.*@)|{NAMED}).*"
 """Also matches what was to be a URL: `postgresql:/me@host`, `https//me@host`. Not `C:/data`."""
-_WITHOUT_SECRET: Final = re.compile(
-    r"(?P<host>https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?/?)(?P<path>[^@]*)", re.IGNORECASE
-)
+_PLAIN: Final = r"(?i)(?P<host>https?://(?:[a-z0-9.-]+|\[[0-9a-f:.]+\])(?::[0-9]+)?/?)(?P<path>[^@]*)"
 
 
 def looks_like_url(text: str) -> bool:
-    return _URL.match(text.lstrip()) is not None
+    return re.match(_URL, text.lstrip()) is not None
 
 
 def without_urls(text: str, given: Iterable[str]) -> str:
@@ -29,7 +26,7 @@ def without_urls(text: str, given: Iterable[str]) -> str:
     They are known, not searched for: a password that was not encoded may hold any character.
     """
     for value in given:
-        if _URL.search(value):
+        if re.search(_URL, value):
             _, _, of_flag = value.partition("=")
             for repeated in filter(None, (value, of_flag, value.strip())):
                 for form in (repeated, repr(repeated)[1:-1], str(PurePath(repeated))):
@@ -38,10 +35,10 @@ def without_urls(text: str, given: Iterable[str]) -> str:
 
 
 def _cut(text: str) -> str:
-    found = _URL.search(text)
+    found = re.search(_URL, text)
     if found is None:
         return text
-    plain = _WITHOUT_SECRET.fullmatch(found[0])
+    plain = re.fullmatch(_PLAIN, found[0])
     if plain is None:
         return text[: found.start()] + found["start"].rstrip("/") + "//..."
     return text[: found.start()] + plain["host"] + ("..." if plain["path"] else "")

@@ -2,16 +2,19 @@
 
 import contextlib
 import logging
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, partial
 from math import inf
+from typing import TYPE_CHECKING, TypeVar
 
 from cardbeat import __version__
-from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Store
 from cardbeat.clock import Clock
+from cardbeat.concurrency import threads
 from cardbeat.concurrency.later import Workers
 from cardbeat.config import Config
 from cardbeat.database import open_database
@@ -24,7 +27,6 @@ from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.unused_keys import UnusedKeys
-from cardbeat.heartbeat.webhooks.post import Sender
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -35,7 +37,6 @@ from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
 from cardbeat.operation.metrics import Answers, MetricsRoutes
 from cardbeat.pages.routes import PageRoutes
-from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.web.access import AccessLog
 from cardbeat.web.exchange import Exchange
 from cardbeat.web.listener import Listener
@@ -43,8 +44,15 @@ from cardbeat.web.loop import Loop
 from cardbeat.web.router import Router
 from cardbeat.web.server import HttpServer
 
-log = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from cardbeat.cards.drawing.render import Renderer
+    from cardbeat.heartbeat.webhooks.post import Sender
 
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+LOAD_AFTER_SECONDS = 1.0
+"""After this time of serving, what the first answer did not need is loaded: to draw, to post, to describe.
+Not at the first use alone: an upgrade replaces the artifact while it runs, and what is not loaded then can't be."""
 WORKERS = 2
 """Threads for the handlers of routes that are not `in_loop`."""
 LEAST_SECONDS = 0.1
@@ -82,16 +90,18 @@ class Service:
             unused = UnusedKeys(self.database, clock)
             also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
             self.removal: Removal = Removal(self.database, also=also)
-            self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
+            low, after = self.database.reserve.is_low, LOAD_AFTER_SECONDS
+            self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=low, first_after=after)
             undo.callback(self.store.close)
             first = (loop.precedence, self.database.precedence)
             workers = Workers(WORKERS, first=first)
             answers = Answers()
+            renderer = once(new_renderer)
             soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
                 self.keys,
                 self.store,
-                Renderer(Fonts()),
+                renderer,
                 DrawingQueue(renders),
                 work_soon=soon.append,
                 note_drawing_seconds=answers.drawing_seconds.append,
@@ -109,7 +119,12 @@ class Service:
                 PageRoutes(),
             )
             routes = [route for part in parts for route in part.routes()]
-            self.router = Router((*routes, *OpenApiRoutes(base_url, routes).routes()))
+            description = OpenApiRoutes(base_url, routes)
+            self.router = Router((*routes, *description.routes()))
+            self._loading = threading.Timer(
+                LOAD_AFTER_SECONDS, partial(_load, (renderer, self._sender, description.body))
+            )
+            self._loading.name, self._loading.daemon = "loading", True
             proxies, observe = config.trusted_proxies, answers.observe
             exchange = Exchange(self.router, workers, proxies, access_log=access_log, observe=observe, soon=soon)
             self.server = HttpServer(listener, exchange, loop, config.http)
@@ -117,7 +132,8 @@ class Service:
 
     def _heartbeat(self, config: Config, clock: Clock, alerts: Alerts) -> Checks:
         """Make the delivery and the sweep, which `run` starts, and return the checks, whose alerts they handle."""
-        courier = Courier(alerts, Sender(config.allow_private_webhooks).post, clock)
+        self._sender = once(partial(new_sender, config.allow_private_webhooks))
+        courier = Courier(alerts, lambda *post: self._sender().post(*post), clock)
         self.delivery = Delivery(alerts, courier, clock)
         self.sweep = Sweep(
             self.database,
@@ -143,6 +159,7 @@ class Service:
             self.delivery.start()
             self.sweep.start()
             self.removal.start()
+            threads.start(self._loading)
             log.info("cardbeat %s serves %s", __version__, self.server.url)
             self.server.serve_forever()
         finally:
@@ -171,6 +188,7 @@ class Service:
             return max(LEAST_SECONDS, stop_by - time.monotonic())
 
         # Tell all parts to stop before waiting for any.
+        self._loading.cancel()
         self.cards.stop()
         self.sweep.stop(0)
         self.removal.stop(0)
@@ -183,3 +201,35 @@ class Service:
             self.database.close(left()),
         ]
         return all(have_ended)
+
+
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """Return what `make` makes at the first call, in any thread. If that fails, the next call tries again."""
+    lock, made = threading.Lock(), cache(make)
+
+    def get() -> T:
+        with lock:
+            return made()
+
+    return get
+
+
+def new_renderer() -> "Renderer":
+    from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
+    from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415
+
+    return Renderer(Fonts())
+
+
+def new_sender(allow_private: bool) -> "Sender":
+    from cardbeat.heartbeat.webhooks.post import Sender  # noqa: PLC0415
+
+    return Sender(allow_private)
+
+
+def _load(parts: Iterable[Callable[[], object]]) -> None:
+    for part in parts:
+        try:
+            part()
+        except Exception:
+            log.exception("a part could not be loaded")

@@ -1,6 +1,5 @@
 """Reads TOML files: tiers, and checks declared in a file."""
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,8 @@ def read_toml(path: Path) -> dict[str, Any]:
 
     Raises `StartupError` if the file can't be read or is not valid TOML.
     """
+    import tomllib  # noqa: PLC0415 - a start without a file does not need it
+
     try:
         return tomllib.loads(path.read_text("utf-8-sig"))
     except OSError as error:

@@ -18,7 +18,7 @@ LEFT_OVER_SECONDS: Final = 60
 """No write takes this long: a temporary file of this age is left over from a process that ended."""
 TEMPORARY: Final = ".tmp"  # suffix of a card's file until it is whole
 
-_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")  # the shape of a `RENDERER_VERSION`
+_VERSION = re.compile(r"[0-9a-f]{12}-[a-z]+")  # the shape of a `renderer_version`
 _CARD = re.compile(r"[0-9a-f]{64}\.png|[a-z0-9_]+\.tmp")  # the name of a card's file, finished or not
 
 

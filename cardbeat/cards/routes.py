@@ -5,11 +5,9 @@ import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.drawing_queue import DrawingQueue
-from cardbeat.cards.request import PARAMETERS, Card, card_from
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.concurrency.later import Droppable, Later, Precedence, Workers
@@ -20,6 +18,10 @@ from cardbeat.web.forwarded import sharing_network_of
 from cardbeat.web.message import FileBody, Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among
 from cardbeat.web.router import Route, WorkSoon
+
+if TYPE_CHECKING:
+    from cardbeat.cards.drawing.render import Renderer
+    from cardbeat.cards.request import Card
 
 READERS = 4  # threads that look up keys and read stored cards
 READERS_OF_ONE = 2  # of them, at work at once for one key, or for one client whose key is not known
@@ -55,14 +57,14 @@ class CardRoutes:
         self,
         keys: Keys,
         store: Store,
-        renderer: Renderer,
+        renderer: "Callable[[], Renderer]",
         drawing: DrawingQueue,
         *,
         work_soon: WorkSoon,
         note_drawing_seconds: Callable[[float], object] = lambda _: None,
         first: Iterable[Precedence] = (),
     ) -> None:
-        """The readers pause for the threads of `first`, and for the one that draws."""
+        """`renderer` is called for each card. Readers pause for the threads of `first`, and for the one that draws."""
         self._keys = keys
         self._store = store
         self._renderer = renderer
@@ -132,6 +134,8 @@ class CardRoutes:
 
         `found` is settled with the card, unless another request looks for the same card already.
         """
+        from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - the first answer needs no card
+
         # Invalid keys learn nothing and cost nothing more.
         key = self._keys.authenticate(key_hash, CARDS)
         flight = self._flights.setdefault(name, found)
@@ -152,9 +156,9 @@ class CardRoutes:
             found.fail(error)
         return Droppable(found, partial(self._respond, request, name, key_hash, None))
 
-    def _draw(self, name: str, key: Key, client: str, card: Card) -> Found:
+    def _draw(self, name: str, key: Key, client: str, card: "Card") -> Found:
         began = time.perf_counter()
-        drawing = self._renderer.render(card)
+        drawing = self._renderer().render(card)
         self._note_drawing_seconds(time.perf_counter() - began)
         sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
         return Found(sealed, self._store.put(name, sealed, client), "MISS")

@@ -12,9 +12,9 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from cardbeat.cards.drawing.render import RENDERER_VERSION
 from cardbeat.cards.eviction import StoredFile, leaving
 from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, remove_other_versions, removed
 from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
@@ -54,14 +54,15 @@ class Store:
         self,
         folder: Path,
         max_bytes: int,
-        version: str = RENDERER_VERSION,
+        version: str | None = None,
         clock: Clock = wall_clock,
         *,
         disk_is_low: Callable[[], bool] = lambda: False,
+        first_after: float = 0,
     ) -> None:
-        self.folder = folder / version
-        # To join paths costs as much as to open the file.
-        self._prefix = f"{self.folder}{os.sep}"
+        """`version` is that of this package's renderer unless given; the files are counted after these seconds."""
+        self._parent = folder
+        self._version = version
         self._max_bytes = max_bytes
         self._clock = clock
         self._disk_is_low = disk_is_low
@@ -75,8 +76,24 @@ class Store:
         self._lock = threading.Lock()
         # Used by the thread alone.
         self._is_counted = False
-        self._thread = BackgroundThread("card-store", self._maintain, WRITE_USES_SECONDS, at_end=self.write_uses)
+        self._thread = BackgroundThread(
+            "card-store", self._maintain, WRITE_USES_SECONDS, at_end=self.write_uses, first_after=first_after
+        )
         self._thread.start()
+
+    @cached_property
+    def folder(self) -> Path:
+        if self._version is None:
+            # Not at the start: it imports all that draws, and reads the code.
+            from cardbeat.cards.drawing.render import own_version  # noqa: PLC0415
+
+            self._version = own_version()
+        return self._parent / self._version
+
+    @cached_property
+    def _prefix(self) -> str:
+        """Of the path of each file: to join paths costs as much as to open the file."""
+        return f"{self.folder}{os.sep}"
 
     def close(self, seconds: float | None = None) -> bool:
         """End the background work and write down what was used when; False where the disk takes longer for that."""

@@ -6,14 +6,15 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cardbeat.client.api import Api, CheckJson, Refused
-from cardbeat.client.apply import Applied, Plan, differences, perform, plan
-from cardbeat.client.declared import load
 from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
 from cardbeat.errors import StartupError
 from cardbeat.host.output import say, table
+
+if TYPE_CHECKING:
+    from cardbeat.client.apply import Applied, Plan
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
@@ -77,9 +78,15 @@ def _row(check: CheckJson) -> tuple[str, ...]:
 
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
+    # A ping is the last step of a job, and does not wait for these imports.
+    from cardbeat.client.apply import Applied, perform, plan  # noqa: PLC0415
+    from cardbeat.client.declared import load  # noqa: PLC0415
+
     declared = load(Path(given.subject), prune=given.prune)
     planned = plan(api.checks(), declared, prune=given.prune)
-    done = _as_if_done(planned) if given.dry_run else perform(api, planned)
+    changed = [check | wanted for check, wanted in planned.change]
+    as_if = Applied(planned.create, changed, planned.delete, planned.unchanged)
+    done = as_if if given.dry_run else perform(api, planned)
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
         say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
@@ -90,18 +97,15 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     return CONFLICT if done.conflicts else 0
 
 
-def _rest(done: Applied) -> str:
+def _rest(done: "Applied") -> str:
     if done.unknown is None:
         return "what is printed above was done, the rest was not"
     return f"what is printed above was done; whether {done.unknown} was done is not known, what comes after it was not"
 
 
-def _as_if_done(planned: Plan) -> Applied:
-    changed = [check | wanted for check, wanted in planned.change]
-    return Applied(planned.create, changed, planned.delete, planned.unchanged)
+def _would(planned: "Plan") -> Iterator[str]:
+    from cardbeat.client.apply import differences  # noqa: PLC0415 - as above
 
-
-def _would(planned: Plan) -> Iterator[str]:
     yield from (f"would create {wanted['name']}" for wanted in planned.create)
     for check, wanted in planned.change:
         changes = (_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
@@ -129,7 +133,7 @@ def _host_only(url: object) -> str | None:
     return f"{host[0] if host else ''}/..."
 
 
-def _told(done: Applied) -> Iterator[str]:
+def _told(done: "Applied") -> Iterator[str]:
     deeds = {"created": done.created, "changed": done.changed, "deleted": done.deleted}
     for deed, checks in deeds.items():
         yield from (f"{deed} {check['name']}" for check in checks)

@@ -209,7 +209,7 @@ def base_url(text: str) -> str:
 
 _ENCODED = "%[0-9A-Fa-f]{2}"
 _HOST = rf"(?:\[[^][/?#@]+\]|(?:{_ENCODED}|[^[:,/?#@%])*)(?::[0-9]*)?"
-_DATABASE_URL = re.compile(
+_DATABASE_URL = (
     rf"postgres(ql)?://(?:(?:{_ENCODED}|[^:/?#@%])*(?P<password>:(?:{_ENCODED}|[^:/?#@%])*)?@)?"
     rf"{_HOST}(?:,{_HOST})*(?:[/?](?:{_ENCODED}|[^#@%])*)?"
 )
@@ -227,7 +227,7 @@ def database_url(text: str) -> str:
     if " " in text or not text.isprintable() or "%00" in text:
         must = "must be a URL without spaces, control characters and %00; a space in it is written as %20"
         raise ArgumentTypeError(must)
-    if not _DATABASE_URL.fullmatch(text):
+    if not re.fullmatch(_DATABASE_URL, text):
         must = "must be a URL such as postgresql://user:password@host/name"
         raise ArgumentTypeError(f"{must}, where %40 stands for @ in the password, and likewise for : / ? # %")
     return text
@@ -235,7 +235,7 @@ def database_url(text: str) -> str:
 
 def database_url_flag(text: str) -> str:
     """As `database_url`, but refuses a password: every user of the host can read the command line."""
-    parts = _DATABASE_URL.fullmatch(text)
+    parts = re.fullmatch(_DATABASE_URL, text)
     if parts and (parts.group("password") is not None or re.search(NAMED, text)):
         must = "must hold no password, as every user of this host can read it here"
         advice = "set the variable CARDBEAT_DATABASE, or name a file that holds the URL"

@@ -1,6 +1,5 @@
 """The option `--report-to`: a GET to another monitor after each sweep. That monitor alarms when the GETs stop."""
 
-import http.client
 import logging
 import threading
 import time
@@ -47,6 +46,8 @@ class Report:
 
 def get_status(url: str, seconds: float) -> int:
     """The status of a GET; follows no redirect. Raises `OSError` or `ValueError` if none came in time."""
+    import http.client  # noqa: PLC0415 - imports much, and few servers report
+
     ends = time.monotonic() + seconds
     parts = urlsplit(url)
     connect = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection

@@ -1,6 +1,5 @@
 """Checks that this Python has a Pillow that is new enough, and names the command that installs it."""
 
-import platform
 import sys
 from typing import Final
 
@@ -32,11 +31,18 @@ def problem(prefix: str = sys.prefix) -> str | None:
     if tuple(map(int, version.split(".")[:2])) < OLDEST:
         command = _OWN_PYTHON if is_the_systems else _PIP_UPGRADE
         return f"Pillow {version} is too old, cardbeat needs 9.4 or newer; upgrade it: {command}"
+    try:
+        # The server imports what draws after its first answer: what makes that fail must be found here.
+        from PIL import _imaging, _imagingft  # noqa: F401, PLC0415
+    except ImportError as error:
+        return f"Pillow {version} can't be loaded: {error}; install it again"
     return None
 
 
 def _system_package() -> str:
     """The command that installs the system's package; that of pip if the package's name is not known."""
+    import platform  # noqa: PLC0415 - needed only if Pillow is missing
+
     try:
         release = platform.freedesktop_os_release()
     except OSError:

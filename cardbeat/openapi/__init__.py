@@ -4,6 +4,5 @@
 common, `schemas` the schemas of bodies, `examples` an example of each. Method, path, key, tag and most refusals of an
 endpoint come from its `Route`, the sentences of refusals from the catalogue in `cardbeat.errors`.
 
-May import everything below `service`, to take limits and names from where they are used. Begin with `document` in
-`routes`.
+May import everything below `service`, to take limits and names from where they are used. Begin with `document.py`.
 """

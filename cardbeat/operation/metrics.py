@@ -3,7 +3,6 @@
 No sample names a key, a check id or an address.
 """
 
-import platform
 import time
 from bisect import bisect_left
 from collections import Counter, defaultdict, deque
@@ -155,6 +154,8 @@ class MetricsRoutes:
         return Response(200, "".join(family(name, each) for name, each in samples.items()).encode(), PROMETHEUS_HEADERS)
 
     def _samples(self) -> dict[str, list[Sample]]:
+        import platform  # noqa: PLC0415 - imports much
+
         versions = {"version": __version__, "python": platform.python_version(), "pillow": PIL.__version__}
         return {
             "cardbeat_connections_shed_total": _one(self._shed()),

@@ -74,7 +74,9 @@ def listen(host: str, port: int) -> socket.socket:
 def resolve(host: str, port: int) -> tuple[socket.AddressFamily, Any]:
     """The family and address to bind to. Raises `StartupError` for an unknown host."""
     try:
-        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        # As bytes: for a text Python imports what encodes names of other scripts.
+        name = host.encode("ascii")
+        family, _, _, _, address = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
     except (OSError, UnicodeError):
         raise StartupError(f"the host {host!r} is not known; give an address of this machine with --host") from None
     return family, address

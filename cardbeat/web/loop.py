@@ -22,7 +22,8 @@ What the loop calls must not wait for a client, the disk, another thread or the 
 with it. It does wait in these cases:
 
 - It opens the file of a stored card, and reads it if the kernel has it in memory.
-- It reads a file of the pages from the package at the first request for that file.
+- It reads a file of the pages from the package at the first request for that file, and makes the OpenAPI description
+  if it is asked for in the first second.
 - It takes locks that other threads hold for some microseconds, such as those of the queues of workers and of writes.
 - It runs the job of a worker itself if there is no worker and the system refuses to start a thread.
 
@@ -39,7 +40,6 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from email.utils import formatdate
 from math import inf
 from typing import Any, Final, Generic, TypeVar
 
@@ -53,6 +53,7 @@ AT_ONCE: Final = 32
 """Calls for sockets in one iteration, which take about 1 ms: so long a client that has just asked waits to be seen."""
 READY_AT_ONCE: Final = 512
 """Sockets that epoll names in one iteration. If more are ready, it names the others first in the next ones."""
+_DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"  # no part of this program sets a locale, so the names are English
 
 C = TypeVar("C")
 
@@ -122,7 +123,7 @@ class Loop:
         self.now = self.elapsed()
         second = int(time.time())
         if second != self._second:
-            self._second, self.date = second, formatdate(second, usegmt=True)
+            self._second, self.date = second, time.strftime(_DATE, time.gmtime(second))
         self._call(ready)
         left = AT_ONCE
         while turns.networks and left:

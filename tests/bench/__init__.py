@@ -8,6 +8,7 @@ Speed over HTTP:
     small *           a small answer, kept connections and one for each request, beside the same peers
     pings *           durable pings, beside one thread and one commit for each
     path *            the calls between socket and answer
+    start *           the first answer after a start, and how long commands take
     thousand_cards *  drawing cards in ten scripts, and the memory after them
 Checks and alerts:
     sweep *           what a sweep costs beside a million checks

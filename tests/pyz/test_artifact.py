@@ -1,4 +1,9 @@
+import importlib.util
 import json
+import marshal
+import os
+import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -6,10 +11,11 @@ import subprocess
 import sys
 import urllib.request
 import zipfile
+from pathlib import Path
 
 import pytest
 
-from tests.artifact import ROOT, clean_environment
+from tests.artifact import ROOT, clean_environment, starter
 from tests.browser.api import Api
 from tests.support import wait_until
 from tests.systems import STOPS
@@ -32,11 +38,92 @@ def run(python, pyz, tmp_path):
     return run_command
 
 
+FAILING = """
+import logging, sys
+sys.path.insert(0, sys.argv[1])
+from cardbeat.concurrency.later import Later
+try:
+    Later().result()
+except RuntimeError:
+    logging.exception("as the server logs it")
+"""
+BUSY_BUILD = """
+import sys
+for character in map(chr, range(256)):
+    sys.intern(character)
+import asyncio, json, sqlite3, cardbeat.service, build_zipapp
+build_zipapp.build(build_zipapp.Path("again.pyz"))
+"""
+
+
 @pytest.mark.quick
-def test_two_builds_have_the_same_bytes(pyz, tmp_path):
-    again = tmp_path / "again.pyz"
-    subprocess.run([sys.executable, ROOT / "build_zipapp.py", "--output", again], cwd=tmp_path, check=True)
-    assert again.read_bytes() == pyz.read_bytes()
+def test_two_builds_have_the_same_bytes_in_any_folder_and_whatever_else_the_process_has_imported(pyz, tmp_path):
+    tree = tmp_path / "-" / "a b"
+    tree.mkdir(parents=True)
+    for name in ("build_zipapp.py", "LICENSE"):
+        shutil.copy(ROOT / name, tree)
+    shutil.copytree(ROOT / "cardbeat", tree / "cardbeat", ignore=shutil.ignore_patterns("__pycache__"))
+    subprocess.run([sys.executable, "-c", BUSY_BUILD], cwd=tree, env=os.environ | {"PYTHONHASHSEED": "5"}, check=True)
+    assert (tree / "again.pyz").read_bytes() == pyz.read_bytes()
+
+
+@pytest.mark.quick
+def test_bytecode_stands_beside_each_module_and_names_files_of_the_artifact_alone(pyz):
+    with zipfile.ZipFile(pyz) as archive:
+        names = {name for name in archive.namelist() if name.endswith(".py")}
+        compiled = [name for name in archive.namelist() if name.endswith(".pyc")]
+        assert {name[:-1] for name in compiled} == names - {"__main__.py", "cardbeat/__main__.py"}
+        for name in compiled:
+            code = archive.read(name)
+            # Not compared with the source, whatever its time.
+            assert code[:8] == importlib.util.MAGIC_NUMBER + b"\1\0\0\0"
+            assert code[8:16] == importlib.util.source_hash(archive.read(name[:-1]))
+            assert marshal.loads(code[16:]).co_filename == f"cardbeat.pyz/{name[:-1]}"
+            assert str(ROOT).encode() not in code
+
+
+@pytest.mark.parametrize("options", [(), ("-O",), ("-OO",), ("-I",), ("--check-hash-based-pycs", "always")])
+def test_a_trace_shows_the_file_in_the_artifact_and_the_line(python, pyz, options):
+    ran = subprocess.run([python, *options, "-c", FAILING, pyz], capture_output=True, text=True, check=True)
+    assert re.search(r"cardbeat\.pyz/cardbeat/concurrency/later\.py\", line \d+, in result", ran.stderr), ran.stderr
+    assert 'raise RuntimeError("not settled yet")' in ran.stderr
+
+
+def test_nothing_is_compiled_at_a_start(python, pyz, tmp_path):
+    ran = subprocess.run(
+        [python, "-vv", pyz, "keys", "list"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "cardbeat/cli.pyc" in ran.stderr
+    assert not re.findall(r"# trying .*cardbeat/(?!\S*__(?:main|init)__)\S*\.py$", ran.stderr, re.MULTILINE)
+
+
+def other_pythons():
+    """Every other version of Python from 3.11 on of this machine, each once."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    places = [*pyenv.glob("versions/*/bin/python"), *Path("/usr/bin").glob("python3.[0-9]*")]
+    found = {}
+    for path in places:
+        ran = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=False)
+        if ran.returncode == 0 and (version := tuple(map(int, ran.stdout.split()))) >= (3, 11):
+            found.setdefault(version, path)
+    found.pop(sys.version_info[:2], None)
+    return list(found.values())
+
+
+@pytest.mark.parametrize("other", other_pythons(), ids=lambda path: path.parts[-3])
+def test_a_python_of_another_version_takes_the_source_and_serves(other, pyz, tmp_path):
+    packages = tmp_path / "packages"
+    # Pillow's compiled part is for one version of Python.
+    pip = [sys.executable, "-m", "pip", "--python", other, "--disable-pip-version-check"]
+    subprocess.run([*pip, "install", "-q", "--target", packages, "Pillow"], check=True)
+    launcher = tmp_path / "python"
+    launcher.write_text(f'#!/bin/sh\nPYTHONPATH={packages} exec {other} "$@"\n')
+    launcher.chmod(0o755)
+    with starter(launcher, pyz, tmp_path) as start_one:
+        server = start_one()
+        key = Api(server.url)("POST", "register")["key"]
+        with urllib.request.urlopen(f"{server.url}/og?title=A&key={key}") as card:
+            assert card.read().startswith(b"\x89PNG")
 
 
 @pytest.mark.quick

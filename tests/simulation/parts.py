@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 def replace_parts(world: "World") -> None:
     """For a world that is about to run."""
-    for name in ("Fonts", "Store", "CardRoutes", "OpenApiRoutes", "PageRoutes", "Renderer"):
+    for name in ("Store", "CardRoutes", "OpenApiRoutes", "PageRoutes"):
         setattr(service, name, Nothing)
-    service.Sender = lambda *_: world.network  # type: ignore[assignment, misc]
+    service.new_renderer = Nothing  # type: ignore[assignment]
+    service.new_sender = lambda *_: world.network  # type: ignore[assignment, return-value]
     service.HttpServer = _server  # type: ignore[assignment, misc]
     service.on_stop_signals = _on_stop_signals
     service.Delivery = partial(Delivery, poll_seconds=world.poll_seconds)  # type: ignore[assignment, misc]

@@ -5,5 +5,5 @@ the result. `background` makes the background picture of a theme, `canvas` paint
 `themes` and `styles` hold colours, sizes and limits; `emoji_contrast` makes emoji visible.
 
 May import `cards.request`, `typeset` and what these import. A change of any file here, in `typeset` or of the fonts
-changes `render.RENDERER_VERSION`; stored cards are then drawn again.
+changes `render.own_version`; stored cards are then drawn again.
 """

@@ -1,12 +1,10 @@
 """Draws a card: lays it out, paints it, and writes it as a PNG. Begin here to read how a card is drawn."""
 
-import hashlib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 from PIL import Image, ImageChops, ImageDraw, features
 
@@ -19,6 +17,9 @@ from cardbeat.cards.drawing.themes import Theme
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 DRAWING_FOLDERS = ("cards/drawing", "fonts", "typeset", "words")
 """Folders of the package whose code and tables a drawing depends on, sub-folders included."""
@@ -100,11 +101,13 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
     return canvas.as_background()
 
 
-def renderer_version(package: Traversable) -> str:
+def renderer_version(package: "Traversable") -> str:
     """A name that changes with everything that can change a drawing: code, fonts, and whether Raqm shapes text.
 
     `package` is the folder of this package: on disk, or inside the zipapp.
     """
+    import hashlib  # noqa: PLC0415 - the command `card` does without it
+
     files = {name: package / name for name in OTHER_DRAWING_FILES}
     for folder in DRAWING_FOLDERS:
         files.update(_files_below(package / folder, f"{folder}/"))
@@ -115,7 +118,14 @@ def renderer_version(package: Traversable) -> str:
     return f"{digest.hexdigest()[:12]}-{shaping}"
 
 
-def _files_below(folder: Traversable, path: str) -> Iterator[tuple[str, Traversable]]:
+def own_version() -> str:
+    """The `renderer_version` of this package."""
+    from importlib import resources  # noqa: PLC0415 - the command `card` does without it
+
+    return renderer_version(resources.files("cardbeat"))
+
+
+def _files_below(folder: "Traversable", path: str) -> Iterator[tuple[str, "Traversable"]]:
     """Code and tables below a folder, by path. `build` folders are left out: they draw nothing."""
     for file in folder.iterdir():
         if file.is_dir() and file.name != "build":
@@ -186,6 +196,3 @@ def _indent(text: Text, line: TextLine) -> int:
     if text.align == "left":
         return -line.hanging_px(text.block.size_px)
     return spare // 2 if text.align == "center" else spare
-
-
-RENDERER_VERSION = renderer_version(resources.files("cardbeat"))

@@ -15,7 +15,6 @@ from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
 from cardbeat.heartbeat.outbox.alerts import Alerts, Message
 from cardbeat.heartbeat.outbox.attempts import Attempt
 from cardbeat.heartbeat.webhooks.permit import Permit, Postponed
-from cardbeat.heartbeat.webhooks.receivers import request_for
 from cardbeat.heartbeat.webhooks.target import host_of
 from cardbeat.log import cut
 
@@ -62,6 +61,8 @@ class Courier:
         return self._judged(queue, message, url, self._outcome(message, url, permit))
 
     def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:
+        from cardbeat.heartbeat.webhooks.receivers import request_for  # noqa: PLC0415 - a start does without its patterns
+
         try:
             address, body = request_for(url, message.body)
             headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)

@@ -1,6 +1,5 @@
 """When an alert is tried again after an attempt: the schedule of the README's "Alerts"."""
 
-import email.utils
 from dataclasses import dataclass
 
 from cardbeat.heartbeat.outbox.alert import Outcome
@@ -38,10 +37,12 @@ def verdict(outcome: Outcome, attempts: int, now: float, luck: float) -> Verdict
 
 def _asked_seconds(retry_after: str | None, now: float) -> float:
     """How many seconds a `Retry-After` asks for, by number or date (RFC 9110, 10.2.3); 0 for one that is not valid."""
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 - it imports much, which a start does without
+
     value = (retry_after or "").strip()
     try:
         # The first ten digits are more than a day already, and `float` fails on some thousands.
-        seconds = float(value[:10]) if value.isdigit() else email.utils.parsedate_to_datetime(value).timestamp() - now
+        seconds = float(value[:10]) if value.isdigit() else parsedate_to_datetime(value).timestamp() - now
     except (ValueError, TypeError, OverflowError):
         return 0
     return min(seconds, LONGEST_RETRY_AFTER_SECONDS)

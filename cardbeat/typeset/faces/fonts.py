@@ -17,10 +17,11 @@ from cardbeat.typeset.unicode.han import REGIONS
 
 _EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")  # marks that select or make an emoji
 _FIRST_HAN_SIGN, _FIRST_HAN = "\u2000", "\u2e80"
-_ALPHABETS = re.compile(
+_ALPHABETS = (
     "[\u0020-\u052f\u1c80-\u1c8f\u1d00-\u1dbf\u1e00-\u20cf\u2c60-\u2c7f\ua640-\ua69f\ua720-\ua7ff\uab30-\uab6f]"
 )
-"""Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only."""
+"""Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only.
+Compiled when it is used: that takes milliseconds."""
 _KEPT = 4_000  # graphemes whose choice is kept
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}  # by the kind of decomposition in UnicodeData.txt
 _SMALL = 0.6  # size of a superscript or subscript, as in the fonts that have some
@@ -153,7 +154,7 @@ class Fonts:
 
     def _subset(self, text: str, region: str) -> FontSubset | None:
         """The first subset that has all of a grapheme. Han is looked for first in Han subsets, signs there last."""
-        if len(text) > 1 and _ALPHABETS.match(text):
+        if len(text) > 1 and re.match(_ALPHABETS, text):
             return next((s for s in self._letters.all_with(text) if anchors_of(s.name).places(text)), None)
         if text[0] < _FIRST_HAN_SIGN:
             return self._letters.first(text)

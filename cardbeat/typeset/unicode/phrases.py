@@ -11,9 +11,10 @@ from cardbeat.resources import read_bytes
 
 MODELS = {"ja": "ja", "zh-Hans": "zh-hans", "zh-Hant": "zh-hant"}
 """Languages (BCP 47) and the names of their models."""
-_BETWEEN_KANJI = re.compile("[\u3005\u3400-\u9fff](?=[\u3005\u3400-\u9fff])").finditer
+# A pattern with thousands of characters takes long to compile: not before a text needs it.
+_BETWEEN_KANJI = "[\u3005\u3400-\u9fff](?=[\u3005\u3400-\u9fff])"
 _PARTICLES = frozenset("的地得了着著过過们們吗嗎呢吧个個")
-_NUMBER = re.compile("[一二两兩三四五六七八九十百千万萬亿億几幾每这這那]+").fullmatch
+_NUMBER = "[一二两兩三四五六七八九十百千万萬亿億几幾每这這那]+"
 _WINDOWS = {
     "UW1": (-3, -2), "UW2": (-2, -1), "UW3": (-1, 0), "UW4": (0, 1), "UW5": (1, 2), "UW6": (2, 3),
     "BW1": (-2, 0), "BW2": (-1, 1), "BW3": (0, 2),
@@ -47,7 +48,7 @@ def phrase_starts(text: str, language: str) -> set[int]:
     """
     starts = [0, *_model(MODELS[language]).starts(text)]
     if language == "ja":
-        return {*starts} - {match.end() for match in _BETWEEN_KANJI(text)}
+        return {*starts} - {match.end() for match in re.finditer(_BETWEEN_KANJI, text)}
     words = [text[start:end] for start, end in pairwise([*starts, len(text)])]
     joined = {n for n, (before, word) in enumerate(pairwise(words), 1) if _continues(before, word)}
     return {start for n, start in enumerate(starts) if n not in joined}
@@ -55,7 +56,9 @@ def phrase_starts(text: str, language: str) -> set[int]:
 
 def _continues(before: str, word: str) -> bool:
     """Whether a word of Chinese stays with the one before it."""
-    return word in _PARTICLES or bool(_NUMBER(before) and (len(word) == 1 or _NUMBER(word[:1])))
+    return word in _PARTICLES or bool(
+        re.fullmatch(_NUMBER, before) and (len(word) == 1 or re.fullmatch(_NUMBER, word[:1]))
+    )
 
 
 @lru_cache

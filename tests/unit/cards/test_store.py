@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cardbeat.cards.drawing.render import RENDERER_VERSION
+from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.folder import MAX_FILE_BYTES
 from cardbeat.cards.seal import StoredCard, seal, unseal
 from cardbeat.cards.store import CardIndex, Entry, Store, file_name
@@ -284,9 +284,9 @@ def test_what_is_not_ours_beside_the_cards_is_kept(tmp_path: Path) -> None:
 
 
 def test_the_present_version_has_the_shape_by_which_an_old_one_is_known(tmp_path: Path) -> None:
-    (tmp_path / RENDERER_VERSION).mkdir()
+    (tmp_path / own_version()).mkdir()
     store = Store(tmp_path, 1_000_000, "v1")
-    assert eventually(lambda: not (tmp_path / RENDERER_VERSION).exists())
+    assert eventually(lambda: not (tmp_path / own_version()).exists())
     store.close()
 
 

@@ -1,0 +1,69 @@
+"""What a start does without, and that it is loaded soon after."""
+
+import subprocess
+import sys
+
+import pytest
+
+from cardbeat.host import pillow
+from tests.artifact import ROOT
+
+LATER = {
+    "PIL.Image",
+    "cardbeat.cards.drawing.render",
+    "cardbeat.heartbeat.webhooks.post",
+    "cardbeat.heartbeat.webhooks.receivers",
+    "cardbeat.openapi.document",
+    "http.client",
+    "ssl",
+}
+"""Modules that no first answer needs, and that a server loads after it."""
+
+START = """
+import sys
+from pathlib import Path
+from cardbeat.commands import serve
+from cardbeat.config import Config
+from cardbeat.host import pillow
+from cardbeat.service import Service, _load
+from cardbeat.web.listener import Listener
+from cardbeat.web.loop import Loop
+assert pillow.problem() is None
+service = Service(Config(port=0, data=Path(sys.argv[1])), Listener("127.0.0.1", 0), Loop())
+print(*sys.modules)
+service._loading.function(*service._loading.args)
+print(*sys.modules)
+service.close()
+"""
+
+
+def test_a_server_starts_without_what_only_cards_posts_and_the_description_need_and_then_loads_it(tmp_path):
+    command = [sys.executable, "-c", START, tmp_path / "data"]
+    first, then = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    assert LATER & {*first.split()} == set()
+    assert LATER - {*then.split()} == set()
+    assert not [name for name in first.split() if name.startswith("cardbeat.typeset")]
+
+
+def test_the_version_is_printed_without_a_parser():
+    code = "import sys; from cardbeat.cli import main; main(['--version']); print('argparse' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert ran.stdout.splitlines()[1] == "False"
+
+
+def test_a_pillow_that_can_not_be_loaded_is_found_before_the_first_answer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL._imagingft", None)
+    monkeypatch.delattr("PIL._imagingft", raising=False)
+    problem = pillow.problem()
+    assert problem is not None
+    assert "can't be loaded" in problem
+
+
+@pytest.mark.parametrize("second", [0, 951_782_399, 1_795_000_000])
+def test_the_date_is_that_of_http(second):
+    import time
+    from email.utils import formatdate
+
+    from cardbeat.web.loop import _DATE
+
+    assert time.strftime(_DATE, time.gmtime(second)) == formatdate(second, usegmt=True)
