@@ -19,7 +19,7 @@ from cardbeat.site.page import READ_BYTES, image_tags, with_lines
 MANIFEST: Final = ".cardbeat.json"
 
 
-class Drawn(NamedTuple):
+class ManifestEntry(NamedTuple):
     """A card of the manifest: digests of what it shows, with the renderer's version, and of its file."""
 
     of: str
@@ -56,7 +56,7 @@ class Folder:
         place.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(place) as file:
             file.write(drawing.png)
-        self._drawn[output] = Drawn(_digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
+        self._drawn[output] = ManifestEntry(_digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
 
     def missing_glyphs(self, output: str) -> int:
         return self._drawn[output].missing_glyphs
@@ -116,11 +116,12 @@ def write_image_tags(page: Path, url: str, title: str) -> None:
         shutil.copymode(page, new.name)
 
 
-def _read_manifest(path: Path) -> dict[str, Drawn]:
+def _read_manifest(path: Path) -> dict[str, ManifestEntry]:
     """What a manifest tells; nothing if it is missing or damaged, and all cards are drawn."""
     try:
         rows = {
-            output: Drawn(str(of), str(png), int(n)) for output, (of, png, n) in json.loads(path.read_bytes()).items()
+            output: ManifestEntry(str(of), str(png), int(n))
+            for output, (of, png, n) in json.loads(path.read_bytes()).items()
         }
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return {}

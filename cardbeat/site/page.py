@@ -29,7 +29,7 @@ _READ_AS: Final = {
 """What browsers read in place of a charset: a larger one that holds it."""
 
 
-class Page(NamedTuple):
+class BuiltPage(NamedTuple):
     """What the head of a page says. A text is empty if it is not there; `name` is the content of `<title>`.
 
     `end_of_head` is the number of bytes before the place for more tags; None if there is no such place.
@@ -46,7 +46,7 @@ class Page(NamedTuple):
     encoding: str
 
 
-def read_page(raw: bytes) -> Page:
+def read_page(raw: bytes) -> BuiltPage:
     """What the first `READ_BYTES` of a page say."""
     encoding = next((name for bom, name in _BOMS.items() if raw.startswith(bom)), "") or _declared(raw[:1024])
     head, before = _Head(), ""
@@ -71,7 +71,7 @@ def read_page(raw: bytes) -> Page:
     def first(*names: str) -> str:
         return next((said[name] for name in names if said.get(name)), "")
 
-    return Page(
+    return BuiltPage(
         title=first("og:title"),
         name=_on_one_line(html.unescape(head.title or "")),
         description=first("og:description", "description"),

@@ -12,7 +12,7 @@ from cardbeat.errors import Invalid
 from cardbeat.host.stopping import RequireGoing
 from cardbeat.host.system import READ_FLAGS
 from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
-from cardbeat.site.page import READ_BYTES, Page, read_page
+from cardbeat.site.page import READ_BYTES, BuiltPage, read_page
 
 LINE_BYTES: Final = 64 * 1024
 FIELDS: Final = (*TEXTS, "template", "theme", "output")
@@ -38,7 +38,7 @@ def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_
 
     Links, hidden files and folders, and the folder `left_out` are not read.
     """
-    found, pages = Source(), dict[str, Page]()
+    found, pages = Source(), dict[str, BuiltPage]()
     for path in _pages_in(folder, left_out, found.problems):
         require_going()
         try:

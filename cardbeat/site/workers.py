@@ -4,6 +4,7 @@ A worker only draws. It writes nothing, so it can be ended at any moment.
 """
 
 import contextlib
+import gc
 import signal
 import threading
 from collections import deque
@@ -93,6 +94,8 @@ def _started(count: int) -> Workers:
     forks = FORK_IS_SAFE and threading.active_count() == 1
     context: Any = get_context("fork" if forks else "spawn")
     workers: Workers = {}
+    # The collector then leaves alone what copies of this process share.
+    gc.freeze()
     with stop_signals_held(), contextlib.suppress(OSError):
         for _ in range(count if count > 1 else 0):
             own, other = context.Pipe()
