@@ -13,8 +13,8 @@ _NOT_ON_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MOST_BYTES: Final = 255  # of one name, on all usual file systems
-_BETWEEN: Final = re.compile(r"\s+(?:[|·•–—»«›‹/:~-]|::)\s+|:\s+|\s+:")
-"""What stands between a page's title and the site's name, read in either direction."""
+_BETWEEN: Final = re.compile(r"\s+(?:[|·•–—»«›‹/~-]|::)\s+|\s+:(?=\S)")
+"""What stands between a title and the site's name behind it; read backwards, also the colon after a name before it."""
 
 
 def problem_of(output: str) -> str | None:

@@ -114,6 +114,7 @@ def test_other_places_are_allowed(output: str) -> None:
         (["A | Site", "B | Site", ""], ["A", "B", ""]),
         (["A | Site", "B"], ["A | Site", "B"]),
         (["A | Site"], ["A | Site"]),
+        (["A: more | Site", "B: more | Site"], ["A: more", "B: more"]),
         (["A-Site", "B-Site"], ["A-Site", "B-Site"]),
         (["Well-known", "Unknown"], ["Well-known", "Unknown"]),
         ([], []),
