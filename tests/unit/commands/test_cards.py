@@ -347,6 +347,8 @@ def test_a_worker_that_is_killed_loses_one_card(run: Run, monkeypatch: pytest.Mo
 def test_an_odd_text_that_cannot_be_drawn_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     write({f"{n}.html": PAGE.format(f"Page {n}") for n in range(3)})
     draw = workers.Renderer.render
+    # New processes would have the renderer as it is.
+    monkeypatch.setattr(workers, "_started", lambda count: {})
     monkeypatch.setattr(
         workers.Renderer, "render", lambda self, card: 1 / 0 if card.title == "Page 1" else draw(self, card)
     )
