@@ -12,7 +12,7 @@ from cardbeat import __version__
 from cardbeat.errors import StartupError
 from cardbeat.host.output import complain, let_go_of_output, say
 
-COMMANDS = ("serve", "card", "keys", "checks", "backup", "restore", "doctor", "completion")
+COMMANDS = ("serve", "card", "cards", "keys", "checks", "backup", "restore", "doctor", "completion")
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, by the convention of shells: 128 plus the number of the signal."""

@@ -1,6 +1,8 @@
 """The command `card`: draws a card into a file, without a server."""
 
+import argparse
 import json
+from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,23 +12,42 @@ from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
 from cardbeat.host.output import say
 
+STDOUT = "-"
+
 
 def parser() -> Parser:
     made = Parser("card --title TEXT --output FILE [options]", "Draw a card into a PNG file.")
     made.add_argument("--title", metavar="TEXT", required=True)
     for name in ("description", "author", "tag", "domain"):
         made.add_argument(f"--{name}", metavar="TEXT", default="")
-    made.add_argument("--template", metavar="|".join(TEMPLATES), default=TEMPLATES[0], help=f"layout [{TEMPLATES[0]}]")
-    made.add_argument("--theme", metavar="|".join(THEMES), default=THEMES[0], help=f"colours [{THEMES[0]}]")
-    made.add_argument("--output", metavar="FILE", required=True, type=file_path)
+    add_look(made)
+    made.add_argument("--output", metavar="FILE", required=True, type=_png_path, help="ends with .png; - is stdout")
     add_json(made)
     return made
+
+
+def add_look(parser: argparse.ArgumentParser) -> None:
+    """The options of how a card looks. `card_from` refuses other values."""
+    parser.add_argument(
+        "--template", metavar="|".join(TEMPLATES), default=TEMPLATES[0], help=f"layout [{TEMPLATES[0]}]"
+    )
+    parser.add_argument("--theme", metavar="|".join(THEMES), default=THEMES[0], help=f"colours [{THEMES[0]}]")
+
+
+def _png_path(text: str) -> Path:
+    path = file_path(text)
+    if text != STDOUT and path.suffix.lower() != ".png":
+        raise ArgumentTypeError("must end with .png, or be - for standard output")
+    return path
 
 
 def run(argv: Sequence[str]) -> int:
     given = vars(parser().parse_args(list(argv)))
     output: Path = given.pop("output")
     as_json: bool = given.pop("json")
+    to_stdout = str(output) == STDOUT
+    if to_stdout and as_json:
+        raise StartupError("--json prints to standard output, where the card goes; give --output a file")
     if problem := pillow.problem():
         raise StartupError(problem)
     from cardbeat.cards.drawing.layout import HEIGHT, WIDTH  # noqa: PLC0415
@@ -35,6 +56,9 @@ def run(argv: Sequence[str]) -> int:
 
     with refusals_as_startup_errors():
         drawing = Renderer(Fonts()).render(card_from(given))
+    if to_stdout:
+        say(drawing.png)
+        return 0
     try:
         output.write_bytes(drawing.png)
     except OSError as error:

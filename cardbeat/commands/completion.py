@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from cardbeat.commands import backup, card, checks, doctor, keys, restore, serve
+from cardbeat.commands import backup, card, cards, checks, doctor, keys, restore, serve
 from cardbeat.commands.options import Parser, SubcommandParser
 from cardbeat.host.output import say
 
@@ -39,7 +39,7 @@ _cardbeat() {{
     case $place:${{option:-$number}} in
         {table}
     esac
-    case $offered in FILE) {files} ;; DIR) {folders} ;; *) {listed} ;; esac
+    case $offered in FILE|SOURCE) {files} ;; DIR) {folders} ;; *) {listed} ;; esac
 }}
 if [[ ${{ZSH_VERSION-}} ]]; then compdef _cardbeat cardbeat cardbeat.pyz
 else complete -F _cardbeat cardbeat cardbeat.pyz; fi"""
@@ -67,7 +67,8 @@ def parser() -> Parser:
 
 
 PARSERS: dict[str, Callable[[], Parser]] = {
-    module.__name__.rpartition(".")[2]: module.parser for module in (serve, card, keys, checks, backup, restore, doctor)
+    module.__name__.rpartition(".")[2]: module.parser
+    for module in (serve, card, cards, keys, checks, backup, restore, doctor)
 } | {"completion": parser}
 
 
@@ -88,7 +89,7 @@ def _offers() -> Iterator[tuple[str, str]]:
         yield f"{place}:-", " ".join(flags)
         slots = {flag: str(action.metavar) for flag, action in flags.items() if action.nargs != 0}
         for slot, metavar in (slots | dict(zip("0123", arguments, strict=False))).items():
-            yield f"{place}:{slot}", metavar.replace("|", " ") if re.search(r"\||^FILE$|^DIR$", metavar) else ""
+            yield f"{place}:{slot}", metavar.replace("|", " ") if re.search(r"\||^(FILE|DIR|SOURCE)$", metavar) else ""
 
 
 def _places() -> Iterator[tuple[str, Sequence[str], Sequence[argparse.Action]]]:

@@ -12,6 +12,7 @@ from cardbeat.host.system import reader_is_gone
 
 QUIET_SECONDS = 1.0
 """A step that takes longer is announced."""
+BAR_WIDTH = 40
 
 
 def printable(text: str) -> str:
@@ -33,8 +34,8 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[st
         yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
-def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
-    """Print lines; invisible characters, and those that the encoding lacks, are escaped.
+def say(lines: Iterable[str] | bytes, *, must_arrive: bool = False) -> None:
+    """Print lines; invisible characters, and those that the encoding lacks, are escaped. Bytes are written unchanged.
 
     Raises `StartupError` if they can't be written.
 
@@ -45,7 +46,10 @@ def say(lines: Iterable[str], *, must_arrive: bool = False) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
+        if isinstance(lines, bytes):
+            sys.stdout.buffer.write(lines)
+        else:
+            sys.stdout.write("".join(f"{printable(line)}\n" for line in lines))
         sys.stdout.flush()
     except OSError as error:
         # Python flushes stdout again when it exits, and would print a trace. Point stdout at the null device.
@@ -59,6 +63,14 @@ def complain(sentence: str) -> None:
     if sys.stderr is not None:
         with suppress(OSError):
             print(f"cardbeat: {printable(sentence)}", file=sys.stderr, flush=True)
+
+
+def show_progress(done: int, total: int) -> None:
+    """Show on a terminal how much of a long step is done. The bar is gone at the end, or under the next line."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        bar = f"[{'#' * (BAR_WIDTH * done // total):{BAR_WIDTH}}] {done} of {total}"
+        with suppress(OSError):
+            print(bar if done < total else " " * len(bar), end="\r", file=sys.stderr, flush=True)
 
 
 def let_go_of_output() -> None:

@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -189,6 +189,30 @@ def on_stop_signals(handler: Callable[[int, FrameType | None], None]) -> dict[si
     if "SIGHUP" in names and signal.getsignal(names["SIGHUP"]) is signal.SIG_IGN:
         del names["SIGHUP"]
     return {number: signal.signal(number, handler) for number in names.values()}
+
+
+@contextlib.contextmanager
+def stop_signals_held() -> Iterator[None]:
+    """Hold stop signals back until the end of the block. Processes started in it never see any; on Windows they do."""
+    if sys.platform == "win32":
+        yield
+    else:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+        try:
+            yield
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+FORK_IS_SAFE: Final = sys.platform not in ("win32", "darwin")
+"""Whether a process with one thread can be copied. Libraries of macOS start threads of their own."""
+
+
+def usable_cores() -> int:
+    """How many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 if sys.platform == "win32":

@@ -26,6 +26,7 @@ Clients that behave badly, and long runs:
     fuzz              the request reader under damaged streams
 Drawing, without a server:
     cards             one card beside other renderers
+    site_cards        the cards of a site of 1,000 pages, beside a loop of `card` and Takumi
     hostile_cards     thousands of hostile texts
     contact_sheet     every template, theme and kind of content
     languages         68 languages beside Chromium with Noto: what differs, and why

@@ -1,12 +1,14 @@
 // Draws the benchmark's card with each peer found in ./node_modules and prints one JSON line for each:
-// {"name", "median_ms", "bytes"}. Run by cards.py; see there for what to install.
+// {"name", "median_ms", "bytes"}. Run by cards.py; see there for what to install. With "many" and a number in place of
+// the rounds, Takumi alone draws the cards of stdin, so many at once, as site_cards.py asks for.
 import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { pathToFileURL } from "node:url";
 import { join } from "node:path";
 
 const [folder, rounds] = [process.argv[2], Number(process.argv[3])];
-const card = JSON.parse(process.argv[4]);
+const cards = process.argv[3] === "many" ? JSON.parse(readFileSync(0, "utf8")) : [JSON.parse(process.argv[4])];
 const require = createRequire(join(folder, "x.js"));
 const load = async (name) => import(pathToFileURL(require.resolve(name)));
 const font = (weight) => readFile(join(folder, `node_modules/@fontsource/inter/files/inter-latin-${weight}-normal.woff`));
@@ -15,7 +17,7 @@ const fonts = await Promise.all(weights.map(async (weight) => ({ name: "Inter", 
 
 const box = (style, ...children) => ({ type: "div", props: { style: { display: "flex", ...style }, children } });
 const text = (style, value) => ({ type: "div", props: { style: { display: "flex", ...style }, children: value } });
-const tree = box(
+const treeOf = (card) => box(
   {
     width: 1200, height: 630, padding: 72, flexDirection: "column", justifyContent: "space-between", fontFamily: "Inter",
     backgroundColor: "#171016", backgroundImage: "radial-gradient(circle at 1120px 640px, #6b2c33 0%, #171016 62%)",
@@ -58,6 +60,17 @@ async function measure(name, draw) {
 const takumi = await load("@takumi-rs/core");
 const renderer = new takumi.Renderer();
 for (const { data, weight } of fonts) await renderer.registerFont({ name: "Inter", data, weight });
+if (process.argv[3] === "many") {
+  let next = 0;
+  const draw = async () => {
+    while (next < cards.length) {
+      await renderer.render(node(treeOf(cards[next++])), { width: 1200, height: 630, format: "png" });
+    }
+  };
+  await Promise.all(Array.from({ length: Number(process.argv[4]) }, draw));
+  process.exit(0);
+}
+const tree = treeOf(cards[0]);
 const takumiTree = node(tree);
 await measure("takumi", () => renderer.render(takumiTree, { width: 1200, height: 630, format: "png" }));
 

@@ -285,6 +285,21 @@ def test_a_card_is_drawn_into_a_file(run, tmp_path):
     assert (tmp_path / "a.png").read_bytes()[:4] == b"\x89PNG"
 
 
+def test_the_cards_of_a_site_are_drawn_and_its_pages_tagged(run, tmp_path):
+    for number in range(6):
+        page = tmp_path / "site" / f"page {number}" / "index.html"
+        page.parent.mkdir(parents=True)
+        page.write_bytes(f"<html>\r\n<head>\r\n<title>Größe {number}</title>\r\n</head>\r\n</html>".encode())
+    command = ("cards", "site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example", "--json")
+    for drawn in (6, 0):
+        ran = run(*command)
+        assert ran.returncode == 0, ran.stderr
+        told = json.loads(ran.stdout)
+        assert (told["drawn"], told["tagged"]) == (drawn, drawn)
+    assert len(list(tmp_path.glob("site/cards/page ?.png"))) == 6
+    assert b'/cards/page%203.png">\r\n' in (tmp_path / "site/page 3/index.html").read_bytes()
+
+
 def test_doctor_finds_a_served_folder_sound(host, start, run):
     start()
     examined = run("doctor")

@@ -260,7 +260,7 @@ def test_the_containers_health_check_tells_a_server_that_answers(start, python):
 
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
-    (block,) = blocks("console")
+    block = blocks("console")[block_with("console", "pipx")]
     commands = [shlex.split(line) for line in block.splitlines()]
     assert commands == [
         ["pipx", "install", f"./dist/{wheel.name}"],

@@ -3,8 +3,6 @@
 import io
 import json
 import re
-import shutil
-import subprocess
 import urllib.request
 from urllib.parse import urlencode
 
@@ -20,20 +18,6 @@ SITE = Texts('Söhne & Co. + "100 %" #東京', "All <of> it & more")
 HOSTILE = """O'Hara \\ & "Söhne" {{ x }} {% y %} ${z} <?php ?> 東京"""
 FIXED = {"template": "blog", "key": KEY}
 WITHOUT_NAME_OF_SITE = ("Astro", "Next.js", "PHP")
-PACKAGES = ("@11ty/eleventy@3", "react@19", "react-dom@19")
-
-
-@pytest.fixture(scope="session")
-def node_modules(tmp_path_factory):
-    """The folder into which npm has installed what the sites need."""
-    folder = tmp_path_factory.mktemp("npm")
-    (folder / "package.json").write_text("{}")
-    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline", "--loglevel=error")
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.fail("These tests install packages with npm, and there is none: apt-get install npm")
-    subprocess.run([npm, "install", *options, *PACKAGES], cwd=folder, check=True, timeout=120)
-    return folder / "node_modules"
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ LAYERS = {
         {"keys"},
         {"typeset"},
         {"cards", "heartbeat"},
-        {"client", "operation", "pages"},
+        {"client", "operation", "pages", "site"},
         {"openapi"},
         {"service"},
         {"commands"},
@@ -109,6 +109,7 @@ SOCKETS_ALLOWED = {
     "web/server.py",
     "host/system.py",
     "concurrency/watchdog.py",
+    "site/workers.py",
 }
 """The only modules that may import one of `NETWORK`."""
 
@@ -124,6 +125,8 @@ PURE = {
     "heartbeat/delivery/retries.py",
     "heartbeat/delivery/schedule.py",
     "heartbeat/webhooks/target.py",
+    "site/names.py",
+    "site/page.py",
     "web/forwarded.py",
     "web/query.py",
     "web/reader.py",

@@ -1,0 +1,176 @@
+"""The command `cards`: draws the cards of a whole site, or of a list, into a folder, without a server."""
+
+import argparse
+import json
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cardbeat.cards.request import card_from
+from cardbeat.commands.card import add_look
+from cardbeat.commands.options import Parser, add_json, base_url, file_path
+from cardbeat.errors import StartupError, refusals_as_startup_errors
+from cardbeat.host import pillow
+from cardbeat.host.output import complain, say, show_progress
+from cardbeat.host.stopping import RequireGoing, stop_signals_noted
+
+if TYPE_CHECKING:
+    from cardbeat.site.folder import Folder
+    from cardbeat.site.source import Source
+
+NAMED = 5
+"""So many pages or cards are named in a line of the summary."""
+
+_EPILOG = """\
+SOURCE is a folder of built HTML, or a file with a JSON object in each line: the
+fields of /og, and output, the PNG's path in DIR. A page a/index.html has the
+card a.png. Cards that would be the same are not drawn again."""
+
+
+def parser() -> Parser:
+    made = Parser("cards SOURCE --output DIR [options]", "Draw the cards of a whole site, or of a list.", _EPILOG)
+    made.add_argument("source", metavar="SOURCE", type=file_path, help="folder of built HTML, or file of JSON lines")
+    made.add_argument("--output", metavar="DIR", required=True, type=file_path, help="folder of the cards")
+    add_look(made)
+    made.add_argument("--base-url", metavar="URL", type=base_url, help="the site's; its host is the cards' domain")
+    made.add_argument("--write-tags", action="store_true", help="name the card in each page without og:image")
+    made.add_argument("--prune", action="store_true", help="remove cards whose page or line is gone")
+    add_json(made)
+    return made
+
+
+def run(argv: Sequence[str]) -> int:
+    given = parser().parse_args(list(argv))
+    with refusals_as_startup_errors():
+        card_from({"title": "any", **_usual(given)})
+    if given.write_tags and (given.base_url is None or given.source.is_file()):
+        raise StartupError("--write-tags needs --base-url, the site's URL, and as SOURCE a folder of built HTML")
+    if problem := pillow.problem():
+        raise StartupError(problem)
+    with stop_signals_noted("the cards drawn so far are kept, run it again for the others") as require_going:
+        done = _made(given, require_going)
+    say([json.dumps(vars(done))] if given.json else _told(done))
+    return 1 if done.failed else 0
+
+
+@dataclass
+class Summary:
+    """What was done, with cards named by their places and pages by their paths."""
+
+    drawn: int = 0
+    unchanged: int = 0
+    tagged: int = 0
+    redirects: int = 0
+    failed: int = 0
+    without_title: list[str] = field(default_factory=list)
+    missing_glyphs: dict[str, int] = field(default_factory=dict)
+    unused: list[str] = field(default_factory=list)
+    removed: list[str] = field(default_factory=list)
+
+    def fail(self, *sentences: str) -> None:
+        """Tell what went wrong, each with one card or page."""
+        for sentence in sentences:
+            complain(sentence)
+            self.failed += 1
+
+
+def _told(done: Summary) -> Iterator[str]:
+    yield ", ".join(f"{n} {what}" for what, n in vars(done).items() if isinstance(n, int) and (n or what == "drawn"))
+    listed = {
+        "pages without a title, which have no card": done.without_title,
+        "cards with characters that no font has": [*done.missing_glyphs],
+        "cards whose page or line is gone, which --prune removes": done.unused,
+        "removed cards whose page or line is gone": done.removed,
+    }
+    for what, names in listed.items():
+        if names:
+            yield f"{len(names)} {what}: {', '.join([*names[:NAMED], *['...'] * (len(names) > NAMED)])}"
+
+
+def _usual(given: argparse.Namespace) -> dict[str, str]:
+    """The values for what a page or a line does not say."""
+    host = urllib.parse.urlsplit(given.base_url or "").hostname or ""
+    return {"template": given.template, "theme": given.theme, "domain": host}
+
+
+def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
+    from cardbeat.site.folder import Folder  # noqa: PLC0415 - importing it needs Pillow
+
+    source = _read(given, require_going)
+    done = Summary(redirects=source.redirects, without_title=source.untitled)
+    done.fail(*source.problems)
+    if source.problems and not source.cards:
+        return done
+    try:
+        with Folder(given.output) as folder:
+            there = _draw(folder, source, done, require_going)
+            done.missing_glyphs = {output: n for output in there if (n := folder.missing_glyphs(output))}
+            if given.write_tags:
+                _write_tags(given, source, there, done, require_going)
+            # Not after an error: the card of a page or line that can't be read may still be needed.
+            if not done.failed:
+                unused = folder.unused(source.cards)
+                done.unused, done.removed = ([], unused) if given.prune else (unused, [])
+                folder.prune(done.removed)
+    except OSError as error:
+        raise StartupError(f"can't write to {given.output}: {error.strerror}") from None
+    return done
+
+
+def _read(given: argparse.Namespace, require_going: RequireGoing) -> "Source":
+    from cardbeat.site.source import Source, read_folder, read_lines  # noqa: PLC0415
+
+    try:
+        if not given.source.is_dir():
+            with given.source.open("rb") as file:
+                return read_lines(file, _usual(given), require_going)
+    except OSError as error:
+        return Source(problems=[f"can't read {given.source}: {error.strerror}"])
+    folder, output = given.source.resolve(), given.output.resolve()
+    if folder.is_relative_to(output) or (given.write_tags and not output.is_relative_to(folder)):
+        raise StartupError(f"the cards need a folder of their own, such as {given.source / 'cards'}")
+    return read_folder(folder, output, _usual(given), require_going)
+
+
+def _draw(folder: "Folder", source: "Source", done: Summary, require_going: RequireGoing) -> list[str]:
+    """Draw the cards that are not there yet, and return the places of those that are there then."""
+    from cardbeat.site.workers import draw  # noqa: PLC0415
+
+    there: list[str] = []
+    new: list[str] = []
+    for output, card in source.cards.items():
+        require_going()
+        (there if folder.has(output, card) else new).append(output)
+    done.unchanged, problems = len(there), []
+    for count, (number, drawn) in enumerate(draw([source.cards[output] for output in new], require_going), 1):
+        output = new[number]
+        try:
+            if isinstance(drawn, str):
+                problems.append(f"can't draw {output}: {drawn}")
+            else:
+                folder.put(output, source.cards[output], drawn)
+                there.append(output)
+        except OSError as error:
+            problems.append(f"can't write {output}: {error.strerror}")
+        show_progress(count, len(new))
+    done.drawn = len(there) - done.unchanged
+    done.fail(*problems)
+    return there
+
+
+def _write_tags(
+    given: argparse.Namespace, source: "Source", there: Sequence[str], done: Summary, require_going: RequireGoing
+) -> None:
+    """Name the cards that are there in those of their pages that have no image."""
+    from cardbeat.site.folder import write_image_tags  # noqa: PLC0415
+
+    inside = given.output.resolve().relative_to(given.source.resolve())
+    for output, page in ((output, source.to_tag[output]) for output in there if output in source.to_tag):
+        require_going()
+        url = f"{given.base_url}/{urllib.parse.quote((inside / output).as_posix(), errors='surrogateescape')}"
+        try:
+            write_image_tags(page, url, source.cards[output].title)
+            done.tagged += 1
+        except OSError as error:
+            done.fail(f"can't write tags into {page}: {error.strerror}")

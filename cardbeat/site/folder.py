@@ -1,0 +1,136 @@
+"""The folder of the cards, with a manifest of what was drawn. Files are written whole or not at all."""
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+from cardbeat.cards.drawing.render import RENDERER_VERSION, Drawing
+from cardbeat.cards.request import Card
+from cardbeat.host.system import remove, replace
+from cardbeat.site.names import problem_of
+from cardbeat.site.page import READ_BYTES, image_tags, with_lines
+
+MANIFEST: Final = ".cardbeat.json"
+
+
+class ManifestEntry(NamedTuple):
+    """A card of the manifest: digests of what it shows, with the renderer's version, and of its file."""
+
+    of: str
+    png: str
+    missing_glyphs: int
+
+
+class Folder:
+    """The cards in a folder, by their places in it. The end of a `with` block writes the manifest.
+
+    All methods raise `OSError`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        self.path = path.resolve()
+        self._before = _read_manifest(self.path / MANIFEST)
+        self._drawn = dict(self._before)
+
+    def __enter__(self) -> "Folder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._drawn != self._before:
+            with written_whole(self.path / MANIFEST) as file:
+                file.write(json.dumps(self._drawn, indent=0, sort_keys=True).encode())
+
+    def has(self, output: str, card: Card) -> bool:
+        """Whether this card is there as this renderer draws it."""
+        return output in self._drawn and self._drawn[output].of == _digest_of(card) and self._is_ours(output)
+
+    def put(self, output: str, card: Card, drawing: Drawing) -> None:
+        place = self._place(output)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with written_whole(place) as file:
+            file.write(drawing.png)
+        self._drawn[output] = ManifestEntry(_digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
+
+    def missing_glyphs(self, output: str) -> int:
+        return self._drawn[output].missing_glyphs
+
+    def unused(self, used: Iterable[str]) -> list[str]:
+        """The cards that are not used now. A file that is no longer the card is none of them."""
+        return sorted(filter(self._is_ours, self._drawn.keys() - set(used)))
+
+    def prune(self, unused: Iterable[str]) -> None:
+        """Remove cards, and the folders that are empty then."""
+        for output in unused:
+            place = self._place(output)
+            remove(place)
+            del self._drawn[output]
+            with contextlib.suppress(OSError):
+                for folder in place.relative_to(self.path).parents[:-1]:
+                    (self.path / folder).rmdir()
+
+    def _is_ours(self, output: str) -> bool:
+        """Whether a card's file is as it was written."""
+        with contextlib.suppress(OSError):
+            return _digest(self._place(output).read_bytes()) == self._drawn[output].png
+        return False
+
+    def _place(self, output: str) -> Path:
+        """Where a card's file is. Raises `OSError` if a link is on the way."""
+        path = self.path / output
+        if os.path.normcase(path.resolve()) != os.path.normcase(path):
+            raise OSError(0, "a link leads elsewhere")
+        return path
+
+
+@contextlib.contextmanager
+def written_whole(path: Path) -> Iterator[BinaryIO]:
+    """A new file that takes the place of `path` at the end; after an error nothing has changed."""
+    temporary = path.with_name(f".cardbeat-{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            remove(temporary)
+        raise
+
+
+def write_image_tags(page: Path, url: str, title: str) -> None:
+    """Let the head of a page name its image. All other bytes and the file's mode stay. Raises `OSError`."""
+    with written_whole(page) as new:
+        # Closed before the new file takes its place, as Windows asks for.
+        with page.open("rb") as old:
+            tagged = with_lines(old.read(READ_BYTES), image_tags(url, title))
+            if tagged is None:
+                raise OSError(0, "the end of its head was not found")
+            new.write(tagged)
+            shutil.copyfileobj(old, new)
+        shutil.copymode(page, new.name)
+
+
+def _read_manifest(path: Path) -> dict[str, ManifestEntry]:
+    """What a manifest tells; nothing if it is missing or damaged, and all cards are drawn."""
+    try:
+        rows = {
+            output: ManifestEntry(str(of), str(png), int(n))
+            for output, (of, png, n) in json.loads(path.read_bytes()).items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+    return {output: drawn for output, drawn in rows.items() if not problem_of(output)}
+
+
+def _digest_of(card: Card) -> str:
+    return _digest(json.dumps([RENDERER_VERSION, *astuple(card)]).encode())
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

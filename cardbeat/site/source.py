@@ -1,0 +1,112 @@
+"""What is to be drawn: read from a folder of built HTML, or from a file of JSON lines."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Final
+
+from cardbeat.cards.request import TEXTS, Card, card_from
+from cardbeat.errors import Invalid
+from cardbeat.host.stopping import RequireGoing
+from cardbeat.host.system import READ_FLAGS
+from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
+from cardbeat.site.page import READ_BYTES, BuiltPage, read_page
+
+LINE_BYTES: Final = 64 * 1024
+FIELDS: Final = (*TEXTS, "template", "theme", "output")
+"""What a line may hold. Other fields are ignored, as other parameters of `/og` are."""
+
+
+@dataclass
+class Source:
+    """The cards that are asked for, by their places; the pages without an image, by the places of their cards.
+
+    `problems` are sentences on what could not be read, each for one page or line.
+    """
+
+    cards: dict[str, Card] = field(default_factory=dict)
+    to_tag: dict[str, Path] = field(default_factory=dict)
+    untitled: list[str] = field(default_factory=list)
+    redirects: int = 0
+    problems: list[str] = field(default_factory=list)
+
+
+def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
+    """The cards of the pages in a folder, with `usual` values for what pages don't say.
+
+    Links, hidden files and folders, and the folder `left_out` are not read.
+    """
+    found, pages = Source(), dict[str, BuiltPage]()
+    for path in _pages_in(folder, left_out, found.problems):
+        require_going()
+        try:
+            with open(os.open(folder / path, READ_FLAGS), "rb") as file:
+                pages[path] = read_page(file.read(READ_BYTES))
+        except OSError as error:
+            found.problems.append(f"can't read {folder / path}: {error.strerror}")
+    if not pages and not found.problems:
+        found.problems.append(f"there is no HTML page in {folder}")
+    found.redirects = sum(page.is_redirect for page in pages.values())
+    pages = {path: page for path, page in pages.items() if not page.is_redirect}
+    names = without_site_name({path: page.name for path, page in pages.items()})
+    for path, output in card_names(pages).items():
+        said = {**pages[path]._asdict(), "title": pages[path].title or names[path]}
+        try:
+            found.cards[output] = card_from({**usual, **{name: said[name] for name in TEXTS if name in said}})
+        except Invalid:
+            found.untitled.append(path)
+        else:
+            if not pages[path].has_image:
+                found.to_tag[output] = folder / path
+    return found
+
+
+def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str]:
+    """The paths of the HTML files below a folder, with slashes, in order."""
+
+    def note(error: OSError) -> None:
+        problems.append(f"can't read {error.filename}: {error.strerror}")
+
+    for place, folders, files in os.walk(folder, onerror=note):
+        folders[:] = sorted(name for name in folders if name[0] != "." and Path(place, name) != left_out)
+        for path in (Path(place, name) for name in sorted(files) if name[0] != "."):
+            if path.suffix.lower() in (".html", ".htm") and not path.is_symlink() and path.is_file():
+                yield path.relative_to(folder).as_posix()
+
+
+def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
+    """The cards that the lines of a file ask for, with `usual` values for what a line leaves out. Raises `OSError`."""
+    found, lines = Source(), dict[str, int]()
+    for number, line in enumerate(file, 1):
+        require_going()
+        try:
+            if line.strip():
+                fields = _fields_of(line)
+                output = PurePosixPath(fields.pop("output")).as_posix()
+                if problem := problem_of(output):
+                    raise ValueError(f"the output {output} {problem}")
+                if first := lines.get(same_file(output)):
+                    raise ValueError(f"the output {output} is that of line {first} too")
+                found.cards[output] = card_from({**usual, **fields})
+                lines[same_file(output)] = number
+        except (ValueError, Invalid) as error:
+            found.problems.append(f"{file.name}, line {number}: {error}")
+    return found
+
+
+def _fields_of(line: bytes) -> dict[str, str]:
+    """The fields of one line. Raises `ValueError` with a sentence."""
+    try:
+        read = json.loads(line.decode("utf-8-sig")) if len(line) <= LINE_BYTES else None
+    except (ValueError, RecursionError):
+        read = None
+    if not isinstance(read, dict):
+        raise ValueError(f"this is not a JSON object of at most {LINE_BYTES} bytes")
+    fields = {name: read[name] for name in FIELDS if name in read}
+    if wrong := [name for name, value in fields.items() if not isinstance(value, str)]:
+        raise ValueError(f"the field {wrong[0]} must be a text")
+    if "output" not in fields:
+        raise ValueError("the field output is missing")
+    return fields

@@ -1,0 +1,50 @@
+"""The command `card`: where the PNG goes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cardbeat.cli import main
+from tests.artifact import ROOT, clean_environment
+from tests.support import full_disk, gone_reader
+from tests.systems import FULL_DISK
+
+ENVIRONMENT = {**clean_environment(), "PYTHONPATH": str(ROOT)}
+COMMAND = [sys.executable, "-m", "cardbeat", "card", "--title", "A", "--output", "-"]
+
+
+def test_the_card_goes_to_standard_output(tmp_path: Path) -> None:
+    assert main(["card", "--title", "A", "--output", str(tmp_path / "a.PNG")]) == 0
+    ran = subprocess.run(COMMAND, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, check=True)
+    assert (ran.stdout, ran.stderr) == ((tmp_path / "a.PNG").read_bytes(), b"")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.PNG"]
+
+
+@FULL_DISK
+def test_a_standard_output_that_is_full_is_one_line_and_status_2() -> None:
+    with full_disk() as stdout:
+        ran = subprocess.run(COMMAND, env=ENVIRONMENT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (2, "cardbeat: can't print: No space left on device\n")
+
+
+def test_a_reader_that_is_gone_is_no_error() -> None:
+    with gone_reader() as stdout:
+        ran = subprocess.run(COMMAND, env=ENVIRONMENT, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("output", ["a", "a.jpg", "a.png.txt", ".png", "png"])
+def test_an_output_that_is_no_png_is_one_line_and_status_2(
+    output: str, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["card", "--title", "A", "--output", output]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_and_the_card_cannot_both_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["card", "--title", "A", "--output", "-", "--json"]) == 2
+    assert "--json" in capsys.readouterr().err
