@@ -7,16 +7,20 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
+from functools import cache
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
-from cardbeat.cards.drawing.render import RENDERER_VERSION, Drawing
+from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
 from cardbeat.host.system import remove, replace
 from cardbeat.site.names import problem_of
 from cardbeat.site.page import READ_BYTES, image_tags, with_lines
 
 MANIFEST: Final = ".cardbeat.json"
+
+
+_renderer_version = cache(own_version)
 
 
 class ManifestEntry(NamedTuple):
@@ -129,7 +133,7 @@ def _read_manifest(path: Path) -> dict[str, ManifestEntry]:
 
 
 def _digest_of(card: Card) -> str:
-    return _digest(json.dumps([RENDERER_VERSION, *astuple(card)]).encode())
+    return _digest(json.dumps([_renderer_version(), *astuple(card)]).encode())
 
 
 def _digest(data: bytes) -> str:

@@ -145,7 +145,7 @@ def test_another_look_or_renderer_draws_all_again(run: Run, monkeypatch: pytest.
     run("site", "--output", "out")
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 1
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 0
-    monkeypatch.setattr(folder, "RENDERER_VERSION", "another")
+    monkeypatch.setattr(folder, "_renderer_version", lambda: "another")
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 1
 
 
