@@ -62,6 +62,14 @@ def status_of(path: Path) -> os.stat_result | None:
         return None
 
 
+def is_in_place(path: Path, opened: os.stat_result) -> bool:
+    """Whether the file that had this status when it was opened is still at its path."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except OSError:
+        return False
+
+
 def command_to_get_in(folder: Path, place: Path) -> str:
     """The end of an error line: the command that lets this user use `place`; empty if no command is known.
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
+    FILES_BESIDE,
     LOCKS,
     check,
     connect,
     copy_into,
+    lock_path,
     open_file,
     require_database,
     start_up_errors,
@@ -64,10 +66,11 @@ def _place_for_backup(source_path: Path, target: Path) -> Path:
 
 def _files_of_the_database(path: Path) -> list[Path]:
     """The real paths of the database and of all files that it or its server may put beside it."""
-    # SQLite puts its own files beside the file that a link refers to. The others are in the data folder itself.
-    own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (ROOM, *LOCKS))
-    return [Path(name) for name in (*own, *beside)]
+    # SQLite puts its own files beside the file that a link refers to, as we do with lock files. The others are in the
+    # data folder itself.
+    own = (f"{os.path.realpath(path)}{end}" for end in FILES_BESIDE)
+    beside = (path.with_name(ROOM), *(lock_path(path, name) for name in LOCKS))
+    return [*map(Path, own), *(Path(os.path.realpath(name)) for name in beside)]
 
 
 def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:

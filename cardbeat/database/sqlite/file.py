@@ -40,6 +40,20 @@ class Damaged(StartupError):
     """The file is no database, or only a part of one."""
 
 
+def lock_path(path: Path, name: str) -> Path:
+    """The path of a database's lock file: beside the file that a link refers to, so folders with such links share it.
+
+    Raises `StartupError` for a link into a folder that is missing.
+    """
+    if not path.is_symlink():
+        return path.with_name(name)
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir():
+        raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
+    # Other databases may be in the same folder.
+    return place.with_name(name if place.name == FILE_NAME else f"{place.name}.{name}")
+
+
 def foreign_objects(folder: Path) -> Differences:
     """What the database of a data folder has that we did not make, though it can be served."""
     path = folder / FILE_NAME

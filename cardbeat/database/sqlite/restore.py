@@ -25,6 +25,7 @@ from cardbeat.database.sqlite.file import (
     Damaged,
     check,
     connect,
+    lock_path,
     open_read_only,
     require_files,
     require_regular,
@@ -75,8 +76,8 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
     ownership.keep_others_out(folder)
     with contextlib.ExitStack() as held:
         # A server holds the first all the time. All that write or make a database hold the second.
-        held.enter_context(_lock(folder / DELIVERY_LOCK, 0))
-        held.enter_context(_lock(folder / WRITER_LOCK, BUSY_SECONDS))
+        for name, seconds in ((DELIVERY_LOCK, 0), (WRITER_LOCK, BUSY_SECONDS)):
+            held.enter_context(_lock(lock_path(folder / FILE_NAME, name), seconds))
         try:
             # Root changes owners in this folder by name, so no other user may look into it.
             beside = held.enter_context(staging_folder(place.parent))
