@@ -250,5 +250,5 @@ def unavailable(deed: str, told: Seldom) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, MemoryError) as error:
         # A `MemoryError` has no text.
-        told.error(f"the database can't {deed}: {error or 'out of memory'}")
+        told.error(f"the database can't {deed}: {str(error) or 'out of memory'}")
         raise translated(error) from error

@@ -38,6 +38,15 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     database.write(fill)
 
 
+def test_a_lack_of_memory_is_a_503_and_logged_as_that(database, caplog):
+    def lack(_connection):
+        raise MemoryError
+
+    with pytest.raises(Unavailable), database.read() as connection:
+        lack(connection)
+    assert "the database can't read: out of memory" in caplog.text
+
+
 def test_durability_settings_hold(database):
     with database.read() as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
