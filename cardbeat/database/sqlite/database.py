@@ -29,13 +29,14 @@ from cardbeat.database.sqlite.file import (
     connect,
     create_if_missing,
     empty_wal,
+    is_behind,
     lock_path,
     migrate,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
 from cardbeat.database.sqlite.room import Room
-from cardbeat.errors import Unavailable
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
 from cardbeat.host.ownership import check_writable, is_in_place, keep_others_out, status_of
 from cardbeat.host.staging import remove_left_behind
@@ -88,7 +89,7 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             self._writer = connect(self.path)
             undo.callback(self._writer.close)
             with self._only_writer(time.monotonic()):
-                migrate(self._writer)
+                self._migrate()
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
             self._opened = {path: path.stat() for path in (self.path, writer_lock)}
@@ -103,6 +104,17 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         super().__init__(
             Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
         )
+
+    def _migrate(self) -> None:
+        """Bring the tables up to date. Raises `StartupError` while a server of an older version uses them."""
+        with contextlib.ExitStack() as held:
+            if is_behind(self._writer):
+                lease = FileLease(lock_path(self.path, DELIVERY_LOCK))
+                held.callback(lease.release)
+                if not lease.take():
+                    found = f"a server of an older version uses {self.path}"
+                    raise StartupError(f"{found}; stop it, and start the server with this version first")
+            migrate(self._writer)
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()

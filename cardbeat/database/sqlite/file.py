@@ -235,6 +235,12 @@ def _check_content(path: Path, may_be_foreign: bool) -> None:
                 raise Damaged(f"{path} is damaged; restore a backup or move it away")
 
 
+def is_behind(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of an older version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(missing_scripts("sqlite", version))
+
+
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring the tables of a database in its place up to date."""
     # First, because a kill in a script would else leave a -journal, and then no read-only connection can open the file.
