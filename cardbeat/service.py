@@ -25,6 +25,7 @@ from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.unused_keys import UnusedKeys
 from cardbeat.heartbeat.webhooks.post import Sender
+from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -82,7 +83,7 @@ class Service:
             unused = UnusedKeys(self.database, clock)
             also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
             self.removal: Removal = Removal(self.database, also=also)
-            self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=self.database.reserve.is_low)
+            self.store = Store(config.data / CARDS, config.store_bytes, disk_is_low=self.database.reserve.is_low)
             undo.callback(self.store.close)
             first = (loop.precedence, self.database.precedence)
             workers = Workers(WORKERS, first=first)

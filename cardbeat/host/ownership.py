@@ -16,6 +16,8 @@ from cardbeat.host.system import change_owner, current_user, user_name
 
 log = logging.getLogger(__name__)
 
+CARDS = "cards"
+"""The folder of stored cards in the data folder."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 

@@ -21,7 +21,7 @@ from cardbeat.database.sqlite.file import (
 from cardbeat.database.sqlite.objects import leave_out_foreign
 from cardbeat.database.sqlite.room import ROOM
 from cardbeat.errors import StartupError
-from cardbeat.host.ownership import status_of
+from cardbeat.host.ownership import CARDS, status_of
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
@@ -69,7 +69,7 @@ def _files_of_the_database(path: Path) -> list[Path]:
     # SQLite puts its own files beside the file that a link refers to, as we do with lock files. The others are in the
     # data folder itself.
     own = (f"{os.path.realpath(path)}{end}" for end in FILES_BESIDE)
-    beside = (path.with_name(ROOM), *(lock_path(path, name) for name in LOCKS))
+    beside = (path.with_name(ROOM), path.with_name(CARDS), *(lock_path(path, name) for name in LOCKS))
     return [*map(Path, own), *(Path(os.path.realpath(name)) for name in beside)]
 
 
