@@ -27,6 +27,7 @@ from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.unused_keys import UnusedKeys
+from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.routes import KeyRoutes
@@ -91,7 +92,7 @@ class Service:
             also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
             self.removal: Removal = Removal(self.database, also=also)
             low, after = self.database.reserve.is_low, LOAD_AFTER_SECONDS
-            self.store = Store(config.data / "cards", config.store_bytes, disk_is_low=low, first_after=after)
+            self.store = Store(config.data / CARDS, config.store_bytes, disk_is_low=low, first_after=after)
             undo.callback(self.store.close)
             first = (loop.precedence, self.database.precedence)
             workers = Workers(WORKERS, first=first)

@@ -20,12 +20,15 @@ from cardbeat.database.postgresql import examination
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
     FILES,
+    LOCKS,
     foreign_objects,
     integrity_problems,
     last_moment_stored,
+    lock_path,
     open_read_only,
     start_up_errors,
 )
+from cardbeat.database.sqlite.lock_file import open_lock_file
 from cardbeat.database.sqlite.objects import Differences
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
@@ -142,6 +145,8 @@ def _folder(setup: Config) -> Iterator[Finding]:
     if ownership.others_may_write(setup.data):
         found = f"others may write to the data folder {setup.data}"
         yield Finding(WARNING, "folder", f"{found}; serving takes that from them, as does: chmod go-w")
+    if os.path.lexists(cards := setup.data / ownership.CARDS) and not cards.is_dir():
+        yield Finding(WARNING, "folder", f"{cards} is not a folder, so no cards are stored; move it away")
     if setup.database is not None:
         ownership.check_writable(setup.data)
     elif sentence := ownership.foreign_file(setup.data, FILES):
@@ -151,6 +156,9 @@ def _folder(setup: Config) -> Iterator[Finding]:
 def _file(data: Path) -> Iterator[Finding]:
     path = data / FILE_NAME
     ownership.check_writable(data, FILES)
+    for lock in (lock_path(path, name) for name in LOCKS):
+        if os.path.lexists(lock):
+            os.close(open_lock_file(lock))
     if not os.path.lexists(path):
         yield Finding(OK, "database", f"no database in {data} yet, serving makes one")
         return

@@ -193,14 +193,14 @@ def http_url(text: str) -> str:
         valid = False
     if not valid or not text.isascii() or any(character <= " " for character in text):
         raise ArgumentTypeError("must be a URL that starts with http:// or https:// and names a host")
+    if "@" in parts.netloc:
+        raise ArgumentTypeError("must have no user name and no password")
     return text
 
 
 def base_url(text: str) -> str:
     """An `http_url` to which paths can be appended, without its last slash."""
     url = http_url(text)
-    if "@" in url:
-        raise ArgumentTypeError("must have no user name and no password")
     # Ping URLs begin with it and are copied into crontabs and shells, where other characters need quotes.
     if not re.fullmatch(r"https?://[A-Za-z0-9._~:/\[\]-]+", url, re.IGNORECASE):
         raise ArgumentTypeError("must be a URL that holds only letters, digits and . - _ ~ : / [ ]")
@@ -246,9 +246,15 @@ def database_url_flag(text: str) -> str:
 def networks(text: str) -> list[Network]:
     """A list of addresses and networks, separated by commas."""
     try:
-        return [ipaddress.ip_network(part.strip()) for part in text.split(",")]
+        return [_unmapped(ipaddress.ip_network(part.strip())) for part in text.split(",")]
     except ValueError:
         raise ArgumentTypeError(f"must be an address or a network such as 10.0.0.0/8, not {text!r}") from None
+
+
+def _unmapped(network: Network) -> Network:
+    """The IPv4 network of one that is mapped into IPv6 (`::ffff:10.0.0.0/104`): clients are known by IPv4 addresses."""
+    inside = getattr(network.network_address, "ipv4_mapped", None)
+    return ipaddress.IPv4Network((inside, network.prefixlen - 96)) if inside and network.prefixlen >= 96 else network
 
 
 _POSITIVE = partial(integer, 1, 1_000_000)

@@ -16,6 +16,8 @@ from cardbeat.host.system import change_owner, current_user, user_name
 
 log = logging.getLogger(__name__)
 
+CARDS = "cards"
+"""The folder of stored cards in the data folder."""
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
@@ -60,6 +62,14 @@ def status_of(path: Path) -> os.stat_result | None:
         return path.stat()
     except FileNotFoundError:
         return None
+
+
+def is_in_place(path: Path, opened: os.stat_result) -> bool:
+    """Whether the file that had this status when it was opened is still at its path."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except OSError:
+        return False
 
 
 def command_to_get_in(folder: Path, place: Path) -> str:

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from cardbeat.database.sqlite.file import (
     FILE_NAME,
+    FILES_BESIDE,
     LOCKS,
     check,
     connect,
     copy_into,
+    lock_path,
     open_file,
     require_database,
     start_up_errors,
@@ -19,7 +21,7 @@ from cardbeat.database.sqlite.file import (
 from cardbeat.database.sqlite.objects import leave_out_foreign
 from cardbeat.database.sqlite.room import ROOM
 from cardbeat.errors import StartupError
-from cardbeat.host.ownership import status_of
+from cardbeat.host.ownership import CARDS, status_of
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
@@ -64,10 +66,11 @@ def _place_for_backup(source_path: Path, target: Path) -> Path:
 
 def _files_of_the_database(path: Path) -> list[Path]:
     """The real paths of the database and of all files that it or its server may put beside it."""
-    # SQLite puts its own files beside the file that a link refers to. The others are in the data folder itself.
-    own = (f"{os.path.realpath(path)}{end}" for end in ("", "-wal", "-shm", "-journal"))
-    beside = (os.path.realpath(path.with_name(name)) for name in (ROOM, *LOCKS))
-    return [Path(name) for name in (*own, *beside)]
+    # SQLite puts its own files beside the file that a link refers to, as we do with lock files. The others are in the
+    # data folder itself.
+    own = (f"{os.path.realpath(path)}{end}" for end in FILES_BESIDE)
+    beside = (path.with_name(ROOM), path.with_name(CARDS), *(lock_path(path, name) for name in LOCKS))
+    return [*map(Path, own), *(Path(os.path.realpath(name)) for name in beside)]
 
 
 def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:

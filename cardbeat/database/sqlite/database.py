@@ -29,14 +29,16 @@ from cardbeat.database.sqlite.file import (
     connect,
     create_if_missing,
     empty_wal,
+    is_behind,
+    lock_path,
     migrate,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import FileLease, open_lock_file, take_lock
 from cardbeat.database.sqlite.room import Room
-from cardbeat.errors import Unavailable
+from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host.disk import Reserve
-from cardbeat.host.ownership import check_writable, keep_others_out, status_of
+from cardbeat.host.ownership import check_writable, is_in_place, keep_others_out, status_of
 from cardbeat.host.staging import remove_left_behind
 from cardbeat.host.system import try_lock, unlock
 from cardbeat.log import Seldom
@@ -76,7 +78,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         check_writable(folder, FILES)
         keep_others_out(folder)
         remove_left_behind(folder)
-        self._lock_file = open_lock_file(folder / WRITER_LOCK)
+        writer_lock = lock_path(self.path, WRITER_LOCK)
+        self._lock_file = open_lock_file(writer_lock)
         with contextlib.ExitStack() as undo, start_up_errors(self.path):
             undo.callback(os.close, self._lock_file)
             self._room.give_way_to_open()
@@ -86,11 +89,11 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             self._writer = connect(self.path)
             undo.callback(self._writer.close)
             with self._only_writer(time.monotonic()):
-                migrate(self._writer)
+                self._migrate()
             # SQLite puts its own files beside the file that a link refers to.
             self._wal_path, shm_path = (Path(f"{os.path.realpath(self.path)}{end}") for end in ("-wal", "-shm"))
-            self._opened = {self.path: self.path.stat()}
-            """The status of the files that SQLite keeps open, from the moment when it opened them."""
+            self._opened = {path: path.stat() for path in (self.path, writer_lock)}
+            """The status of lock files and of the files that SQLite keeps open, from the moment when it opened them."""
             # If the file system is not made for WAL mode, these two do not exist.
             for path in (self._wal_path, shm_path):
                 if (found := status_of(path)) is not None:
@@ -101,6 +104,17 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         super().__init__(
             Readers(partial(connect, self.path, query_only=True), partial(unavailable, "read", self._told))
         )
+
+    def _migrate(self) -> None:
+        """Bring the tables up to date. Raises `StartupError` while a server of an older version uses them."""
+        with contextlib.ExitStack() as held:
+            if is_behind(self._writer):
+                lease = FileLease(lock_path(self.path, DELIVERY_LOCK))
+                held.callback(lease.release)
+                if not lease.take():
+                    found = f"a server of an older version uses {self.path}"
+                    raise StartupError(f"{found}; stop it, and start the server with this version first")
+            migrate(self._writer)
 
     def create_later(self, work: Callable[[sqlite3.Connection], T]) -> Later[T]:
         self.reserve.require()
@@ -113,7 +127,11 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         return ""
 
     def lease(self) -> FileLease:
-        return FileLease(self.path.with_name(DELIVERY_LOCK))
+        path = lock_path(self.path, DELIVERY_LOCK)
+        lease = FileLease(path)
+        # In a new dictionary: the writer's thread may go through the one before.
+        self._opened = {**self._opened, path: lease.opened}
+        return lease
 
     def hold(self, transaction: object, name: str, /) -> None:
         """Do nothing: there is one writer, and it holds its lock during the whole transaction."""
@@ -167,16 +185,12 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _require_in_place(self) -> None:
-        """Raise SQLite's error if the database file, its -wal or its -shm was removed or replaced while in use.
+        """Raise SQLite's error if a file of the database was removed or replaced while in use.
 
-        No later process would find what is written to such a file.
+        No later process would find what is written to such a file, nor the lock on it.
         """
         for path, opened in self._opened.items():
-            try:
-                is_in_place = os.path.samestat(os.stat(path), opened)
-            except OSError:
-                is_in_place = False
-            if not is_in_place:
+            if not is_in_place(path, opened):
                 message = f"{path} was removed or replaced while in use; stop the server, put it back and start it"
                 raise as_sqlite(message, sqlite3.SQLITE_READONLY)
 
@@ -249,5 +263,5 @@ def unavailable(deed: str, told: Seldom) -> Iterator[None]:
         yield
     except (sqlite3.DatabaseError, MemoryError) as error:
         # A `MemoryError` has no text.
-        told.error(f"the database can't {deed}: {error or 'out of memory'}")
+        told.error(f"the database can't {deed}: {str(error) or 'out of memory'}")
         raise translated(error) from error

@@ -36,6 +36,24 @@ QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not checked whole at the start, because clients would wait. `doctor` does it."""
 
 
+class Damaged(StartupError):
+    """The file is no database, or only a part of one."""
+
+
+def lock_path(path: Path, name: str) -> Path:
+    """The path of a database's lock file: beside the file that a link refers to, so folders with such links share it.
+
+    Raises `StartupError` for a link into a folder that is missing.
+    """
+    if not path.is_symlink():
+        return path.with_name(name)
+    place = Path(os.path.realpath(path))
+    if not place.parent.is_dir():
+        raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
+    # Other databases may be in the same folder.
+    return place.with_name(name if place.name == FILE_NAME else f"{place.name}.{name}")
+
+
 def foreign_objects(folder: Path) -> Differences:
     """What the database of a data folder has that we did not make, though it can be served."""
     path = folder / FILE_NAME
@@ -151,19 +169,22 @@ def require_database(folder: Path) -> None:
         raise StartupError(f"there is no database at {path}")
 
 
-def check(path: Path) -> None:
-    """Raise `StartupError` for a file that can't be used. Leaves it and the -wal beside it unchanged."""
+def check(path: Path, *, may_be_foreign: bool = False) -> None:
+    """Raise `StartupError` for a file that can't be used, `Damaged` if that is why. Leaves it and its -wal unchanged.
+
+    With `may_be_foreign`, another program may have made the file, or another version.
+    """
     with start_up_errors(path):
         require_files(path)
         try:
-            _check_content(path)
+            _check_content(path, may_be_foreign)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_READONLY_ROLLBACK:
                 raise
             # A process was killed in a write before it could turn on the -wal. To read undoes that write.
             with contextlib.closing(open_file(path, "rw")) as connection:
                 connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
-            _check_content(path)
+            _check_content(path, may_be_foreign)
 
 
 def require_files(path: Path) -> None:
@@ -173,12 +194,16 @@ def require_files(path: Path) -> None:
     """
     if path.is_symlink() and not path.exists():
         raise StartupError(f"{path} is a link to nothing; put back what it refers to, or move the link away")
-    for name in (f"{path}{end}" for end in FILES_BESIDE):
-        found = os.stat(name) if name == str(path) else ownership.status_of(Path(name))
-        if found and not stat.S_ISREG(found.st_mode):
-            raise StartupError(f"{name} is not a regular file; move it away")
+    require_regular(path)
     if path.stat().st_size == 0:
-        raise StartupError(f"{path} is damaged (empty); restore a backup or move it away")
+        raise Damaged(f"{path} is damaged (empty); restore a backup or move it away")
+
+
+def require_regular(path: Path) -> None:
+    """Raise `StartupError` for a pipe or a folder in the place of a database or of a file beside it."""
+    for name in (f"{path}{end}" for end in FILES_BESIDE):
+        if (found := ownership.status_of(Path(name))) and not stat.S_ISREG(found.st_mode):
+            raise StartupError(f"{name} is not a regular file; move it away")
 
 
 def open_read_only(path: Path) -> contextlib.closing[sqlite3.Connection]:
@@ -199,14 +224,21 @@ def require_ours(connection: sqlite3.Connection, path: Path) -> None:
     require_known("sqlite", version, str(path))
 
 
-def _check_content(path: Path) -> None:
+def _check_content(path: Path, may_be_foreign: bool) -> None:
     with open_read_only(path) as connection:
-        require_ours(connection, path)
-        require_usable(connection, path)
+        if not may_be_foreign:
+            require_ours(connection, path)
+            require_usable(connection, path)
         if path.stat().st_size <= QUICK_CHECK_BYTES:
             (found,) = connection.execute("PRAGMA quick_check(1)").fetchone()
             if found != "ok":
-                raise StartupError(f"{path} is damaged; restore a backup or move it away")
+                raise Damaged(f"{path} is damaged; restore a backup or move it away")
+
+
+def is_behind(connection: sqlite3.Connection) -> bool:
+    """Whether the tables are those of an older version."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return bool(missing_scripts("sqlite", version))
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -235,10 +267,10 @@ def start_up_errors(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-            raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
+            raise Damaged(f"{path} is damaged; restore a backup or move it away") from None
         raise StartupError(f"can't use {path}: {error}") from None
     except UnicodeDecodeError:
         # SQLite names what is wrong in the schema, and the name is no text.
-        raise StartupError(f"{path} is damaged; restore a backup or move it away") from None
+        raise Damaged(f"{path} is damaged; restore a backup or move it away") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None

@@ -24,6 +24,7 @@ class FileLease:
         """Raises `StartupError`."""
         self._path = path
         self._descriptor = open_lock_file(path)
+        self.opened = path.stat()
         self._is_held = False
 
     def take(self) -> bool:
@@ -32,10 +33,11 @@ class FileLease:
         except OSError as error:
             log.error("can't lock %s (%s); what needs it waits until that works", self._path, error.strerror)
             raise Unavailable("database_unavailable") from error
-        return self._is_held
+        return self.held()
 
     def held(self) -> bool:
-        return self._is_held
+        # Another process would make a file that was removed, and hold a lock on that.
+        return self._is_held and ownership.is_in_place(self._path, self.opened)
 
     def release(self) -> None:
         self._is_held = False

@@ -22,10 +22,13 @@ from cardbeat.database.sqlite.file import (
     FILES,
     FILES_BESIDE,
     WRITER_LOCK,
+    Damaged,
     check,
     connect,
+    lock_path,
     open_read_only,
     require_files,
+    require_regular,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import open_lock_file, take_lock
@@ -66,13 +69,15 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
     ownership.check_writable(folder, FILES)
     check_source(source)
     _check_is_another(folder, source)
+    # The file of a link may be on another disk, and only on one disk a file can be moved in one step.
+    place = Path(os.path.realpath(folder / FILE_NAME))
+    with start_up_errors(place):
+        require_regular(place)
     ownership.keep_others_out(folder)
     with contextlib.ExitStack() as held:
         # A server holds the first all the time. All that write or make a database hold the second.
-        held.enter_context(_lock(folder / DELIVERY_LOCK, 0))
-        held.enter_context(_lock(folder / WRITER_LOCK, BUSY_SECONDS))
-        # The file of a link may be on another disk, and only on one disk a file can be moved in one step.
-        place = Path(os.path.realpath(folder / FILE_NAME))
+        for name, seconds in ((DELIVERY_LOCK, 0), (WRITER_LOCK, BUSY_SECONDS)):
+            held.enter_context(_lock(lock_path(folder / FILE_NAME, name), seconds))
         try:
             # Root changes owners in this folder by name, so no other user may look into it.
             beside = held.enter_context(staging_folder(place.parent))
@@ -81,8 +86,10 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
             _adopt(copy, place)
             require_going()
             _checkpoint(place)
-            kept = _keep(place, now, beside)
-            replace(copy, place)
+            with contextlib.ExitStack() as undo:
+                kept = _keep(place, now, beside, undo)
+                replace(copy, place)
+                undo.pop_all()
             _make_private(kept)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
@@ -149,13 +156,15 @@ def _give_away(path: Path, like: Path) -> None:
 
 
 def _checkpoint(place: Path) -> None:
-    """Copy the -wal into the database, so that one file is left. Does nothing if the database is damaged.
+    """Copy the -wal into the database, so that one file is left. Does nothing if the database is damaged or missing.
 
     Raises `StartupError` if another program has it open.
     """
+    if not place.exists():
+        return
     try:
-        check(place)
-    except StartupError:
+        check(place, may_be_foreign=True)
+    except Damaged:
         return
     with start_up_errors(place), contextlib.closing(connect(place)) as connection:
         busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -164,19 +173,22 @@ def _checkpoint(place: Path) -> None:
         connection.execute("PRAGMA journal_mode = DELETE")
 
 
-def _keep(place: Path, now: float, beside: Path) -> Path | None:
-    """Give the old database a second name with the time in it. Returns that name.
+def _keep(place: Path, now: float, beside: Path, undo: contextlib.ExitStack) -> Path | None:
+    """Give the old database a second name with the time in it. Returns that name. `undo` gets how to take it back.
 
     The -wal of a damaged database goes with it. Beside the new database SQLite would write it into that.
     """
     kept = _free_name(place, now)
-    for end in ("", "-wal", "-journal"):
+    with contextlib.suppress(FileNotFoundError):
+        _second_name(place, kept, beside)
+        undo.callback(remove, kept)
+    for end in ("-wal", "-journal"):
         with contextlib.suppress(FileNotFoundError):
-            _second_name(Path(f"{place}{end}"), Path(f"{kept}{end}"), beside)
+            replace(f"{place}{end}", f"{kept}{end}")
+            undo.callback(replace, f"{kept}{end}", f"{place}{end}")
+    with contextlib.suppress(FileNotFoundError):
+        remove(Path(f"{place}-shm"))
     sync_folder(place.parent)
-    for end in ("-wal", "-journal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            remove(Path(f"{place}{end}"))
     return kept if kept.exists() else None
 
 

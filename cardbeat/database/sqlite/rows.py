@@ -41,7 +41,11 @@ CACHE_KIB = 64 * 1024
 TOTALS: Final = {"totals_by_status": "status", "totals_by_key": "api_key_id"}
 """The tables that count checks, and by which of their columns. They are counted again."""
 
-_COUNT, _TIME = range(10**15), range(2**33)
+_NOW = "(SELECT max(1767225600, CAST(strftime('%s', 'now') AS INTEGER)))"
+"""In SQL; a clock before 2026 is wrong."""
+_COUNT = f"BETWEEN 0 AND 1000000 * {_NOW}"
+"""The limit grows faster than anything counts up, so a later backup of what was restored can be restored too."""
+_TIME, _AHEAD_SECONDS = f"BETWEEN 0 AND {2**33}", 5 * 366 * 86400
 # Deadlines move back with a clock that is set to 1970, and then count from up to two years before it.
 _CLOCK_FROM = range(-(10**8), 2**33)
 _SIGNING = "whsec_(?:[A-Za-z0-9+/]{4}){0,30}(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"
@@ -70,7 +74,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "last_error": _ANY_TEXT,
         "deadline_at": _CLOCK_FROM,
     },
-    "monitor": {"name": "[a-z_]{1,100}", "value": range(-(2**33), 2**33)},
+    "monitor": {"name": "[a-z_]{1,100}"},
 }
 """The values that our code can write: integers in a range, or texts that match an expression whole.
 
@@ -81,6 +85,11 @@ MORE_RULES: Final = {
     "keys": {
         "hash": "length(hash) = 32",
         "webhook_secret": "scope = 'cards' OR revoked_at IS NOT NULL OR webhook_secret IS NOT NULL",
+    },
+    "monitor": {
+        # Deadlines move back by as much as the last moment is ahead.
+        "value": f"CASE WHEN name LIKE 'last_%_at' THEN value BETWEEN 0 AND {_NOW} + {_AHEAD_SECONDS}"
+        f" WHEN name IN ('sweeps', 'key_changes') THEN value {_COUNT} ELSE value BETWEEN -{2**33} AND {2**33} END",
     },
 }
 """Conditions in SQL."""
@@ -154,7 +163,7 @@ def _fill(connection: sqlite3.Connection, source: Path) -> None:
     connection.execute("DELETE FROM main.sqlite_sequence")
     connection.execute(
         "INSERT INTO main.sqlite_sequence (name, seq) SELECT name, max(seq) FROM source.sqlite_sequence"
-        f" WHERE typeof(seq) = 'integer' AND seq BETWEEN 0 AND {_COUNT[-1]} GROUP BY name"
+        f" WHERE typeof(seq) = 'integer' AND seq {_COUNT} GROUP BY name"
     )
     connection.execute("COMMIT")
     connection.execute("DETACH source")
@@ -174,8 +183,7 @@ def _wrong_values(connection: sqlite3.Connection) -> Iterator[str]:
     """The columns with values that our code never writes, as far as they are needed."""
     connection.create_function("regexp", 2, _fits, deterministic=True)
     for table in TABLES:
-        conditions = [(column, _condition(column, rule)) for column, rule in _rules(connection, table)]
-        conditions += MORE_RULES.get(table, {}).items()
+        conditions = _conditions(connection, table)
         cases = " ".join(f"WHEN NOT ({condition}) THEN '{column}'" for column, condition in conditions)
         for (column,) in connection.execute(f"SELECT CASE {cases} END AS wrong FROM {table} WHERE wrong IS NOT NULL"):
             yield f"{table}.{column}"
@@ -198,12 +206,13 @@ def _credits_are_whole(connection: sqlite3.Connection) -> bool:
     return True
 
 
-def _rules(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str | range]]:
-    own = RULES.get(table, {})
-    yield from own.items()
+def _conditions(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
+    own, more = RULES.get(table, {}), MORE_RULES.get(table, {})
+    yield from ((column, _condition(column, rule)) for column, rule in own.items())
+    yield from more.items()
     for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
-        if kind == "INTEGER" and column not in own:
-            yield column, _TIME if column.endswith(("_at", "_until")) else _COUNT
+        if kind == "INTEGER" and column not in {*own, *more}:
+            yield column, f"{column} {_TIME if column.endswith(('_at', '_until')) else _COUNT}"
 
 
 def _condition(column: str, rule: str | range) -> str:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.artifact import ROOT, clean_environment
 from tests.support import full_disk, gone_reader
-from tests.systems import ARGUMENTS, FULL_DISK, PIPES, WINDOWS
+from tests.systems import ARGUMENTS, FULL_DISK, LINKS, PIPES, WINDOWS
 
 
 @pytest.fixture
@@ -327,6 +327,25 @@ def test_doctor_tells_of_a_pipe_in_place_of_a_file(run, tmp_path, end):
     ran = run("doctor")
     assert ran.returncode == 1
     assert f"cardbeat.db{end} is not a regular file; move it away" in ran.stdout
+
+
+@pytest.mark.parametrize("name", ["writer.lock", "delivery.lock"])
+@pytest.mark.parametrize("make", [Path.mkdir, pytest.param(lambda path: path.symlink_to("cardbeat.db"), marks=LINKS)])
+def test_doctor_tells_of_a_lock_file_that_is_none(run, tmp_path, name, make):
+    run("keys", "create")
+    path = tmp_path / "cardbeat-data" / name
+    path.unlink(missing_ok=True)
+    make(path)
+    ran = run("doctor", "--json")
+    assert ran.returncode == 1
+    assert findings(ran)["database"]["found"].startswith(f"can't use {Path('cardbeat-data', name)}: ")
+
+
+def test_doctor_tells_of_a_file_in_the_place_of_the_cards(run, tmp_path):
+    run("keys", "create")
+    (tmp_path / "cardbeat-data" / "cards").touch()
+    found = findings(run("doctor", "--json"))["folder"]
+    assert (found["level"], found["advice"]) == ("warning", "move it away")
 
 
 @pytest.mark.usefixtures("forgotten_tier")

@@ -76,6 +76,8 @@ def test_a_flag_wins_over_its_variable_and_that_over_the_default(monkeypatch):
         ["--report-to", "ftp://example.com/"],
         ["--report-to", "http://"],
         ["--report-to", "http://exa mple/"],
+        ["--report-to", "http://user:s3cret@host/"],
+        ["--report-to", "http://user@host/"],
         ["--trusted-proxy", "10.0.0.1/8"],
         ["--tiers", ""],
         ["--unknown"],
@@ -99,6 +101,20 @@ def test_a_variable_out_of_range_is_named(monkeypatch):
     monkeypatch.setenv("CARDBEAT_PORT", "x")
     with pytest.raises(StartupError, match="CARDBEAT_PORT"):
         values()
+
+
+def test_no_message_shows_the_password_of_a_url():
+    for option in ("--report-to", "--base-url"):
+        with pytest.raises(StartupError, match="must have no user name and no password") as caught:
+            values(option, "http://user:s3cret@host/")
+        assert "s3cret" not in str(caught.value)
+    assert values("--report-to", "http://host/me@example.org")["report_to"] == "http://host/me@example.org"
+
+
+def test_a_proxy_may_be_named_by_addresses_that_are_mapped_into_ipv6():
+    """As some systems show them."""
+    networks = values("--trusted-proxy", "::ffff:10.0.0.0/104,::ffff:192.0.2.1,fd00::/8,::/0")["trusted_proxy"]
+    assert list(map(str, networks)) == ["10.0.0.0/8", "192.0.2.1/32", "fd00::/8", "::/0"]
 
 
 def test_a_base_url_loses_its_last_slash():

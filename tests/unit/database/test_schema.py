@@ -300,6 +300,25 @@ def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(filled
     assert rows(filled) == before
 
 
+def test_the_tables_under_a_running_server_are_not_changed(filled, next_schema, monkeypatch, capsys):
+    """It would go on with the statements of its own version."""
+    with contextlib.closing(open_database(filled)) as server:
+        lease = server.lease()
+        assert lease.take()
+        # Of the same version.
+        assert cli.main(["keys", "list", "--data", str(filled)]) == 0
+        next_schema(REBUILD)
+        with pytest.raises(StartupError, match="a server of an older version uses"):
+            open_database(filled)
+        assert cli.main(["keys", "list", "--data", str(filled)]) == 2
+        told = capsys.readouterr().err
+        assert told.endswith("; stop it, and start the server with this version first\n")
+        assert version(filled) == NEWEST
+        lease.release()
+    open_database(filled).close()
+    assert version(filled) == NEWEST + 1
+
+
 def test_it_runs_once(filled, next_schema):
     next_schema("INSERT INTO monitor VALUES ('times_migrated', 1);")
     for _ in range(2):

@@ -10,12 +10,14 @@ import time
 import pytest
 
 from cardbeat.database import open_database
+from cardbeat.database.sqlite.backup import back_up
 from cardbeat.database.sqlite.database import migrate
-from cardbeat.database.sqlite.file import FILE_NAME, connect, open_read_only
+from cardbeat.database.sqlite.file import FILE_NAME, LOCKS, WRITER_LOCK, connect, open_read_only
+from cardbeat.database.sqlite.restore import restore
 from cardbeat.errors import StartupError, Unavailable
 from cardbeat.host import system
 from tests.support import count_up, counted
-from tests.systems import IN_USE
+from tests.systems import IN_USE, LINKS
 
 
 def test_a_full_disk_is_a_503_until_there_is_room_again(database):
@@ -34,6 +36,15 @@ def test_a_full_disk_is_a_503_until_there_is_room_again(database):
     database.write(count_up)
     database.write(lambda connection: connection.execute("PRAGMA max_page_count = 1000000"))
     database.write(fill)
+
+
+def test_a_lack_of_memory_is_a_503_and_logged_as_that(database, caplog):
+    def lack(_connection):
+        raise MemoryError
+
+    with pytest.raises(Unavailable), database.read() as connection:
+        lack(connection)
+    assert "the database can't read: out of memory" in caplog.text
 
 
 def test_durability_settings_hold(database):
@@ -129,6 +140,62 @@ def test_a_write_to_a_file_that_is_gone_from_its_place_is_refused_and_logged(dat
         database.write(count_up)
     assert caught.value.code == "database_unavailable"
     assert "was removed or replaced while in use" in caplog.text
+
+
+@IN_USE
+@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_server_without_its_lock_file_neither_writes_nor_sends(database, caplog, name, is_made_again):
+    """Another server would make the file and lock that."""
+    lease = database.lease()
+    assert lease.take()
+    path = database.path.with_name(name)
+    away = path.rename(path.with_name("away"))
+    if is_made_again:
+        path.touch()
+    with pytest.raises(Unavailable):
+        database.write(count_up)
+    assert f"{name} was removed or replaced while in use" in caplog.text
+    assert (lease.held(), lease.take()) == (name == WRITER_LOCK, name == WRITER_LOCK)
+    away.replace(path)
+    database.write(count_up)
+    assert lease.take()
+    lease.release()
+
+
+@LINKS
+def test_folders_whose_links_refer_to_one_file_share_its_locks(tmp_path):
+    folders = [tmp_path / name for name in ("first", "second", "third")]
+    open_database(folders[0]).close()
+    for folder, file in ((folders[1], folders[0]), (folders[2], folders[1])):
+        folder.mkdir(0o700)
+        (folder / FILE_NAME).symlink_to(file / FILE_NAME)
+    with contextlib.ExitStack() as held:
+        databases = [held.enter_context(contextlib.closing(open_database(folder))) for folder in folders]
+        leases = [database.lease() for database in databases]
+        assert [lease.take() for lease in leases] == [True, False, False]
+        back_up(folders[0], tmp_path / "backup.db")
+        for folder in folders:
+            with pytest.raises(StartupError, match="in use; stop the server"):
+                restore(folder, tmp_path / "backup.db", 1_800_000_000)
+        for lease in leases:
+            lease.release()
+    assert [path.name for path in folders[1].iterdir()] == [FILE_NAME]
+
+
+@LINKS
+def test_two_databases_in_one_folder_have_locks_of_their_own(tmp_path):
+    (tmp_path / "disk").mkdir()
+    with contextlib.ExitStack() as held:
+        leases = []
+        for name in ("first", "second"):
+            open_database(tmp_path / name).close()
+            (tmp_path / name / FILE_NAME).rename(tmp_path / "disk" / f"{name}.db")
+            (tmp_path / name / FILE_NAME).symlink_to(tmp_path / "disk" / f"{name}.db")
+            leases.append(held.enter_context(contextlib.closing(open_database(tmp_path / name))).lease())
+        assert [lease.take() for lease in leases] == [True, True]
+        for lease in leases:
+            lease.release()
 
 
 @IN_USE

@@ -73,8 +73,8 @@ def test_a_backup_never_replaces_the_database_nor_what_stands_beside_it(live, na
     assert files(live) == before
 
 
-@pytest.mark.parametrize("name", ["writer.lock", "delivery.lock", "cardbeat.room"])
-def test_a_backup_never_replaces_a_lock_file_or_the_room(live, name):
+@pytest.mark.parametrize("name", ["writer.lock", "delivery.lock", "cardbeat.room", "cards"])
+def test_a_backup_never_takes_the_place_of_a_lock_file_the_room_or_the_cards(live, name):
     before = files(live)
     with pytest.raises(StartupError, match="belongs to the database"):
         back_up(live, live / name)

@@ -144,6 +144,81 @@ def test_of_a_damaged_database_every_byte_is_kept(data, backup):
     assert not (data / "cardbeat.db-wal").exists()
 
 
+def run(statement):
+    def spoil(path):
+        with contextlib.closing(sqlite3.connect(path)) as connection:
+            connection.execute(statement)
+            connection.commit()
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda _path: None,
+        run("PRAGMA user_version = 999"),
+        run("PRAGMA application_id = 5"),
+        run("CREATE TRIGGER more AFTER INSERT ON keys BEGIN SELECT 1; END"),
+        run("DROP INDEX alerts_due"),
+    ],
+)
+def test_at_any_moment_the_folder_holds_a_whole_database(data, backup, monkeypatch, spoil):
+    """What a kill at that moment would leave."""
+    spoil(data / "cardbeat.db")
+    left_with_a_wal(data)
+    found = []
+
+    def seen(name):
+        act = getattr(sqlite_restore, name)
+
+        def look_and_act(*paths):
+            shutil.copytree(data, data.with_name(f"copy{len(found)}"))
+            found.append(emails(data.with_name(f"copy{len(found)}") / "cardbeat.db"))
+            act(*paths)
+
+        return look_and_act
+
+    for name in ("replace", "remove", "sync_folder"):
+        monkeypatch.setattr(sqlite_restore, name, seen(name))
+    restore(data, backup, NOON)
+    assert found[0] == ["a@old", "c@wal"]
+    assert {tuple(emails) for emails in found} == {("a@old", "c@wal"), ("a@old",)}
+
+
+@pytest.mark.parametrize("end", ["-wal", "-journal", "-shm"])
+@pytest.mark.parametrize("is_damaged", [False, True])
+def test_a_folder_beside_the_database_is_refused_before_anything_is_touched(data, backup, end, is_damaged):
+    left_with_a_wal(data)
+    if is_damaged:
+        damaged(data / "cardbeat.db")
+    Path(f"{data}/cardbeat.db{end}").unlink(missing_ok=True)
+    Path(f"{data}/cardbeat.db{end}").mkdir()
+    before = {path.name: path.is_dir() or path.read_bytes() for path in data.iterdir()}
+    with pytest.raises(StartupError, match=f"{end} is not a regular file; move it away"):
+        restore(data, backup, NOON)
+    assert {path.name: path.is_dir() or path.read_bytes() for path in data.iterdir()} == before
+
+
+@pytest.mark.parametrize("fails", ["replace", "remove"])
+def test_a_restore_that_fails_puts_the_wal_of_a_damaged_database_back(data, backup, monkeypatch, fails):
+    left_with_a_wal(data)
+    (data / "cardbeat.db").write_bytes(b"no database " * 500)
+    before = {path.name: path.read_bytes() for path in data.glob("cardbeat.db*") if not path.name.endswith("-shm")}
+    act = getattr(sqlite_restore, fails)
+
+    def refuse(path, *target):
+        if str(path).endswith(("copy", "-shm")):
+            raise OSError(5, "Input/output error")
+        act(path, *target)
+
+    monkeypatch.setattr(sqlite_restore, fails, refuse)
+    with pytest.raises(StartupError, match="Input/output error; nothing was restored"):
+        restore(data, backup, NOON)
+    (data / "cardbeat.db-shm").unlink(missing_ok=True)
+    assert {path.name: path.read_bytes() for path in data.glob("cardbeat.db*")} == before
+
+
 def test_an_empty_file_is_kept_too(data, backup):
     (data / "cardbeat.db").write_bytes(b"")
     assert restore(data, backup, NOON).kept.read_bytes() == b""

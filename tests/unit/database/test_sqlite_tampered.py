@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 import threading
+import time
 from pathlib import Path
 from random import Random
 
@@ -23,6 +24,7 @@ from cardbeat.database.sqlite.rows import MORE_RULES, RULES
 from cardbeat.errors import StartupError
 from cardbeat.heartbeat.check import Check
 from tests.heart import Heart
+from tests.support import wait_until
 from tests.systems import LINKS, MODES, WINDOWS
 
 NOON = 1_800_014_400
@@ -181,6 +183,8 @@ VALUES = {
     "alerts.ping_count": "ping_count = -1",
     "monitor.name": "name = CAST(X'ff' AS TEXT) WHERE name = 'last_sweep_at'",
     "monitor.value": "value = 9223372036854775807",
+    "monitor.value ": "value = unixepoch() + 6 * 366 * 86400 WHERE name = 'last_sweep_at'",
+    "monitor.value  ": "value = 8589934593 WHERE name = 'last_sweep_monotonic'",
     "tests_taken.taken_at": "taken_at = -1",
     "alerts, which refers to a row that checks has not": "check_id = 'none' WHERE seq = 1",
     "tests_taken, which refers to a row that keys has not": "api_key_id = 'none'",
@@ -252,6 +256,26 @@ def test_a_value_of_another_type_or_size_is_refused(data, backup, spoil):
     refused(data, backup)
 
 
+def test_what_counts_up_can_be_restored_again_later(data, backup):
+    """The largest numbers that are taken grow by the second, so that those of a later backup are never too large."""
+    most = "1000000 * unixepoch()"
+    run(
+        f"UPDATE checks SET seq = {most}, ping_count = {most}, outage = {most}, version = {most} WHERE seq = 5;"
+        f"UPDATE alerts SET attempts = {most}; UPDATE sqlite_sequence SET seq = {most};"
+        f"UPDATE monitor SET value = {most} WHERE name IN ('sweeps', 'key_changes')"
+    )(backup)
+    restore(data, backup, NOON)
+    before = int(time.time())
+    run(
+        "UPDATE checks SET seq = seq + 500, ping_count = ping_count + 500, outage = outage + 500 WHERE ping_count > 1;"
+        "UPDATE alerts SET attempts = attempts + 500; UPDATE sqlite_sequence SET seq = seq + 500;"
+        "UPDATE monitor SET value = value + 1 WHERE name IN ('sweeps', 'key_changes')"
+    )(data / "cardbeat.db")
+    back_up(data, backup)
+    wait_until(lambda: time.time() >= before + 1)
+    assert restore(data, backup, NOON).checks == 5
+
+
 @pytest.mark.parametrize("value", ["9223372036854775807", "'text'", "-5", "NULL"])
 def test_the_next_number_of_a_table_is_not_taken_from_others(data, backup, value, clock):
     run(f"UPDATE sqlite_sequence SET seq = {value}; INSERT INTO sqlite_sequence VALUES ('checks', 7), ('x', 1)")(backup)
@@ -301,12 +325,12 @@ def test_a_pipe_a_folder_or_a_device_is_refused_before_it_is_read(data, backup, 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: os.symlink("/dev/zero", path)])
 def test_a_pipe_or_a_link_in_the_data_folder_makes_nothing_hang(data, backup, name, make, tmp_path):
     make(data / name)
-    restore(data, backup, NOON)
     (tmp_path / "fresh").mkdir(0o700)
     make(tmp_path / "fresh" / name)
-    for use in (lambda: open_database(tmp_path / "fresh").close(), lambda: restore(tmp_path / "fresh", backup, NOON)):
-        with contextlib.suppress(StartupError):
-            use()
+    for folder in (data, tmp_path / "fresh"):
+        for use in (lambda folder: open_database(folder).close(), lambda folder: restore(folder, backup, NOON)):
+            with contextlib.suppress(StartupError):
+                use(folder)
 
 
 @LINKS
