@@ -133,7 +133,7 @@ class CardRoutes:
         `found` is settled with the card, unless another request looks for the same card already.
         """
         # Invalid keys learn nothing and cost nothing more.
-        key = self._keys.authenticate(key_hash, CARDS)
+        key = self._keys.authenticate(key_hash, (CARDS,))
         flight = self._flights.setdefault(name, found)
         if flight is not found:
             return Droppable(flight, partial(self._respond, request, name, key_hash, "HIT"))

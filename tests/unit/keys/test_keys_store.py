@@ -235,6 +235,37 @@ def test_when_the_command_returns_a_running_server_has_seen_its_change(
     assert keys.find(hash_of(issued.value)) != before
 
 
+ENDS: dict[str, Callable[[Keys, Key], object]] = {
+    "another": lambda keys, key: keys.issue_reader(key).wait(),
+    "none": lambda keys, key: keys.end_reader(key).wait(),
+    "rotated": lambda keys, key: keys.rotate(key).wait(),
+    "replaced": lambda keys, key: keys.replace(key.id).wait(),
+    "revoked": lambda keys, key: keys.revoke(key.id).wait(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_read_only_key_that_has_ended_is_in_no_cache(keys: Keys, open_keys: OpenKeys, end: str) -> None:
+    issued, other, elsewhere = keys.issue("a@b").wait(), keys.issue().wait(), open_keys()
+    digest = hash_of(keys.issue_reader(issued.key).wait())
+    for each in (keys, elsewhere):
+        assert each.find(digest).scope == "read"
+        assert each.find(hash_of(other.value))
+    ENDS[end](keys, issued.key)
+    assert not keys.last_known(digest)
+    assert is_cached(keys, other.value)
+    assert elsewhere.find_cached(digest, lambda: None) is None
+    assert (keys.find(digest), elsewhere.find(digest)) == (None, None)
+
+
+def test_a_read_only_key_has_the_limits_of_its_key_as_they_are_now(keys: Keys) -> None:
+    issued = keys.issue("a@b").wait()
+    digest = hash_of(keys.issue_reader(issued.key).wait())
+    assert keys.find(digest).limits == FREE
+    keys.set_tier(issued.key.id, "unlimited").wait()
+    assert keys.find(digest).limits == UNLIMITED
+
+
 def test_a_key_revoked_after_a_standby_that_lacks_changes_took_over_is_let_go_of(
     keys: Keys, open_keys: OpenKeys, database: Database
 ) -> None:
