@@ -222,7 +222,7 @@ def test_only_keys_that_live_are_counted(keys: Keys) -> None:
     assert keys.count_by_tier() == {"unlimited": 1}
 
 
-@pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
+@pytest.mark.parametrize("change", [["revoke"], ["replace"], ["tier", "unlimited"]])
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
     database: Database, clock: FakeClock, tmp_path: Path, database_url: str | None, change: list[str]
 ) -> None:
