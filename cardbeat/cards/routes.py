@@ -137,7 +137,7 @@ class CardRoutes:
         from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - the first answer needs no card
 
         # Invalid keys learn nothing and cost nothing more.
-        key = self._keys.authenticate(key_hash, CARDS)
+        key = self._keys.authenticate(key_hash, (CARDS,))
         flight = self._flights.setdefault(name, found)
         if flight is not found:
             return Droppable(flight, partial(self._respond, request, name, key_hash, "HIT"))

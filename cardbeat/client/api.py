@@ -40,7 +40,7 @@ _CHECK: dict[str, type | str] = {
     "deadline_at": _TIME,
     "last_ping_at": f"|{_TIME}",
     "delivery": f"|{_WORD}",
-    "ping_url": "[!-~]{1,2000}",
+    "ping_url": "|[!-~]{1,2000}",
     "webhook_url": ".{0,2000}",
 }
 """The members of a check that this client uses: the type, or a pattern of the text. null counts as an empty text."""

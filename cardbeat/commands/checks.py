@@ -73,7 +73,7 @@ def _row(check: CheckJson) -> tuple[str, ...]:
         check.get("last_ping_at") or "never",
         check["deadline_at"],
         check.get("delivery") or "none yet" if check.get("webhook_url") else "no webhook",
-        check["ping_url"],
+        check.get("ping_url") or "not shown to this key",
     )
 
 

@@ -1,4 +1,4 @@
-"""The command `keys`: lists, creates, revokes, moves and prunes API keys, also while the server runs."""
+"""The command `keys`: lists, creates, replaces, revokes, moves and prunes API keys, also while the server runs."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.unused_keys import CHECKS_DAYS, DAY_SECONDS, Terms, UnusedKeys, removed_after
 from cardbeat.host.output import complain, say, table, tell_if_slow
 from cardbeat.host.system import keep_files_private
-from cardbeat.keys.key import Key
+from cardbeat.keys.key import IssuedKey, Key
 from cardbeat.keys.routes import valid_email
 from cardbeat.keys.store import GAP_SECONDS, Keys
 from cardbeat.keys.tiers import tiers_from
@@ -33,25 +33,26 @@ HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "LAST USED 
 SUBCOMMANDS = {
     "list": Subcommand(),
     "create": Subcommand(options=("--email", "--tier")),
+    "replace": Subcommand(("ID",)),
     "revoke": Subcommand(("ID",)),
     "tier": Subcommand(("ID", "NAME")),
     "prune": Subcommand(options=("--unused-days", "--dry-run")),
 }
 
 _USAGE = (
-    "list | create [--email ADDRESS] [--tier NAME] | revoke ID\n       | tier ID NAME"
-    " | prune [--unused-days N] [--dry-run] [options]"
+    "list | create [--email ADDRESS] [--tier NAME]\n       | replace ID | revoke ID | tier ID NAME\n"
+    "       | prune [--unused-days N] [--dry-run] [options]"
 )
-_UNUSED = """\
-The server removes keys that are not used: a checks key without a check and
-without a request for 90 days, and a cards key never used within a year. prune
-removes such keys now: unused for N days (one at least, if it was ever used), a
-cards key never used since it was created N days ago."""
+_NOTES = """\
+replace gives a lost key a new value; the old one and the read-only key end at
+once, and the checks stay. The server removes keys that are not used: a checks
+key without a check and a request for 90 days, a cards key never used within a
+year. prune removes now those unused for N days, at least 1 if ever used."""
 
 
 def parser() -> SubcommandParser:
     about = "See, issue and end API keys, also while they are served."
-    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, about, _UNUSED)
+    made = SubcommandParser("keys", SUBCOMMANDS, _USAGE, about, _NOTES)
     made.add_argument("id", nargs="?", metavar="ID", help="of a key, as list shows it")
     made.add_argument("name", nargs="?", metavar="NAME", help="of the tier to move the key to")
     made.add_argument("--email", metavar="ADDRESS", help="create a checks key for it; without it a cards key")
@@ -151,15 +152,29 @@ def _warn(sentences: Iterable[str]) -> None:
 def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     email = None if given.email is None else valid_email(given.email)
     issued = keys.issue(email, given.tier or "free").wait()
-    secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
-    shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
-    lines = [f"{name + ':':16}{value}" for name, value in shown.items()]
     try:
-        say([json.dumps(shown)] if given.json else lines, must_arrive=True)
+        _show(issued, given)
     except StartupError:
         # The value was not shown, so the key is of no use to anyone.
         keys.revoke(issued.key.id).wait()
         raise
+
+
+def _replace(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
+    issued = keys.replace(given.id).wait()
+    if issued is None:
+        raise _no_such_key(given.id)
+    try:
+        _show(issued, given)
+    except StartupError as error:
+        raise StartupError(f"{error}; the old value has ended, so replace the key again") from None
+
+
+def _show(issued: IssuedKey, given: argparse.Namespace) -> None:
+    secret = {} if issued.webhook_secret is None else {"webhook_secret": issued.webhook_secret}
+    shown = {"key": issued.value, **secret, "id": issued.key.id, **issued.key.as_json()}
+    lines = [f"{name + ':':16}{value}" for name, value in shown.items()]
+    say([json.dumps(shown)] if given.json else lines, must_arrive=True)
 
 
 def _revoke(database: Database, keys: Keys, given: argparse.Namespace) -> None:
@@ -209,6 +224,7 @@ def _require_clock(database: Database, now: int, days: int) -> None:
 _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {
     "list": _list,
     "create": _create,
+    "replace": _replace,
     "revoke": _revoke,
     "tier": _move,
     "prune": _prune,

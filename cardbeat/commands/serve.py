@@ -42,7 +42,7 @@ LAST_LINES_SECONDS = 0.2
 EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card, cards SOURCE --output DIR    draw one card or a site's, without a server
-  keys list|create|revoke|tier|prune see, issue and end API keys
+  keys list|create|replace|revoke|tier|prune see and manage API keys
   checks list|apply|ping             a client: keep your checks in a file
   backup, restore, doctor, completion  copy data, check this host, help a shell
 """

@@ -16,6 +16,9 @@ LONGEST_SECONDS = 31_536_000
 REQUIRED = ("name", "period_seconds", "grace_seconds")
 CHANGEABLE = (*REQUIRED, "webhook_url")
 
+SHORT_ID_CHARACTERS = 12
+"""Of a check's id, where the whole must not be told: too many to be those of another check, too few to ping with."""
+
 RefusedUrl = Callable[[str], str | None]
 """Returns a sentence that says why a webhook URL is refused; None for a good URL."""
 
@@ -82,6 +85,15 @@ class Check:
             "ping_url": f"{base_url}/ping/{self.id}",
             "delivery": None if self.webhook_url is None else self.delivery,
         }
+
+    @property
+    def short_id(self) -> str:
+        return self.id[:SHORT_ID_CHARACTERS]
+
+    def as_read(self, host_of: Callable[[str], str]) -> dict[str, Any]:
+        """The check as a read-only key sees it: nothing in it lets the reader ping, or post to the receiver."""
+        told = {**self.as_json(""), "id": self.short_id, "ping_url": None}
+        return told if self.webhook_url is None else {**told, "webhook_url": host_of(self.webhook_url)}
 
     def as_told(self) -> dict[str, Any]:
         """The check as alerts show it: third parties read them, and must know neither its URLs nor who pings it."""

@@ -6,6 +6,7 @@ then no check of a revoked key is pinged, swept, counted or alerted for, and non
 """
 
 import dataclasses
+import re
 import secrets
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
-from cardbeat.heartbeat.check import COLUMNS, Check, Settings
+from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
 from cardbeat.heartbeat.delivery.delivery import Delivery
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
@@ -24,6 +25,7 @@ from cardbeat.heartbeat.transitions import RECOVERED, note, subject_of
 from cardbeat.keys.key import Key, key_unknown
 
 _COLUMNS = ", ".join(COLUMNS)
+_SHORT_ID = re.compile(f"[0-9a-f]{{{SHORT_ID_CHARACTERS}}}")
 
 
 class PingResult(NamedTuple):
@@ -65,6 +67,19 @@ class Checks:
     def get(self, key_id: str, check_id: str) -> Check:
         with self._database.read() as connection:
             return _own(connection, key_id, check_id)
+
+    def whole_id(self, key_id: str, short_id: str) -> str:
+        """The id of the key's check with this short one; without one "", which is no check's.
+
+        No other length is taken: by longer and longer beginnings, a reader would find the whole id.
+        """
+        if not _SHORT_ID.fullmatch(short_id):
+            return ""
+        with self._database.read() as connection:
+            # Both ends are ids too, so that every collation puts what begins so between them.
+            sql = "SELECT id, api_key_id FROM checks WHERE id BETWEEN ? AND ? ORDER BY seq"
+            among = connection.execute(sql, (short_id.ljust(32, "0"), short_id.ljust(32, "f"))).fetchall()
+        return next((row["id"] for row in among if row["api_key_id"] == key_id), "")
 
     def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
         """At most `limit` checks, oldest first, after the check `after`; and the next `after`, None at the end.

@@ -12,9 +12,9 @@ from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
 from cardbeat.heartbeat.checks import Checks, PingResult, other_version
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.webhooks.resolver import is_own
-from cardbeat.heartbeat.webhooks.target import refused_url
+from cardbeat.heartbeat.webhooks.target import refused_url, shown_of
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.key import CHECKS, Key
+from cardbeat.keys.key import CHECKS, READ, Key
 from cardbeat.keys.store import Keys
 from cardbeat.web.message import JSON_HEADERS, Request, Response, json_page
 from cardbeat.web.query import known_among
@@ -32,6 +32,7 @@ class CheckRoutes:
     def __init__(self, checks: Checks, keys: Keys, alerts: Alerts, base_url: str, allow_private_webhooks: bool) -> None:
         self._checks = checks
         self._bearer = Bearer(keys, CHECKS)
+        self._reader = Bearer(keys, CHECKS, READ)
         self._alerts = alerts
         self._base_url = base_url
         self._base_path = urlsplit(base_url).path
@@ -40,11 +41,11 @@ class CheckRoutes:
     def routes(self) -> list[Route]:
         return [
             Route("POST", "/checks", self.create, guard=self._bearer),
-            Route("GET", "/checks", self.page, guard=self._bearer),
-            Route("GET", "/checks/{id}", self.read, guard=self._bearer),
+            Route("GET", "/checks", self.page, guard=self._reader),
+            Route("GET", "/checks/{id}", self.read, guard=self._reader),
             Route("PATCH", "/checks/{id}", self.update, guard=self._bearer),
             Route("DELETE", "/checks/{id}", self.delete, guard=self._bearer),
-            Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=self._bearer),
+            Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=self._reader),
             Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=self._bearer),
             Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
             Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
@@ -60,12 +61,18 @@ class CheckRoutes:
     def page(self, request: Request) -> Response:
         key = key_of(request)
         parameters = known_among(("limit", "after"), request.query)
-        checks, following = self._checks.page(key.id, _limit(parameters.get("limit")), parameters.get("after"))
-        listed = (check.as_json(self._base_url) for check in checks)
+        limit, after = _limit(parameters.get("limit")), parameters.get("after")
+        if key.scope != READ:
+            checks, following = self._checks.page(key.id, limit, after)
+        else:
+            checks, following = self._checks.page(key.id, limit, after and self._checks.whole_id(key.id, after))
+            following = following and checks[-1].short_id
+        listed = (self._shown(check, key) for check in checks)
         return Response(200, json_page("checks", listed, {"next": following}), JSON_HEADERS)
 
     def read(self, request: Request) -> Response:
-        return self._answer(200, self._own(request, key_of(request)))
+        key = key_of(request)
+        return self._answer(200, self._own(request, key), key=key)
 
     def update(self, request: Request) -> Later[Response]:
         """Change the given fields, with optimistic locking.
@@ -104,14 +111,22 @@ class CheckRoutes:
         return self._checks.ping(request.params["id"]).map(_ping_answer)
 
     def _own(self, request: Request, key: Key) -> Check:
-        return self._checks.get(key.id, request.params["id"])
+        check_id = request.params["id"]
+        return self._checks.get(key.id, self._checks.whole_id(key.id, check_id) if key.scope == READ else check_id)
+
+    def _shown(self, check: Check, key: Key | None) -> dict[str, Any]:
+        if key is not None and key.scope == READ:
+            return check.as_read(shown_of)
+        return check.as_json(self._base_url)
 
     def _validated(self, values: dict[str, Any], key: Key) -> Settings:
         return validated(values, key.limits.min_period_seconds, self._refused_url)
 
-    def _answer(self, status: int, check: Check, headers: dict[str, str] | None = None) -> Response:
+    def _answer(
+        self, status: int, check: Check, headers: dict[str, str] | None = None, *, key: Key | None = None
+    ) -> Response:
         etag = {"ETag": f'"{check.version}"'}
-        return Response.json(status, {"check": check.as_json(self._base_url)}, etag | (headers or {}))
+        return Response.json(status, {"check": self._shown(check, key)}, etag | (headers or {}))
 
 
 def _matched(request: Request, check: Check) -> Check:

@@ -9,32 +9,32 @@ from cardbeat.web.message import Request
 
 
 class Bearer:
-    """The guard of a route: accepts a known key of `scope`, or of both scopes if that is None.
+    """The guard of a route: accepts a known key of one of the scopes, or of any if none is given.
 
-    `wrong_scope` is the sentence for a key of the other scope, where the usual one does not fit.
+    `of_cards_key` is the sentence for a cards key, where the usual one does not fit.
     """
 
-    def __init__(self, keys: Keys, scope: str | None = None, wrong_scope: str | None = None) -> None:
+    def __init__(self, keys: Keys, *scopes: str, of_cards_key: str | None = None) -> None:
         self._keys = keys
-        self._scope = scope
-        self._wrong_scope = wrong_scope
-        self.refuses = (401,) if scope is None else (401, 403)
+        self._scopes = scopes
+        self._of_cards_key = of_cards_key
+        self.refuses = (401, 403) if scopes else (401,)
 
     def find(self, request: Request, work_soon: Callable[[Callable[[], None]], None]) -> Key | None:
         """The key, if it is in the cache."""
         key = self._keys.find_cached(_hash_in(request), partial(work_soon, self._keys.renew))
         if key is not None:
-            require_scope(key, self._scope, self._wrong_scope)
+            require_scope(key, self._scopes, self._of_cards_key)
         return key
 
     def look_up(self, request: Request) -> Key:
         """The key, read from the database if need be."""
-        return self._keys.authenticate(_hash_in(request), self._scope, self._wrong_scope)
+        return self._keys.authenticate(_hash_in(request), self._scopes, self._of_cards_key)
 
     def name_of(self, request: Request) -> str | None:
-        """The id of the key, if it is cached. Requests are queued by it."""
+        """The queue of the key's requests, if the key is cached."""
         key = self._keys.last_known(_hash_in(request))
-        return None if key is None else key.id
+        return None if key is None else key.queue
 
 
 def key_of(request: Request) -> Key:

@@ -1,6 +1,7 @@
 """A key without its value, and the refusals of requests for their key."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cardbeat.clock import utc_text
@@ -9,15 +10,24 @@ from cardbeat.errors import Refusal
 
 CARDS = "cards"
 CHECKS = "checks"
+READ = "read"
+"""The scope of the second value that a checks key may have. It reads what the checks key reads, and changes nothing."""
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 """RFC 9110, 11.6.1: every 401 has this header."""
-_NO_CARDS_KEY = "This is a checks key; cards take a cards key, which POST /register issues when it is sent no body."
+_SENTENCES = {
+    CHECKS: "This is a checks key; cards take a cards key, which POST /register issues when it is sent no body.",
+    READ: "This is a read-only key: it changes nothing and draws no cards. Send the checks key, or a cards key.",
+}
+"""Why a key is refused, by its scope. The catalogue has that of a cards key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """A key without its value. `prefix` is the first 8 characters of the value, for people to recognise it.
+
+    A read-only key is its checks key, with another scope and prefix and without an e-mail address. `read_prefix` is the
+    prefix of the read-only key that a checks key has, None without one.
 
     `used_at` is when it was last used, at most a day ago if it is used all the time, None before its first use.
     """
@@ -30,11 +40,21 @@ class Key:
     prefix: str
     created_at: int
     used_at: int | None = None
+    read_prefix: str | None = None
+
+    @property
+    def queue(self) -> str:
+        """Where its requests wait. Those of a read-only key are not in the way of the checks key's."""
+        return f"{self.id} {READ}" if self.scope == READ else self.id
 
     def as_json(self) -> dict[str, Any]:
         """Scope, tier, time of creation and, for a checks key, its e-mail address."""
         value = {"scope": self.scope, "tier": self.tier, "created_at": utc_text(self.created_at)}
         return value if self.email is None else {**value, "email": self.email}
+
+    def as_reader(self, prefix: str) -> "Key":
+        """The read-only key of this key, with this prefix."""
+        return replace(self, scope=READ, email=None, prefix=prefix, read_prefix=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +66,13 @@ class IssuedKey:
     webhook_secret: str | None
 
 
-def require_scope(key: Key, scope: str | None, sentence: str | None = None) -> None:
-    """Raise `Refusal` 403, with this sentence, for a key of another scope. None allows both scopes."""
-    if scope is not None and key.scope != scope:
-        raise Refusal("wrong_scope", sentence or (_NO_CARDS_KEY if scope == CARDS else None))
+def require_scope(key: Key, scopes: Collection[str], of_cards_key: str | None = None) -> None:
+    """Raise `Refusal` 403 for a key of another scope than these; without any, all are allowed.
+
+    `of_cards_key` is the sentence for a cards key, where the usual one does not fit.
+    """
+    if scopes and key.scope not in scopes:
+        raise Refusal("wrong_scope", of_cards_key if key.scope == CARDS else _SENTENCES[key.scope])
 
 
 def key_missing(sentence: str | None = None, field: str | None = None) -> Refusal:

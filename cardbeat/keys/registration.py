@@ -17,9 +17,9 @@ SITES_ALLOWED = ("same-origin", "none")
 
 
 class Stranger(NamedTuple):
-    """A client that has no key yet. `id` is its network."""
+    """A client that has no key yet. Its requests wait with those of its network."""
 
-    id: str
+    queue: str
 
 
 class Registration:

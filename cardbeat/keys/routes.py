@@ -9,7 +9,7 @@ from cardbeat.concurrency.later import Later
 from cardbeat.config import TESTS_AN_HOUR, Config
 from cardbeat.errors import Invalid
 from cardbeat.keys.bearer import Bearer, key_of
-from cardbeat.keys.key import CHECKS, IssuedKey, Key
+from cardbeat.keys.key import CHECKS, READ, IssuedKey, Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.registration import Registration
 from cardbeat.keys.store import Keys
@@ -48,7 +48,7 @@ class KeyRoutes:
         self._config = config
         self._keys = keys
         self._any_key = Bearer(keys)
-        self._checks_key = Bearer(keys, CHECKS, _PUBLIC)
+        self._checks_key = Bearer(keys, CHECKS, of_cards_key=_PUBLIC)
         self._webhook_secrets = webhook_secrets
         self._renders = renders
         self._registration = Registration(config)
@@ -61,6 +61,8 @@ class KeyRoutes:
             Route("GET", "/key", self.read, guard=self._any_key),
             Route("DELETE", "/key", self.revoke, guard=self._checks_key),
             Route("POST", "/key/rotate", self.rotate, guard=self._checks_key),
+            Route("POST", "/key/read-only", self.issue_reader, guard=self._checks_key),
+            Route("DELETE", "/key/read-only", self.end_reader, guard=self._checks_key),
             Route("POST", "/key/webhook-secret", self.renew_webhook_secret, guard=self._checks_key),
         ]
 
@@ -71,7 +73,8 @@ class KeyRoutes:
 
     def read(self, request: Request) -> Response:
         key = key_of(request)
-        return Response.json(200, {"prefix": key.prefix, **key.as_json(), **self._limits_and_usage(key)})
+        reader = {"read_only_prefix": key.read_prefix} if key.scope == CHECKS else {}
+        return Response.json(200, {"prefix": key.prefix, **key.as_json(), **reader, **self._limits_and_usage(key)})
 
     def rotate(self, request: Request) -> Later[Response]:
         request.expect_no_body()
@@ -84,6 +87,15 @@ class KeyRoutes:
     def _revoked(self, _is_done: bool) -> Response:
         self._wake_removal()
         return Response(204)
+
+    def issue_reader(self, request: Request) -> Later[Response]:
+        request.expect_no_body()
+        issued = self._keys.issue_reader(key_of(request))
+        return issued.map(lambda value: Response.json(201, {"key": value, "scope": READ}))
+
+    def end_reader(self, request: Request) -> Later[Response]:
+        request.expect_no_body()
+        return self._keys.end_reader(key_of(request)).map(lambda _: Response(204))
 
     def renew_webhook_secret(self, request: Request) -> Later[Response]:
         request.expect_no_body()

@@ -5,11 +5,11 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
@@ -38,7 +38,10 @@ GAP_SECONDS = 7 * 86_400
 """Longest time between two looks for unused keys, by the wall clock, over which keys are taken to have been watched."""
 _PREFIX_LENGTH = 8
 
-REVOKE = "UPDATE keys SET revoked_at = :now, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL"
+REVOKE = (
+    "UPDATE keys SET revoked_at = :now, email = NULL, webhook_secret = NULL, old_webhook_secret = NULL,"
+    " read_hash = NULL, read_prefix = NULL"
+)
 """The begin of the statement that revokes keys."""
 
 
@@ -120,7 +123,7 @@ class Keys:
             "webhook_secret": secret,
             "created_at": now,
         }
-        issued = IssuedKey(self._key({**row, "used_at": None}), value, secret)
+        issued = IssuedKey(self._key({**row, "used_at": None, "read_prefix": None}), value, secret)
 
         def insert(transaction: Transaction) -> IssuedKey:
             watched_since(transaction, now)
@@ -173,29 +176,47 @@ class Keys:
         """The key with this hash, if it is in the cache, however old that is."""
         return self._cache.get(digest)
 
-    def authenticate(self, digest: bytes, scope: str | None = None, wrong_scope: str | None = None) -> Key:
+    def authenticate(self, digest: bytes, scopes: Collection[str] = (), of_cards_key: str | None = None) -> Key:
         """The key with this hash. Raises `Refusal` 401 if there is none, 403 if it has another scope."""
         key = self.find(digest)
         if key is None:
             raise key_unknown()
-        require_scope(key, scope, wrong_scope)
+        require_scope(key, scopes, of_cards_key)
         return key
 
     def rotate(self, key: Key) -> Later[IssuedKey]:
-        """Replace the value of a key; the old value stops working.
+        """Replace the value of a key; the old value stops working, and its read-only key ends.
 
         The result raises `Refusal` 401 if the key was rotated or revoked since it was read.
         """
+        return self.replace(key.id, key.prefix).map(_still_known)
+
+    def replace(self, key_id: str, prefix: str | None = None) -> Later[IssuedKey | None]:
+        """As `rotate`, for any key, or only while it has this prefix. The result is None if there is no such key."""
         value = _new_value()
+        sql = (
+            "UPDATE keys SET hash = ?, prefix = ?, read_hash = NULL, read_prefix = NULL"
+            " WHERE id = ? AND prefix = coalesce(?, prefix) AND revoked_at IS NULL RETURNING *"
+        )
+        changed = self._change(key_id, sql, (hash_of(value), value[:_PREFIX_LENGTH], key_id, prefix))
+        return changed.map(lambda row: None if row is None else IssuedKey(self._key(row), value, None))
 
-        def issued(row: Row | None) -> IssuedKey:
-            if row is None:
-                raise key_unknown("This API key was rotated or revoked a moment ago.")
-            return IssuedKey(self._key(row), value, None)
+    def issue_reader(self, key: Key) -> Later[str]:
+        """The value of a new read-only key of a checks key; the one before stops working. Raises like `rotate`."""
+        value = _new_value()
+        return self._set_reader(key, hash_of(value), value[:_PREFIX_LENGTH]).map(lambda _: value)
 
-        sql = "UPDATE keys SET hash = ?, prefix = ? WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *"
-        values = (hash_of(value), value[:_PREFIX_LENGTH], key.id, key.prefix)
-        return self._change(key.id, sql, values).map(issued)
+    def end_reader(self, key: Key) -> Later[Row]:
+        """End the read-only key of a checks key, if it has one. The result raises like that of `rotate`."""
+        return self._set_reader(key, None, None)
+
+    def _set_reader(self, key: Key, digest: bytes | None, prefix: str | None) -> Later[Row]:
+        # With the old value of a key that was rotated since, no reader may be made.
+        sql = (
+            "UPDATE keys SET read_hash = ?, read_prefix = ?"
+            " WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *"
+        )
+        return self._change(key.id, sql, (digest, prefix, key.id, key.prefix)).map(_still_known)
 
     def revoke(self, key_id: str) -> Later[bool]:
         """End a key, and delete its e-mail address and secrets. The result is False if there is no key with this id.
@@ -224,10 +245,13 @@ class Keys:
     def _load(self, digest: bytes) -> Key | None:
         changes = self._changes
         with self._database.read() as connection:
-            row = connection.execute("SELECT * FROM keys WHERE hash = ? AND revoked_at IS NULL", (digest,)).fetchone()
+            sql = "SELECT * FROM keys WHERE (hash = ? OR read_hash = ?) AND revoked_at IS NULL"
+            row = connection.execute(sql, (digest, digest)).fetchone()
         if row is None:
             return None
         key = self._key(row)
+        if row["read_hash"] == digest:
+            key = key.as_reader(row["read_prefix"])
         self._note_use(key)
         with self._lock:
             # If the cache was emptied since, what was read here may be from before the change.
@@ -264,9 +288,9 @@ class Keys:
         """Change one key; the row as written, None if there is none. Settled when no process uses the old key."""
 
         def change(transaction: Transaction) -> _Change:
-            before = transaction.execute("SELECT hash FROM keys WHERE id = ?", (key_id,)).fetchone()
+            before = transaction.execute("SELECT hash, read_hash FROM keys WHERE id = ?", (key_id,)).fetchone()
             row: Row | None = transaction.execute(sql, values).fetchone()
-            return _Change(row, before["hash"], monitor.increment(transaction, CHANGES)) if row else _NO_CHANGE
+            return _Change(row, tuple(before), monitor.increment(transaction, CHANGES)) if row else _NO_CHANGE
 
         changed: Later[Row | None] = Later()
         self._database.write_later(change).then(partial(self._forget, changed))
@@ -281,7 +305,7 @@ class Keys:
             change = written.result()
         except Exception:
             # The change may be committed all the same.
-            change = _Change(None, b"", sys.maxsize)
+            change = _Change(None, (), sys.maxsize)
         if change is _NO_CHANGE:
             changed.succeed(None)
             return
@@ -289,7 +313,8 @@ class Keys:
             if self._changes == change.number - 1:
                 self._changes = change.number
             if self._changes is not None and self._changes >= change.number:
-                self._cache.pop(change.old_hash, None)
+                for digest in change.old_hashes:
+                    self._cache.pop(digest, None)
             else:
                 self._cache.clear()
                 self._changes = None
@@ -298,19 +323,28 @@ class Keys:
 
     def _key(self, row: Mapping[str, Any] | Row) -> Key:
         limits = tier_of(self.tiers, row["tier"])
-        columns = ("email", "prefix", "created_at", "used_at")
+        columns = ("email", "prefix", "created_at", "used_at", "read_prefix")
         return Key(row["id"], row["scope"], row["tier"], limits, *(row[name] for name in columns))
 
 
 class _Change(NamedTuple):
-    """The row as written, the hash that the key had before, and the number of changes including this one."""
+    """The row as written, the hashes that the key and its reader had, and the number of changes with this one."""
 
     row: Row | None
-    old_hash: bytes
+    old_hashes: tuple[Any, ...]
     number: int
 
 
-_NO_CHANGE = _Change(None, b"", 0)
+_NO_CHANGE = _Change(None, (), 0)
+
+
+T = TypeVar("T")
+
+
+def _still_known(changed: T | None) -> T:
+    if changed is None:
+        raise key_unknown("This API key was rotated or revoked a moment ago.")
+    return changed
 
 
 def _new_value() -> str:

@@ -22,7 +22,11 @@ INFO: Final = {
     "license": {"name": "MIT", "identifier": "MIT"},
 }
 SECURITY: Final = {
-    "bearer": {"type": "http", "scheme": "bearer", "description": "An API key. Checks need the scope `checks`."},
+    "bearer": {
+        "type": "http",
+        "scheme": "bearer",
+        "description": "An API key. Checks need the scope `checks`, or `read` where it says so.",
+    },
     "cardsKey": {"type": "apiKey", "in": "query", "name": "key", "description": "An API key of scope `cards`."},
 }
 ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {

@@ -49,12 +49,14 @@ _SENTENCE: Final = '"Nightly backup" has recovered: pinged again, next ping expe
 EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "Registration": {"checks": _EMAIL},
     "IssuedKey": {"cards": _CARDS_KEY, "checks": _CHECKS_KEY},
+    "ReadOnlyKey": {"new": {"key": CARDS_KEY_VALUE, "scope": "read"}},
     "WebhookSecret": {"new": _SECRET},
     "Key": {
         "checks": {
             "prefix": "sk_3Vn0a",
             **_KEY,
             **_EMAIL,
+            "read_only_prefix": None,
             "limits": {**asdict(FREE), "test_alerts_per_hour": TESTS_AN_HOUR},
             "usage": {"checks": 12, "renders": 0, "test_alerts": 1},
         }

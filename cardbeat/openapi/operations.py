@@ -6,6 +6,7 @@ from cardbeat.cards.drawing_queue import WAIT_SECONDS, WAITING_OF_KEY
 from cardbeat.cards.request import MAX_CHARACTERS, TEMPLATES, THEMES
 from cardbeat.characters import SEEN
 from cardbeat.config import TESTS_AN_HOUR
+from cardbeat.heartbeat.check import SHORT_ID_CHARACTERS
 from cardbeat.heartbeat.delivery import allowance
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
@@ -33,6 +34,9 @@ CHECK_LINKS: Final[Json] = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/check/id"}}
     for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping", "pingByPost")
 }
+
+
+READS: Final = "A read-only key may do this too."
 
 
 def card_text(name: str, meaning: str, example: str, *, required: bool = False) -> Json:
@@ -96,7 +100,24 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "rotateKey",
         "Give a checks key a new value; the old one stops working",
         {200: json_answer("The same key with its new value, shown this once.", "IssuedKey")},
-        description="A cards key is public, so it can't do this (403).",
+        description="Its read-only key ends too. A cards key is public, so it can't do this (403).",
+    ),
+    "POST /key/read-only": Operation(
+        "issueReadOnlyKey",
+        "Get a read-only key for the checks of a checks key",
+        {201: json_answer("The read-only key, shown this once.", "ReadOnlyKey")},
+        description=(
+            "For a wall display, a colleague or Prometheus. It reads `/key`, `/checks`, a check, its alerts and "
+            "`/checks/metrics`; all else is refused (403). It sees no ping URL, the first "
+            f"{SHORT_ID_CHARACTERS} characters of a check's id, with which it reads that check, and of a webhook URL "
+            "the scheme and host. A checks key has one at a time: asking again ends the one before, and so does a new "
+            "value of the checks key."
+        ),
+    ),
+    "DELETE /key/read-only": Operation(
+        "endReadOnlyKey",
+        "End the read-only key of a checks key",
+        {204: answer("The checks key has no read-only key any more.", "Cache-Control")},
     ),
     "POST /key/webhook-secret": Operation(
         "renewWebhookSecret",
@@ -151,6 +172,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "listChecks",
         "List the key's checks, oldest first",
         {200: json_answer("A page of checks.", "CheckPage")},
+        description=READS,
         parameters=(
             query(
                 "limit",
@@ -167,10 +189,12 @@ OPERATIONS: Final[dict[str, Operation]] = {
         description=(
             "`cardbeat_check_up` is 1 while a check is on time, also before its first ping, and 0 while it is overdue. "
             "The label `id` tells checks with the same name apart. It is only the beginning of the check's id, and "
-            f"can't ping. A key with more than {MOST_CHECKS:,} checks gets 403."
+            f"can't ping. A key with more than {MOST_CHECKS:,} checks gets 403. {READS}"
         ),
     ),
-    "GET /checks/{id}": Operation("readCheck", "Read a check", {200: json_answer("The check.", "CheckAnswer", "ETag")}),
+    "GET /checks/{id}": Operation(
+        "readCheck", "Read a check", {200: json_answer("The check.", "CheckAnswer", "ETag")}, description=READS
+    ),
     "PATCH /checks/{id}": Operation(
         "updateCheck",
         "Change the fields that the body has",
@@ -202,7 +226,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
             f"more in an hour. An address gets at most {allowance.ADDRESS_POSTS} posts at once, then "
             f"{allowance.OWN_POSTS} of each key, together at most {allowance.MOST_POSTS:,} (tests only up to "
             f"{allowance.TEST_SHARE:.0%} of that, keys less than a day old up to {allowance.NEW_KEY_SHARE:.0%}), and "
-            "half of these numbers again in an hour. An alert beyond that waits until `next_attempt_at`."
+            "half of these numbers again in an hour. An alert beyond that waits until `next_attempt_at`. "
+            f"{READS}"
         ),
     ),
     "POST /checks/{id}/test-alert": Operation(

@@ -49,7 +49,7 @@ TAGS: Final = {
     "Cards": ("Link-preview images.", ("og", "robots.txt")),
     "Checks": ("Monitored jobs, and their pings.", ("checks", "ping")),
     "Alerts": ("What a check's webhook receives.", ()),
-    "Keys": ("Keys have two scopes: a cards key is public, a checks key is secret.", ("key", "register")),
+    "Keys": ("A cards key is public, a checks key is secret, and its read-only key reads.", ("key", "register")),
     "Operation": ("For the operator of the service.", ("healthz", "metrics", "openapi.json")),
     "Pages": ("For browsers.", ("", "dashboard", "pages")),
 }

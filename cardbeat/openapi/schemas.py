@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from cardbeat.characters import BIDI_CONTROLS, CONTROL, SEEN, SPACE
-from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED
+from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED, SHORT_ID_CHARACTERS
 from cardbeat.heartbeat.webhooks.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
@@ -16,6 +16,11 @@ TIME: Final[Json] = {
     "description": "UTC",
 }
 COUNT: Final[Json] = {"type": "integer", "minimum": 0}
+KEY_VALUE: Final[Json] = {
+    "type": "string",
+    "pattern": "^sk_[A-Za-z0-9_-]{32,}$",
+    "description": "Shown this once.",
+}
 WEBHOOK_SECRET: Final[Json] = {"type": "string", "pattern": "^whsec_[A-Za-z0-9+/]+=*$"}
 
 # Spaces around a name are removed. Inside it, line separators and control characters, also of direction, are refused.
@@ -52,7 +57,7 @@ SETTINGS: Final[dict[str, Json]] = {
         "maxLength": URL_BYTES,
         "description": "Receives the alerts. An absolute `http` or `https` URL without user information, on a public"
         " host. The host's name has at most 253 characters, and each label of it at most 63. The URL has at most"
-        f" {URL_BYTES:,} bytes in UTF-8.",
+        f" {URL_BYTES:,} bytes in UTF-8. A read-only key sees its scheme and host only.",
     },
 }
 
@@ -84,7 +89,13 @@ OUTAGES: Final[Json] = {
     "description": "How many outages begin with this alert; only there if it tells several, or one and its end.",
 }
 CHECK: Final[dict[str, Json]] = {
-    "id": {**CHECK_ID_SCHEMA, "description": "Ping with it: it is the only credential for that."},
+    "id": {
+        **CHECK_ID_SCHEMA,
+        "description": (
+            "Ping with it: it is the only credential for that. A read-only key sees its first "
+            f"{SHORT_ID_CHARACTERS} characters, and sends these in its place."
+        ),
+    },
     "api_key_id": {"type": "string"},
     **SETTINGS,
     "status": {"type": "string", "enum": ["on_time", "overdue"]},
@@ -97,7 +108,7 @@ CHECK: Final[dict[str, Json]] = {
     "created_at": TIME,
     "updated_at": TIME,
     "version": {"type": "integer", "minimum": 1, "description": "Grows by 1 with each update."},
-    "ping_url": {"type": "string", "format": "uri"},
+    "ping_url": {"type": ["string", "null"], "format": "uri", "description": "Null for a read-only key."},
     "delivery": {
         "anyOf": [ref("DeliveryState"), {"type": "null"}],
         "description": (
@@ -108,7 +119,7 @@ CHECK: Final[dict[str, Json]] = {
 }
 
 SCHEMAS: Final[dict[str, Json]] = {
-    "Scope": {"type": "string", "enum": ["cards", "checks"]},
+    "Scope": {"type": "string", "enum": ["cards", "checks", "read"]},
     "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
     "DeliveryState": {"type": "string", "enum": ["ok", "failing"]},
     "Error": record(
@@ -140,7 +151,7 @@ SCHEMAS: Final[dict[str, Json]] = {
     },
     "IssuedKey": record(
         {
-            "key": {"type": "string", "pattern": "^sk_[A-Za-z0-9_-]{32,}$", "description": "Shown this once."},
+            "key": KEY_VALUE,
             **_KEY,
             "webhook_secret": {
                 **WEBHOOK_SECRET,
@@ -149,11 +160,16 @@ SCHEMAS: Final[dict[str, Json]] = {
         },
         optional=("email", "webhook_secret"),
     ),
+    "ReadOnlyKey": record({"key": KEY_VALUE, "scope": {"const": "read"}}),
     "WebhookSecret": record({"webhook_secret": {**WEBHOOK_SECRET, "description": "Shown this once."}}),
     "Key": record(
         {
             "prefix": {"type": "string", "description": "The beginning of the key's value."},
             **_KEY,
+            "read_only_prefix": {
+                "type": ["string", "null"],
+                "description": "Only of a checks key: the beginning of its read-only key's value, null without one.",
+            },
             "limits": record(
                 {
                     "max_checks": nullable(COUNT),
@@ -171,7 +187,7 @@ SCHEMAS: Final[dict[str, Json]] = {
                 }
             ),
         },
-        optional=("email",),
+        optional=("email", "read_only_prefix"),
     ),
     "NewCheck": {
         "type": "object",

@@ -87,7 +87,7 @@ class Exchange:
                 return route
             if route.in_loop:
                 return route.handler(request)
-            name = request.network if request.key is None else request.key.id
+            name = request.network if request.key is None else request.key.queue
             return self._workers.submit(name, partial(_handled, route, request, judged_at))
         except Exception as error:
             return answer_to_error(request, error)

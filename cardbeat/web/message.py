@@ -27,7 +27,7 @@ class Holder(Protocol):
     """The owner of a key, or a client that needs none."""
 
     @property
-    def id(self) -> str: ...
+    def queue(self) -> str: ...
 
 
 @dataclass(slots=True)

@@ -415,3 +415,18 @@ def test_the_key_does_not_follow_a_redirect():
 def test_what_is_no_cardbeat_is_one_line(answer):
     with Scripted(answer) as server, pytest.raises(StartupError, match="can't use the server at"):
         Api(server.url, "sk_a").checks()
+
+
+def test_a_read_only_key_lists_the_checks_and_shows_no_ping_url(app, key, checks, monkeypatch):
+    check = app.json("POST", "/checks", settings("mail", url="https://a.example/secret"), key=key)["check"]
+    monkeypatch.setenv("CARDBEAT_KEY", app.json("POST", "/key/read-only", key=key)["key"])
+    status, out, err = checks("list")
+    assert (status, err) == (0, "")
+    assert out.splitlines()[1].split("  ")[0] == "mail"
+    assert "not shown to this key" in out
+    (listed,) = json.loads(checks("list", "--json")[1])
+    assert (listed["id"], listed["ping_url"], listed["webhook_url"]) == (
+        check["id"][:12],
+        None,
+        "https://a.example/...",
+    )

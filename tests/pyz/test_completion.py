@@ -106,7 +106,7 @@ def test_options_are_those_of_the_command_and_its_action(shell):
 
 
 def test_what_an_option_or_argument_takes_is_offered(shell):
-    assert shell.offers("cardbeat keys ") == {"list", "create", "revoke", "tier", "prune"}
+    assert shell.offers("cardbeat keys ") == {"list", "create", "replace", "revoke", "tier", "prune"}
     assert shell.offers("cardbeat --registration ") == {"open", "closed"}
     assert shell.completes("cardbeat --registration=o") == "cardbeat --registration=open"
     assert shell.offers("cardbeat card --template ") == {"default", "blog", "article"}
@@ -129,8 +129,8 @@ def test_what_stands_behind_a_url_is_completed_and_the_url_is_not(shell):
 
 
 def test_what_stands_before_the_command_does_not_count(shell):
-    assert shell.offers("true | A=1 cardbeat keys ") == {"list", "create", "revoke", "tier", "prune"}
-    assert shell.offers("true; cardbeat keys --data x ") == {"list", "create", "revoke", "tier", "prune"}
+    assert shell.offers("true | A=1 cardbeat keys ") == {"list", "create", "replace", "revoke", "tier", "prune"}
+    assert shell.offers("true; cardbeat keys --data x ") == {"list", "create", "replace", "revoke", "tier", "prune"}
 
 
 def test_a_word_in_quotes_or_with_escaped_spaces_is_one(shell):

@@ -56,7 +56,8 @@ def query(server, key, tmp_path):
     (text,) = re.findall(
         r"^```yaml\n(scrape_configs:\n.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
     )
-    (tmp_path / "cardbeat.key").write_text(f"{key}\n")
+    reader = ask(f"{server.url}/key/read-only", key=key, method="POST")["key"]
+    (tmp_path / "cardbeat-read-only.key").write_text(f"{reader}\n")
     nodes = f'"127.0.0.1:{server.port}", "localhost:{server.port}"'
     config = text.replace("/etc/prometheus", str(tmp_path)).replace('"127.0.0.1:8080"', nodes)
     (tmp_path / "prometheus.yml").write_text(f"global: {{scrape_interval: 1s}}\n{config}")

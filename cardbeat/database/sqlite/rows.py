@@ -57,6 +57,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "tier": "[a-z0-9_-]{1,32}",
         "email": r"[\s\S]{1,254}",
         "prefix": "[A-Za-z0-9_-]{8}",
+        "read_prefix": "[A-Za-z0-9_-]{8}",
         "webhook_secret": _SIGNING,
         "old_webhook_secret": _SIGNING,
     },
@@ -84,6 +85,8 @@ table, or whose values the table itself lists, need no rule.
 MORE_RULES: Final = {
     "keys": {
         "hash": "length(hash) = 32",
+        "read_hash": "(read_hash IS NULL) = (read_prefix IS NULL) AND (read_hash IS NULL OR"
+        " (length(read_hash) = 32 AND scope = 'checks' AND revoked_at IS NULL))",
         "webhook_secret": "scope = 'cards' OR revoked_at IS NOT NULL OR webhook_secret IS NOT NULL",
     },
     "monitor": {

@@ -163,6 +163,12 @@ def host_of(webhook_url: str | None) -> str:
         return ""
 
 
+def shown_of(webhook_url: str) -> str:
+    """A URL for those who may not know all of it: its scheme and host, without its port."""
+    scheme, host = webhook_url.partition(":")[0].lower(), host_of(webhook_url)
+    return f"{scheme}://[{host}]" if ":" in host else f"{scheme}://{host}"
+
+
 def refusal_of(target: Target, allow_private: bool) -> str | None:
     """A sentence that says why a target is refused without resolving its name; None if it is not."""
     local = target.host == "localhost" or target.host.endswith(".localhost")

@@ -9,6 +9,8 @@ import { addKey, findKey, labelOf } from "./keyring.js";
 const SECTIONS = ["access", "issued", "board"];
 const NOT_A_KEY = "This is no key: it begins with sk_, and letters, digits, - and _ follow.";
 const NOT_FOR_CHECKS = "This is a key for cards. It stands in public pages, so it opens no checks; get a checks key here.";
+const FOR_ALL = "Opens this dashboard and the API. Treat it like a password.";
+const FOR_READING = "Opens this dashboard and the API to look. It changes nothing, and shows no ping URL and no webhook.";
 const ISSUED = { key: "new-key", webhook_secret: "new-secret" };
 
 let openSaved = () => {};
@@ -44,11 +46,11 @@ async function signIn(open) {
   const value = byId("key").value.trim();
   if (!/^[\w-]+$/.test(value)) throw new Error(NOT_A_KEY);
   const about = await call("GET", "key", { key: value });
-  if (about.scope !== "checks") throw new Error(NOT_FOR_CHECKS);
-  byId("key-owner").value = about.email;
+  if (about.scope === "cards") throw new Error(NOT_FOR_CHECKS);
+  byId("key-owner").value = about.email ?? "";
   // A key that this device remembers stays remembered; "Key and limits" changes that.
   const remembered = byId("remember").checked || Boolean(findKey(value)?.remembered);
-  addKey({ value, label: labelOf(about), remembered });
+  addKey({ value, label: labelOf(about), isReader: about.scope === "read", remembered });
   byId("key").value = "";
   byId("remember").checked = false;
   open(value);
@@ -62,14 +64,17 @@ async function register(open) {
   });
 }
 
-/** Shows a new key, a new webhook secret or both until they are saved; `saved(remembered)` is called then. */
+/** Shows a new key, a read-only key, a new webhook secret, or a key and a secret, until they are saved; `saved(remembered)` is called then. */
 export function showIssued(title, issued, remembered, saved) {
   setText(byId("issued-title"), title);
   for (const [field, id] of Object.entries(ISSUED)) {
     setText(byId(id), issued[field] ?? "");
     byId(`${id}-block`).hidden = !issued[field];
   }
-  byId("issued-keep").hidden = !issued.key;
+  const isReader = issued.scope === "read";
+  setText(byId("new-key-kind"), isReader ? "Read-only key" : "Checks key");
+  setText(byId("new-key-hint"), isReader ? FOR_READING : FOR_ALL);
+  byId("issued-keep").hidden = !issued.key || isReader;
   byId("issued-remember").checked = remembered;
   byId("issued-owner").value = issued.email ?? "";
   byId("issued-password").value = issued.key ?? "";

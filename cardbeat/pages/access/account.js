@@ -10,7 +10,7 @@ import { durationText } from "../shared/time.js";
 
 const REPLACE = {
   title: "Replace this key?",
-  text: "The present key stops working at once, wherever it is used. Jobs go on: their ping URLs stay the same.",
+  text: "The present key stops working at once, wherever it is used, and so does its read-only key. Jobs go on: their ping URLs stay the same.",
   action: "Replace the key",
 };
 const RENEW = {
@@ -19,7 +19,20 @@ const RENEW = {
   action: "Make a new secret",
 };
 
+const SHARE = {
+  title: "Make another read-only key?",
+  text: "The one that there is stops working at once.",
+  action: "Make another one",
+};
+const END = {
+  title: "End the read-only key?",
+  text: "It stops working at once, wherever it is used.",
+  action: "End the read-only key",
+};
+const NO_READER = "A second key that shows the checks and changes nothing: for a wall display, a colleague or Prometheus.";
+
 let value = "";
+let hasReader = false;
 
 /** Makes the dialog work: `open(value)` opens another key, `add()` asks for one, `leave()` runs after the last one. */
 export function setUpAccount({ open, add, leave }) {
@@ -33,6 +46,8 @@ export function setUpAccount({ open, add, leave }) {
   });
   byId("account-replace").addEventListener("click", () => confirm(REPLACE, () => replace(open)));
   byId("account-renew").addEventListener("click", () => confirm(RENEW, () => renew({ open, add })));
+  byId("account-share").addEventListener("click", () => share({ open, add }));
+  byId("account-end").addEventListener("click", () => confirm(END, endReader));
   byId("account").addEventListener("click", (event) => event.target.closest("[data-close]") && byId("account").close());
 }
 
@@ -60,7 +75,10 @@ async function show(showOthers) {
   }
 }
 
-function showUse({ tier, limits, usage }) {
+function showUse({ tier, limits, usage, read_only_prefix: reader }) {
+  hasReader = Boolean(reader);
+  setText(byId("account-reader"), hasReader ? `There is one, ${reader}…` : NO_READER);
+  byId("account-end").hidden = !hasReader;
   setText(byId("account-tier"), tier);
   setText(byId("account-period"), durationText(limits.min_period_seconds));
   showMeter("checks", usage.checks, limits.max_checks);
@@ -74,7 +92,7 @@ function showMeter(name, used, most) {
   Object.assign(meter, { max: most || 1, value: used });
 }
 
-// These two show what was issued themselves: the dialog that asks may be closed before the answer comes.
+// These three show what was issued themselves: the dialog that asks may be closed before the answer comes.
 
 async function replace(open) {
   const old = value;
@@ -94,4 +112,21 @@ async function renew({ open, add }) {
   const issued = await call("POST", "key/webhook-secret", { key: value });
   const goOn = () => (value ? open(value) : add());
   closeAnd(() => showIssued("Save the new webhook secret now", issued, false, goOn));
+}
+
+async function share({ open, add }) {
+  const make = async () => {
+    const issued = await call("POST", "key/read-only", { key: value });
+    closeAnd(() => showIssued("Save the read-only key now", issued, false, () => (value ? open(value) : add())));
+  };
+  try {
+    await (hasReader ? confirm(SHARE, make) : make());
+  } catch (error) {
+    showText(byId("account-error"), error.message);
+  }
+}
+
+async function endReader() {
+  await call("DELETE", "key/read-only", { key: value });
+  showUse(await call("GET", "key", { key: value }));
 }

@@ -6,7 +6,7 @@ const CURRENT = "cardbeat.checks_key";
 const KEYS = "cardbeat.checks_keys";
 const STORES = ["localStorage", "sessionStorage"];
 
-/** All keys as `{ value, label, remembered }`: those of this device first, the newest first. */
+/** All keys as `{ value, label, isReader, remembered }`: those of this device first, the newest first. */
 export function allKeys() {
   const onDevice = read("localStorage").map((key) => ({ ...key, remembered: true }));
   const inTab = read("sessionStorage").map((key) => ({ ...key, remembered: false }));
@@ -25,9 +25,9 @@ export function currentKey() {
 export const openKey = (value) => keep("sessionStorage", CURRENT, value);
 
 /** Stores a key, or moves it. It is always stored somewhere: other tabs take a missing key for a sign-out. */
-export function addKey({ value, label, remembered }) {
+export function addKey({ value, label, isReader, remembered }) {
   const [store, other] = remembered ? STORES : STORES.toReversed();
-  write(store, [{ value, label }, ...without(value, store)]);
+  write(store, [{ value, label, isReader }, ...without(value, store)]);
   write(other, without(value, other));
 }
 
@@ -37,8 +37,8 @@ export function forgetKey(value) {
   if (recall("sessionStorage", CURRENT) === value) openKey("");
 }
 
-/** The name of a key where the key itself must not be shown: its e-mail address and its first characters. */
-export const labelOf = ({ email, key, prefix = key.slice(0, 8) }) => `${email} · ${prefix}…`;
+/** The name of a key where the key itself must not be shown: its e-mail address, if any, and its first characters. */
+export const labelOf = ({ email = "Read-only", key, prefix = key.slice(0, 8) }) => `${email} · ${prefix}…`;
 
 function read(store) {
   try {

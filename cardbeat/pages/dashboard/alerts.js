@@ -57,7 +57,7 @@ function resultText(test, { webhook_url: url }) {
 const noneText = (check) =>
   check.webhook_url
     ? "No alerts so far."
-    : "This check has no webhook, so no alerts are sent. Add one with Edit.";
+    : `This check has no webhook, so no alerts are sent.${check.ping_url ? " Add one with Edit." : ""}`;
 
 function showOlder(row, count) {
   const button = row.part("older");

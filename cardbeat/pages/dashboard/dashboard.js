@@ -29,16 +29,20 @@ const board = new Board({ edit, remove, test, openAlerts });
 function open(newKey) {
   close();
   key = newKey;
+  // What only a key that may change is for, has the attribute data-owner.
+  document.body.toggleAttribute("data-reader", isReader());
   openKey(key);
   setAccount(key);
   showSection("board");
   refresh();
 }
 
+const isReader = () => Boolean(findKey(key)?.isReader);
+
 /** Opens a key, hides the forms, and moves the focus out of them. */
 function enter(newKey) {
   open(newKey);
-  byId("create").focus();
+  byId(isReader() ? "account-open" : "create").focus();
 }
 
 /** Closes the open key on the page; it stays stored. */

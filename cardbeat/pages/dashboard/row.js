@@ -129,6 +129,8 @@ export class Row {
   }
 
   #showRecipe() {
+    // A read-only key sees no ping URL.
+    if (!this.check.ping_url) return;
     const recipe = RECIPES.find(({ id }) => id === this.#recipe) ?? RECIPES[0];
     this.#selectRecipe(recipe.id);
     setText(this.part("recipe"), recipe.text(this.check));

@@ -43,7 +43,7 @@ def listed(run):
 
 
 @pytest.mark.parametrize("key_id", ["key_none", pytest.param(b"\xff", marks=ARGUMENTS)])
-@pytest.mark.parametrize("action", [("revoke",), ("tier", "free")])
+@pytest.mark.parametrize("action", [("replace",), ("revoke",), ("tier", "free")])
 def test_an_id_of_no_key_is_one_line_and_status_2(run, action, key_id):
     assert run("keys", "create").returncode == 0
     ran = run("keys", action[0], key_id, *action[1:])
@@ -90,6 +90,7 @@ def test_a_key_that_cannot_be_shown_is_not_left_behind(run, listed, nowhere):
     "command",
     [
         ("keys", "list"),
+        ("keys", "replace", "key_1"),
         ("keys", "revoke", "key_1"),
         ("keys", "tier", "key_1", "free"),
         ("backup", "copy.db"),
@@ -296,6 +297,28 @@ def test_for_programs_a_change_says_what_it_did(run):
     assert json.loads(run("keys", "revoke", key_id, "--json").stdout) == {"id": key_id, "revoked": True}
     again = run("keys", "revoke", key_id, "--json")
     assert (again.returncode, again.stdout, again.stderr.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("arguments", [("--email", "ops@example.com"), ()])
+def test_a_lost_key_gets_a_new_value_and_stays_the_same_key(run, listed, arguments):
+    lost = json.loads(run("keys", "create", "--json", *arguments).stdout)
+    shown = dict(line.split(maxsplit=1) for line in run("keys", "replace", lost["id"]).stdout.splitlines())
+    expected = {name: value for name, value in lost.items() if name not in ("key", "webhook_secret")}
+    assert {name.rstrip(":"): value for name, value in shown.items()} == {**expected, "key": shown["key:"]}
+    as_json = json.loads(run("keys", "replace", lost["id"], "--json").stdout)
+    assert as_json == {**expected, "key": as_json["key"]}
+    assert len({lost["key"], shown["key:"], as_json["key"]}) == 3
+    assert listed().count("key_") == 1
+    assert as_json["key"][:8] in listed()
+
+
+@pytest.mark.parametrize("nowhere", [pytest.param(full_disk, marks=FULL_DISK), gone_reader])
+def test_a_new_value_that_cannot_be_shown_is_told_as_such(run, nowhere):
+    key_id = json.loads(run("keys", "create", "--json").stdout)["id"]
+    with nowhere() as stdout:
+        ran = run("keys", "replace", key_id, stdout=stdout)
+    assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
+    assert ran.stderr.endswith("; the old value has ended, so replace the key again\n")
 
 
 @pytest.fixture

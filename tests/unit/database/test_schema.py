@@ -228,7 +228,7 @@ def test_a_backup_of_schema_7_is_restored_as_serving_would_bring_it_up_to_date(t
     assert cli.main(["restore", f"{tmp_path}/backup/cardbeat.db", "--data", f"{tmp_path}/new"]) == 0
     found, expected = (rows_of(tmp_path / name, None) for name in ("new", "served"))
     for rows in (found, expected):
-        rows["keys"] = [row[:-1] for row in rows["keys"]]  # without the time of the migration
+        rows["keys"] = [row[:12] + row[13:] for row in rows["keys"]]  # without the time of the migration
     assert found == expected
     assert schema_of(tmp_path / "new", None)[0] == schema_of(tmp_path / "served", None)[0]
     with connect(tmp_path / "new", None) as connection:

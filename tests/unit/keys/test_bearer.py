@@ -69,10 +69,14 @@ def test_unknown_keys_and_those_of_another_scope_are_told_why(keys: Keys) -> Non
         "wrong_scope",
         "This is a cards key; checks take a checks key, which POST /register issues for an e-mail address.",
     )
-    assert refusal_of(Bearer(keys, CHECKS, "Not with this one."), cards) == (403, "wrong_scope", "Not with this one.")
+    assert refusal_of(Bearer(keys, CHECKS, of_cards_key="Not with this one."), cards) == (
+        403,
+        "wrong_scope",
+        "Not with this one.",
+    )
     assert Bearer(keys, CARDS).look_up(cards).scope == CARDS
     with pytest.raises(Refusal, match="Not with this one"):
-        Bearer(keys, CHECKS, "Not with this one.").find(cards, never)
+        Bearer(keys, CHECKS, of_cards_key="Not with this one.").find(cards, never)
 
 
 def test_a_handler_without_a_guard_has_no_key() -> None:

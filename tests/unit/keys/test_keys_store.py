@@ -222,7 +222,7 @@ def test_only_keys_that_live_are_counted(keys: Keys) -> None:
     assert keys.count_by_tier() == {"unlimited": 1}
 
 
-@pytest.mark.parametrize("change", [["revoke"], ["tier", "unlimited"]])
+@pytest.mark.parametrize("change", [["revoke"], ["replace"], ["tier", "unlimited"]])
 def test_when_the_command_returns_a_running_server_has_seen_its_change(
     database: Database, clock: FakeClock, tmp_path: Path, database_url: str | None, change: list[str]
 ) -> None:
@@ -233,6 +233,37 @@ def test_when_the_command_returns_a_running_server_has_seen_its_change(
     place = ["--data", str(tmp_path)] if database_url is None else ["--database", database_url]
     assert cli.main(["keys", action, issued.key.id, *name, *place]) == 0
     assert keys.find(hash_of(issued.value)) != before
+
+
+ENDS: dict[str, Callable[[Keys, Key], object]] = {
+    "another": lambda keys, key: keys.issue_reader(key).wait(),
+    "none": lambda keys, key: keys.end_reader(key).wait(),
+    "rotated": lambda keys, key: keys.rotate(key).wait(),
+    "replaced": lambda keys, key: keys.replace(key.id).wait(),
+    "revoked": lambda keys, key: keys.revoke(key.id).wait(),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_read_only_key_that_has_ended_is_in_no_cache(keys: Keys, open_keys: OpenKeys, end: str) -> None:
+    issued, other, elsewhere = keys.issue("a@b").wait(), keys.issue().wait(), open_keys()
+    digest = hash_of(keys.issue_reader(issued.key).wait())
+    for each in (keys, elsewhere):
+        assert each.find(digest).scope == "read"
+        assert each.find(hash_of(other.value))
+    ENDS[end](keys, issued.key)
+    assert not keys.last_known(digest)
+    assert is_cached(keys, other.value)
+    assert elsewhere.find_cached(digest, lambda: None) is None
+    assert (keys.find(digest), elsewhere.find(digest)) == (None, None)
+
+
+def test_a_read_only_key_has_the_limits_of_its_key_as_they_are_now(keys: Keys) -> None:
+    issued = keys.issue("a@b").wait()
+    digest = hash_of(keys.issue_reader(issued.key).wait())
+    assert keys.find(digest).limits == FREE
+    keys.set_tier(issued.key.id, "unlimited").wait()
+    assert keys.find(digest).limits == UNLIMITED
 
 
 def test_a_key_revoked_after_a_standby_that_lacks_changes_took_over_is_let_go_of(
