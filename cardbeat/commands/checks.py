@@ -9,26 +9,27 @@ from pathlib import Path
 from typing import Any
 
 from cardbeat.client.api import Api, CheckJson, Refused
-from cardbeat.client.apply import Applied, Plan, differences, perform, plan
+from cardbeat.client.apply import Applied, Plan, differences, perform, plan, still_pinged
 from cardbeat.client.declared import load
+from cardbeat.clock import wall_clock
 from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
 from cardbeat.errors import StartupError
-from cardbeat.host.output import say, table
+from cardbeat.host.output import agreed, say, table
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
-_DEEDS = ("created", "changed", "deleted", "unchanged")
+_DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 
-CONFLICT = 1
-"""The exit status if a check was left alone because somebody else changed it at the same time."""
+LEFT = 1
+"""The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept."""
 
 SUBCOMMANDS = {
     "list": Subcommand(),
-    "apply": Subcommand(("FILE",), ("--prune", "--dry-run")),
+    "apply": Subcommand(("FILE",), ("--prune", "--yes", "--dry-run")),
     "ping": Subcommand(("NAME",)),
 }
 
-_USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+_USAGE = "list | apply FILE [--prune [--yes]] [--dry-run] | ping NAME\n       [--url URL] [--json]"
 _HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
 _EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
@@ -38,6 +39,7 @@ def parser() -> SubcommandParser:
     made = SubcommandParser("checks", SUBCOMMANDS, _USAGE, "The checks of a key, on a server near or far.", _EPILOG)
     made.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
     made.add_argument("--prune", action="store_true", help=_PRUNE)
+    made.add_argument("--yes", action="store_true", help="with --prune: also checks that are still pinged")
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
     add_json(made)
     URL.add_to(made)
@@ -79,15 +81,25 @@ def _row(check: CheckJson) -> tuple[str, ...]:
 def _apply(api: Api, given: argparse.Namespace) -> int:
     declared = load(Path(given.subject), prune=given.prune)
     planned = plan(api.checks(), declared, prune=given.prune)
+    now = wall_clock()
+    used = [] if given.yes else [check for check in planned.delete if still_pinged(check, now)]
+    kept = used if given.dry_run else [check for check in used if not agreed(f"{_used(check)}. Delete it?")]
+    ids = {check["id"] for check in kept}
+    planned = planned._replace(delete=[check for check in planned.delete if check["id"] not in ids])
     done = _as_if_done(planned) if given.dry_run else perform(api, planned)
+    done.kept = kept
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
         say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
     else:
-        say(_would(planned) if given.dry_run else _told(done))
+        say(_would(planned, kept) if given.dry_run else _told(done))
     if done.failed is not None:
         raise StartupError(f"{done.failed} ({_rest(done)})")
-    return CONFLICT if done.conflicts else 0
+    return LEFT if done.conflicts or (kept and not given.dry_run) else 0
+
+
+def _used(check: CheckJson) -> str:
+    return f"{check['name']} was pinged at {check['last_ping_at']} (UTC), so its job still runs"
 
 
 def _rest(done: Applied) -> str:
@@ -101,14 +113,16 @@ def _as_if_done(planned: Plan) -> Applied:
     return Applied(planned.create, changed, planned.delete, planned.unchanged)
 
 
-def _would(planned: Plan) -> Iterator[str]:
+def _would(planned: Plan, kept: list[CheckJson]) -> Iterator[str]:
     yield from (f"would create {wanted['name']}" for wanted in planned.create)
     for check, wanted in planned.change:
         changes = (_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
         yield f"would change {check['name']}: {', '.join(changes)}"
     yield from (f"would delete {check['name']}" for check in planned.delete)
+    yield from (f"would ask: {_used(check)}" for check in kept)
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
-    yield "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
+    told = "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
+    yield f"{told}, {len(kept)} to ask about" if kept else told
 
 
 def _change(name: str, before: object, after: object) -> str:
@@ -130,11 +144,12 @@ def _host_only(url: object) -> str | None:
 
 
 def _told(done: Applied) -> Iterator[str]:
-    deeds = {"created": done.created, "changed": done.changed, "deleted": done.deleted}
-    for deed, checks in deeds.items():
-        yield from (f"{deed} {check['name']}" for check in checks)
+    yield from (f"created {check['name']}: {check['ping_url']}" for check in done.created)
+    for deed in ("changed", "deleted"):
+        yield from (f"{deed} {check['name']}" for check in getattr(done, deed))
+    yield from (f"kept: {_used(check)}; --yes deletes it" for check in done.kept)
     yield from (f"conflict: {sentence}" for sentence in done.conflicts)
-    counts = [f"{len(checks)} {deed}" for deed, checks in (deeds | {"unchanged": done.unchanged}).items()]
+    counts = [f"{len(getattr(done, deed))} {deed}" for deed in _DEEDS if deed != "kept" or done.kept]
     yield ", ".join([*counts, f"{len(done.conflicts)} conflicts"] if done.conflicts else counts)
 
 

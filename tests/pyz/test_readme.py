@@ -102,7 +102,7 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
     assert '"name":"A job on this tour"' in printed
-    assert "1 created, 0 changed, 0 deleted, 0 unchanged" in printed
+    assert "2 created, 0 changed, 0 deleted, 0 unchanged" in printed
     assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
     assert "ok" in printed
