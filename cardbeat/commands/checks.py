@@ -1,10 +1,11 @@
-"""The command `checks`: lists, pings and applies the checks of a key over the API."""
+"""The command `checks`: lists, pings, tests and applies the checks of a key over the API."""
 
 import argparse
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from cardbeat.client.api import Api, CheckJson, Refused
 from cardbeat.client.apply import Applied, Plan, differences, perform, plan, still_pinged
 from cardbeat.client.declared import load
 from cardbeat.clock import wall_clock
-from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
+from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json, integer
 from cardbeat.errors import StartupError
 from cardbeat.host.output import agreed, say, table
 
@@ -21,15 +22,21 @@ HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PI
 _DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 
 LEFT = 1
-"""The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept."""
+"""The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept. Also
+if a test alert was not delivered."""
+WAIT_SECONDS = 30
+"""How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
 
 SUBCOMMANDS = {
     "list": Subcommand(),
     "apply": Subcommand(("FILE",), ("--prune", "--yes", "--dry-run")),
     "ping": Subcommand(("NAME",)),
+    "test": Subcommand(("NAME",), ("--wait",)),
 }
 
-_USAGE = "list | apply FILE [--prune [--yes]] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+_USAGE = (
+    "list | apply FILE [--prune [--yes]] [--dry-run] | ping NAME\n       | test NAME [--wait N] [--url URL] [--json]"
+)
 _HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
 _EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
@@ -41,6 +48,8 @@ def parser() -> SubcommandParser:
     made.add_argument("--prune", action="store_true", help=_PRUNE)
     made.add_argument("--yes", action="store_true", help="with --prune: also checks that are still pinged")
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
+    wait = f"test: most seconds to wait for the receiver's answer [{WAIT_SECONDS}]"
+    made.add_argument("--wait", metavar="N", type=partial(integer, 1, 600), help=wait)
     add_json(made)
     URL.add_to(made)
     return made
@@ -154,13 +163,41 @@ def _told(done: Applied) -> Iterator[str]:
 
 
 def _ping(api: Api, given: argparse.Namespace) -> int:
-    named = [check for check in api.checks() if check["name"] == given.subject.strip()]
-    if len(named) != 1:
-        raise StartupError(f"there are {len(named)} checks named {given.subject!r}; see: checks list")
-    answer = api.ping(named[0]["id"])
+    answer = api.ping(_named(api, given.subject)["id"])
     told = f"{'recovered, ' if answer['recovered'] else ''}on time until {answer['deadline_at']} (UTC)"
     say([json.dumps(answer) if given.json else told])
     return 0
 
 
-_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {"list": _list, "apply": _apply, "ping": _ping}
+def _test(api: Api, given: argparse.Namespace) -> int:
+    check, seconds = _named(api, given.subject), given.wait or WAIT_SECONDS
+    alert = api.test(check["id"], seconds)
+    told = f"{_host_only(check.get('webhook_url'))}: {_outcome(alert, seconds)}"
+    say([json.dumps(alert) if given.json else told])
+    return 0 if alert["state"] == "delivered" else LEFT
+
+
+def _outcome(alert: Mapping[str, Any], seconds: int) -> str:
+    """What happened to a test alert within these seconds."""
+    if alert["state"] == "delivered":
+        return f"delivered, the receiver answered {alert['last_status']}"
+    known = f"not delivered: {alert['last_error']}" if alert["attempts"] else f"not sent within {seconds} s."
+    if alert["state"] == "pending":
+        return f"{known} Next try at {alert['next_attempt_at']} (UTC)." if alert["next_attempt_at"] else known
+    return f"{known} It is not tried again."
+
+
+def _named(api: Api, name: str) -> CheckJson:
+    """The one check with this name."""
+    named = [check for check in api.checks() if check["name"] == name.strip()]
+    if len(named) != 1:
+        raise StartupError(f"there are {len(named)} checks named {name!r}; see: checks list")
+    return named[0]
+
+
+_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {
+    "list": _list,
+    "apply": _apply,
+    "ping": _ping,
+    "test": _test,
+}

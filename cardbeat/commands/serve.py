@@ -43,7 +43,7 @@ EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
   keys list|create|revoke|tier|prune see, issue and end API keys
-  checks list|apply|ping             a client: keep your checks in a file
+  checks list|apply|ping|test        a client: keep your checks in a file
   backup, restore, doctor, completion  copy data, check this host, help a shell
 """
 
