@@ -35,7 +35,7 @@ SUBCOMMANDS = {
 }
 
 _USAGE = (
-    "list | apply FILE [--prune [--yes]] [--dry-run] | ping NAME\n       | test NAME [--wait N] [--url URL] [--json]"
+    "list | apply FILE [--prune [--yes]] [--dry-run]\n       | ping NAME | test NAME [--wait N] [--url URL] [--json]"
 )
 _HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"

@@ -44,7 +44,7 @@ Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
   card --title TEXT --output FILE    draw a card into a file, without a server
   keys list|create|revoke|tier|prune see, issue and end API keys
   checks list|apply|ping|test        a client: keep your checks in a file
-  backup, restore, doctor, completion  copy data, check this host, help a shell
+  import, backup, restore, doctor, completion  move data, check this host
 """
 
 
