@@ -1,9 +1,10 @@
 """The command line: runs the command that is named, and prints errors of the user in one line.
 
-The command `name` is the function `run` of the module `cardbeat.commands.name`.
+The command `name` is the function `run` of the module `cardbeat.commands.name`, for a word of Python of `name_`.
 """
 
 import importlib
+import keyword
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from cardbeat import __version__
 from cardbeat.errors import StartupError
 from cardbeat.host.output import complain, let_go_of_output, say
 
-COMMANDS = ("serve", "card", "cards", "keys", "checks", "backup", "restore", "doctor", "completion")
+COMMANDS = ("serve", "card", "cards", "keys", "checks", "import", "backup", "restore", "doctor", "completion")
 
 INTERRUPTED = 130
 """The exit status after Ctrl-C, by the convention of shells: 128 plus the number of the signal."""
@@ -31,7 +32,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if name not in COMMANDS:
             raise StartupError(f"there is no command {name!r}; the commands are {', '.join(COMMANDS)}")
         # Only this one: importing all commands takes longer than most of them take to run.
-        run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{name}").run
+        module = f"{name}_" if keyword.iskeyword(name) else name
+        run: Callable[[Sequence[str]], int] = importlib.import_module(f"cardbeat.commands.{module}").run
         return run(argv[1:] if named else argv)
     except StartupError as error:
         from cardbeat.passwords import without_urls  # noqa: PLC0415 - its patterns take long to compile

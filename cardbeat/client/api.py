@@ -7,7 +7,7 @@ import re
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from cardbeat import __version__
@@ -18,6 +18,7 @@ from cardbeat.host.output import printable
 
 CheckJson = dict[str, Any]
 """A check as the server shows it."""
+Kind = type | tuple[type, ...] | str
 
 COMMAND_SECONDS, CHANGE_SECONDS = 1800, 1
 """After this time no request begins; each change adds to it, so that thousands of them can go over a slow link."""
@@ -29,10 +30,12 @@ SENTENCE_CHARACTERS = 500
 RETRY_SECONDS = (1, 2, 4, 8, 16)
 """The pause before each further try, as curl's with five retries. An answer's `Retry-After` can make it longer."""
 LONGEST_RETRY_SECONDS = 30
+LOOK_SECONDS = 0.5
+"""The pause before each look whether a test alert was sent."""
 _ID = "[A-Za-z0-9_-]{1,100}"
 _TIME = "[0-9]{4}(-[0-9]{2}){2} [0-9]{2}(:[0-9]{2}){2}"
 _WORD = "[a-z_]{1,30}"
-_CHECK: dict[str, type | str] = {
+_CHECK: dict[str, Kind] = {
     **dict.fromkeys(("period_seconds", "grace_seconds", "version"), int),
     "id": _ID,
     "name": ".{1,100}",
@@ -43,9 +46,18 @@ _CHECK: dict[str, type | str] = {
     "ping_url": "|[!-~]{1,2000}",
     "webhook_url": ".{0,2000}",
 }
-"""The members of a check that this client uses: the type, or a pattern of the text. null counts as an empty text."""
-_PAGE: dict[str, type | str] = {"checks": list, "next": f"|{_ID}"}
-_PING: dict[str, type | str] = {"recovered": bool, "deadline_at": _TIME}
+"""The members of a check that this client uses: types, or a pattern of the text. null counts as an empty text."""
+_ALERT: dict[str, Kind] = {
+    "id": _ID,
+    "type": "[a-z.]{1,30}",
+    "state": _WORD,
+    "attempts": int,
+    "last_status": (int, type(None)),
+    "last_error": ".{0,500}",
+    "next_attempt_at": f"|{_TIME}",
+}
+_PAGE: dict[str, Kind] = {"checks": list, "next": f"|{_ID}"}
+_PING: dict[str, Kind] = {"recovered": bool, "deadline_at": _TIME}
 _NOTHING_DONE = (429, 503)
 """After these the server has done nothing, so every client asks again."""
 _MAY_PASS = (408, 429, 500, 502, 503, 504)
@@ -122,20 +134,45 @@ class Api:
         """The answer to a ping."""
         return self._object(self._ask("GET", f"/ping/{check_id}"), _PING)
 
+    def test(self, check_id: str, seconds: float) -> dict[str, Any]:
+        """Send a test alert. Returns it after its first attempt, or as it is when these seconds are over."""
+        before = [alert["id"] for alert in self._alerts(check_id)]
+        # Not asked again after 429: it says that too many tests were sent.
+        self._ask("POST", f"/checks/{check_id}/test-alert", again=(503,))
+        ends = self._clock() + seconds
+        while True:
+            found = [it for it in self._alerts(check_id) if it["type"] == "check.test" and it["id"] not in before]
+            is_over = self._clock() >= ends
+            if found and (found[-1]["attempts"] or is_over):
+                return found[-1]
+            if is_over:
+                raise StartupError(self._unusable("its list of alerts lacks the test alert"))
+            self._sleep(LOOK_SECONDS)
+
+    def _alerts(self, check_id: str) -> list[dict[str, Any]]:
+        """The newest alerts of a check, newest first."""
+        listed = self._object(self._ask("GET", f"/checks/{check_id}/alerts"), {"alerts": list})["alerts"]
+        return [self._known(alert, _ALERT) for alert in listed]
+
     def _check(self, answer: Answer) -> CheckJson:
         return self._known(self._object(answer, {"check": dict})["check"], _CHECK)
 
-    def _object(self, answer: Answer, members: Mapping[str, type | str]) -> dict[str, Any]:
+    def _object(self, answer: Answer, members: Mapping[str, Kind]) -> dict[str, Any]:
         return self._known(_json(answer.body), members)
 
-    def _known(self, value: object, members: Mapping[str, type | str]) -> dict[str, Any]:
+    def _known(self, value: object, members: Mapping[str, Kind]) -> dict[str, Any]:
         """The value, if it is an object with these members. Raises `Unanswered` if not."""
         if isinstance(value, dict) and all(_fits(value.get(name), kind) for name, kind in members.items()):
             return {name: it for name, it in value.items() if name in members or not isinstance(it, list | dict)}
         raise Unanswered(self._unusable("its answer is not that of a cardbeat server"))
 
     def _ask(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, if_match: int | None = None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        if_match: int | None = None,
+        again: Container[int] | None = None,
     ) -> Answer:
         request = self._request(method, path, body, if_match)
         self._ends += CHANGE_SECONDS if method != "GET" else 0
@@ -145,7 +182,7 @@ class Api:
             try:
                 return self._answer(request)
             except Refused as refused:
-                if seconds is None or refused.status not in self._try_again:
+                if seconds is None or refused.status not in (again or self._try_again):
                     raise
                 self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:
@@ -190,10 +227,10 @@ def may_be_done(error: Refused | StartupError) -> bool:
     return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.status in _MAYBE_DONE)
 
 
-def _fits(value: object, kind: type | str) -> bool:
-    """Whether a value has this type, or is a text that this pattern describes."""
-    if isinstance(kind, type):
-        return type(value) is kind
+def _fits(value: object, kind: Kind) -> bool:
+    """Whether a value has this type or one of these, or is a text that this pattern describes."""
+    if not isinstance(kind, str):
+        return type(value) in (kind if isinstance(kind, tuple) else (kind,))
     text = "" if value is None else value
     return isinstance(text, str) and re.fullmatch(kind, text, re.DOTALL) is not None
 

@@ -1,14 +1,16 @@
 """Makes the checks of a key what a file declares, by name, in one pass. A second run changes nothing."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from cardbeat.client.api import Api, CheckJson, Refused, may_be_done
-from cardbeat.client.declared import Declared
+from cardbeat.client.declared import Declarations, Declared
+from cardbeat.clock import utc_text
 from cardbeat.errors import StartupError
+from cardbeat.heartbeat.check import LONGEST_SECONDS
 
 _GONE = 404
 _CONFLICTS = {_GONE: "deleted it", 409: "changed it", 412: "changed it"}
@@ -32,6 +34,8 @@ class Applied:
     changed: list[CheckJson] = field(default_factory=list)
     deleted: list[CheckJson] = field(default_factory=list)
     unchanged: list[CheckJson] = field(default_factory=list)
+    kept: list[CheckJson] = field(default_factory=list)
+    """Those that were to be deleted, but whose jobs still ping."""
     conflicts: list[str] = field(default_factory=list)
     failed: str | None = None
     """Why the rest was not done."""
@@ -46,23 +50,39 @@ class Applied:
         self.conflicts.append(f"{check['name']}: somebody else {did} at the same time, it stays so; run apply again")
 
 
-def plan(present: Iterable[CheckJson], declared: Mapping[str, Declared], *, prune: bool) -> Plan:
+def plan(present: Iterable[CheckJson], declared: Declarations, *, prune: bool) -> Plan:
     """The steps from the present checks to the declared ones. Without `prune`, other checks stay.
 
-    Raises `StartupError` if several checks have one of the declared names.
+    Raises `StartupError` if several checks have one of the declared names, or if one has the new name and another the
+    old one.
     """
     present = list(present)
+    names = declared.checks.keys() | declared.renamed.values()
     for name, number in Counter(check["name"] for check in present).items():
-        if number > 1 and name in declared:
+        if number > 1 and name in names:
             raise StartupError(f"the server has {number} checks named {name!r}; rename or delete all of them but one")
     known = {check["name"]: check for check in present}
-    pairs = [(known[name], wanted) for name, wanted in declared.items() if name in known]
+    for name, was in declared.renamed.items():
+        if name in known and was in known:
+            advice = "delete one of them, or leave out was"
+            raise StartupError(f"the server has {name!r} and also {was!r}, its old name; {advice}")
+        if was in known:
+            known[name] = known.pop(was)
+    pairs = [(known[name], wanted) for name, wanted in declared.checks.items() if name in known]
     return Plan(
-        [wanted for name, wanted in declared.items() if name not in known],
+        [wanted for name, wanted in declared.checks.items() if name not in known],
         [pair for pair in pairs if differences(*pair)],
-        [check for check in present if prune and check["name"] not in declared],
+        [check for check in present if prune and check["name"] not in names],
         [check for check, wanted in pairs if not differences(check, wanted)],
     )
+
+
+def still_pinged(check: CheckJson, now: float) -> bool:
+    """Whether a check's job still runs: it was pinged within its period, or was pinged and is on time."""
+    last = check.get("last_ping_at") or ""
+    # Times are compared as texts: those of a server that is not trusted may not exist.
+    since = utc_text(now - min(abs(check["period_seconds"]), LONGEST_SECONDS))
+    return bool(last) and (last > since or check["status"] == "on_time")
 
 
 def differences(check: CheckJson, wanted: Declared) -> Declared:

@@ -1,10 +1,13 @@
 """Reads the TOML file of `checks apply`."""
 
+import os
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.heartbeat.check import CHANGEABLE, validated
@@ -14,9 +17,20 @@ from cardbeat.toml_file import read_toml
 Declared = dict[str, Any]
 """One check of the file: all fields that a caller sets."""
 
+_UNIT_SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile("(?=.)" + "".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in _UNIT_SECONDS))
+_VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
-def load(path: Path, *, prune: bool = False) -> dict[str, Declared]:
-    """The checks of a file by name: tables `[[check]]`, with the values of `[defaults]` where they give none.
+
+class Declarations(NamedTuple):
+    """The checks of a file by name; and the old names of those that are renamed, by their new ones."""
+
+    checks: dict[str, Declared]
+    renamed: dict[str, str]
+
+
+def load(path: Path, *, prune: bool = False) -> Declarations:
+    """The checks of a file: tables `[[check]]`, with the values of `[defaults]` where they give none.
 
     Raises `StartupError` for a file that can't be read or has errors. Limits that only the server knows, such as the
     shortest period of the key's tier, are not checked here. With `prune`, which deletes all other checks, a file
@@ -30,35 +44,58 @@ def load(path: Path, *, prune: bool = False) -> dict[str, Declared]:
         raise StartupError(f"{path}: there is no {next(iter(content))!r}; there are [[check]] and [defaults]")
     if not isinstance(tables, list):
         raise StartupError(f"{path}: a check is a table in double brackets, as in [[check]]")
-    declared: dict[str, Declared] = {}
-    for settings in _checks(path, defaults, tables):
-        if settings["name"] in declared:
+    declared = Declarations({}, {})
+    for settings, was in _checks(path, defaults, tables):
+        if settings["name"] in declared.checks:
             raise StartupError(f"{path}: two checks are named {settings['name']!r}")
-        declared[settings["name"]] = settings
+        declared.checks[settings["name"]] = settings
+        if was is not None:
+            declared.renamed[settings["name"]] = was
+    for was, number in Counter(declared.renamed.values()).items():
+        if number > 1 or was in declared.checks:
+            raise StartupError(f"{path}: was = {was!r} must name a check that no other line of the file names")
     return declared
 
 
-def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[Declared]:
+def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[tuple[Declared, str | None]]:
     _require_fields(f"{path}, [defaults]", defaults)
-    if "name" in defaults:
+    if not defaults.keys().isdisjoint(("name", "was")):
         raise StartupError(f"{path}, [defaults]: each check has its own name")
     for number, table in enumerate(tables, 1):
         where = f"{path}, check {number}"
         _require_fields(where, table)
         try:
-            yield asdict(validated(_without_empty_url(defaults | table), 1, partial(refused_url, allow_private=True)))
+            values = {name: plain(name, value) for name, value in (defaults | table).items()}
+            was = values.pop("was", None)
+            if was is not None and not (isinstance(was, str) and was.strip()):
+                raise Invalid("invalid_field", "The field was must be the old name of the check.")
+            yield asdict(validated(values, 1, partial(refused_url, allow_private=True))), was and was.strip()
         except Invalid as invalid:
             raise StartupError(f"{where}: {invalid.sentence}") from None
 
 
-def _without_empty_url(values: Declared) -> Declared:
-    """The values without `webhook_url` if that is empty: TOML has no null to override the one in `[defaults]`."""
-    return {name: value for name, value in values.items() if (name, value) != ("webhook_url", "")}
+def plain(field: str, value: Any) -> Any:
+    """A value of the file as the API takes it: a duration in seconds, a URL from the environment.
+
+    An empty URL is None, because TOML has no null to override the one in `[defaults]`. Raises `Invalid`.
+    """
+    if field == "webhook_url" and isinstance(value, str):
+        variable = _VARIABLE.fullmatch(value)
+        if variable and not os.environ.get(variable[1], "").strip():
+            raise Invalid("invalid_field", f"The environment has no variable {variable[1]} for webhook_url.")
+        return (os.environ[variable[1]].strip() if variable else value) or None
+    if field.endswith("_seconds") and isinstance(value, str):
+        duration = _DURATION.fullmatch(value)
+        if duration is None:
+            sentence = f'The field {field} must be seconds, or a duration such as "1d", "15m" or "1h30m".'
+            raise Invalid("invalid_field", sentence)
+        return sum(int(n or 0) * seconds for n, seconds in zip(duration.groups(), _UNIT_SECONDS.values(), strict=True))
+    return value
 
 
 def _require_fields(where: str, table: Any) -> None:
     if not isinstance(table, dict):
         raise StartupError(f"{where}: this must be a table")
     for field in table:
-        if field not in CHANGEABLE:
-            raise StartupError(f"{where}: there is no field {field!r}; there are {', '.join(CHANGEABLE)}")
+        if field not in (*CHANGEABLE, "was"):
+            raise StartupError(f"{where}: there is no field {field!r}; there are {', '.join(CHANGEABLE)} and was")

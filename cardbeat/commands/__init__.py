@@ -1,5 +1,7 @@
 """The commands of the command line, one module for each, named after the command. `options` and `advice` help them.
 
+The command `import` is in `import_`, because its name is a word of Python.
+
 Each command has `parser`, which returns its options and help, and `run`, which takes the arguments behind the command's
 name and returns the exit status. Errors that the user can correct are `StartupError`, which `cli` prints in one line.
 

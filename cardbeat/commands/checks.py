@@ -1,35 +1,43 @@
-"""The command `checks`: lists, pings and applies the checks of a key over the API."""
+"""The command `checks`: lists, pings, tests and applies the checks of a key over the API."""
 
 import argparse
 import json
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.client.api import Api, CheckJson, Refused
-from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json
+from cardbeat.clock import wall_clock
+from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json, integer
 from cardbeat.errors import StartupError
-from cardbeat.host.output import say, table
+from cardbeat.host.output import agreed, say, table
 
 if TYPE_CHECKING:
     from cardbeat.client.apply import Applied, Plan
 
 HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PING URL")
 
-_DEEDS = ("created", "changed", "deleted", "unchanged")
+_DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 
-CONFLICT = 1
-"""The exit status if a check was left alone because somebody else changed it at the same time."""
+LEFT = 1
+"""The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept. Also
+if a test alert was not delivered."""
+WAIT_SECONDS = 30
+"""How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
 
 SUBCOMMANDS = {
     "list": Subcommand(),
-    "apply": Subcommand(("FILE",), ("--prune", "--dry-run")),
+    "apply": Subcommand(("FILE",), ("--prune", "--yes", "--dry-run")),
     "ping": Subcommand(("NAME",)),
+    "test": Subcommand(("NAME",), ("--wait",)),
 }
 
-_USAGE = "list | apply FILE [--prune] [--dry-run] | ping NAME\n       [--url URL] [--json]"
+_USAGE = (
+    "list | apply FILE [--prune [--yes]] [--dry-run]\n       | ping NAME | test NAME [--wait N] [--url URL] [--json]"
+)
 _HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
 _EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} can hold the URL."
@@ -39,7 +47,10 @@ def parser() -> SubcommandParser:
     made = SubcommandParser("checks", SUBCOMMANDS, _USAGE, "The checks of a key, on a server near or far.", _EPILOG)
     made.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
     made.add_argument("--prune", action="store_true", help=_PRUNE)
+    made.add_argument("--yes", action="store_true", help="with --prune: also checks that are still pinged")
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
+    wait = f"test: most seconds to wait for the receiver's answer [{WAIT_SECONDS}]"
+    made.add_argument("--wait", metavar="N", type=partial(integer, 1, 600), help=wait)
     add_json(made)
     URL.add_to(made)
     return made
@@ -79,22 +90,30 @@ def _row(check: CheckJson) -> tuple[str, ...]:
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
     # A ping is the last step of a job, and does not wait for these imports.
-    from cardbeat.client.apply import Applied, perform, plan  # noqa: PLC0415
+    from cardbeat.client.apply import perform, plan, still_pinged  # noqa: PLC0415
     from cardbeat.client.declared import load  # noqa: PLC0415
 
     declared = load(Path(given.subject), prune=given.prune)
     planned = plan(api.checks(), declared, prune=given.prune)
-    changed = [check | wanted for check, wanted in planned.change]
-    as_if = Applied(planned.create, changed, planned.delete, planned.unchanged)
-    done = as_if if given.dry_run else perform(api, planned)
+    now = wall_clock()
+    used = [] if given.yes else [check for check in planned.delete if still_pinged(check, now)]
+    kept = used if given.dry_run else [check for check in used if not agreed(f"{_used(check)}. Delete it?")]
+    ids = {check["id"] for check in kept}
+    planned = planned._replace(delete=[check for check in planned.delete if check["id"] not in ids])
+    done = _as_if_done(planned) if given.dry_run else perform(api, planned)
+    done.kept = kept
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
         say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
     else:
-        say(_would(planned) if given.dry_run else _told(done))
+        say(_would(planned, kept) if given.dry_run else _told(done))
     if done.failed is not None:
         raise StartupError(f"{done.failed} ({_rest(done)})")
-    return CONFLICT if done.conflicts else 0
+    return LEFT if done.conflicts or (kept and not given.dry_run) else 0
+
+
+def _used(check: CheckJson) -> str:
+    return f"{check['name']} was pinged at {check['last_ping_at']} (UTC), so its job still runs"
 
 
 def _rest(done: "Applied") -> str:
@@ -103,7 +122,14 @@ def _rest(done: "Applied") -> str:
     return f"what is printed above was done; whether {done.unknown} was done is not known, what comes after it was not"
 
 
-def _would(planned: "Plan") -> Iterator[str]:
+def _as_if_done(planned: "Plan") -> "Applied":
+    from cardbeat.client.apply import Applied  # noqa: PLC0415 - as above
+
+    changed = [check | wanted for check, wanted in planned.change]
+    return Applied(planned.create, changed, planned.delete, planned.unchanged)
+
+
+def _would(planned: "Plan", kept: list[CheckJson]) -> Iterator[str]:
     from cardbeat.client.apply import differences  # noqa: PLC0415 - as above
 
     yield from (f"would create {wanted['name']}" for wanted in planned.create)
@@ -111,8 +137,10 @@ def _would(planned: "Plan") -> Iterator[str]:
         changes = (_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
         yield f"would change {check['name']}: {', '.join(changes)}"
     yield from (f"would delete {check['name']}" for check in planned.delete)
+    yield from (f"would ask: {_used(check)}" for check in kept)
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
-    yield "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
+    told = "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
+    yield f"{told}, {len(kept)} to ask about" if kept else told
 
 
 def _change(name: str, before: object, after: object) -> str:
@@ -134,22 +162,51 @@ def _host_only(url: object) -> str | None:
 
 
 def _told(done: "Applied") -> Iterator[str]:
-    deeds = {"created": done.created, "changed": done.changed, "deleted": done.deleted}
-    for deed, checks in deeds.items():
-        yield from (f"{deed} {check['name']}" for check in checks)
+    yield from (f"created {check['name']}: {check['ping_url']}" for check in done.created)
+    for deed in ("changed", "deleted"):
+        yield from (f"{deed} {check['name']}" for check in getattr(done, deed))
+    yield from (f"kept: {_used(check)}; --yes deletes it" for check in done.kept)
     yield from (f"conflict: {sentence}" for sentence in done.conflicts)
-    counts = [f"{len(checks)} {deed}" for deed, checks in (deeds | {"unchanged": done.unchanged}).items()]
+    counts = [f"{len(getattr(done, deed))} {deed}" for deed in _DEEDS if deed != "kept" or done.kept]
     yield ", ".join([*counts, f"{len(done.conflicts)} conflicts"] if done.conflicts else counts)
 
 
 def _ping(api: Api, given: argparse.Namespace) -> int:
-    named = [check for check in api.checks() if check["name"] == given.subject.strip()]
-    if len(named) != 1:
-        raise StartupError(f"there are {len(named)} checks named {given.subject!r}; see: checks list")
-    answer = api.ping(named[0]["id"])
+    answer = api.ping(_named(api, given.subject)["id"])
     told = f"{'recovered, ' if answer['recovered'] else ''}on time until {answer['deadline_at']} (UTC)"
     say([json.dumps(answer) if given.json else told])
     return 0
 
 
-_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {"list": _list, "apply": _apply, "ping": _ping}
+def _test(api: Api, given: argparse.Namespace) -> int:
+    check, seconds = _named(api, given.subject), given.wait or WAIT_SECONDS
+    alert = api.test(check["id"], seconds)
+    told = f"{_host_only(check.get('webhook_url'))}: {_outcome(alert, seconds)}"
+    say([json.dumps(alert) if given.json else told])
+    return 0 if alert["state"] == "delivered" else LEFT
+
+
+def _outcome(alert: Mapping[str, Any], seconds: int) -> str:
+    """What happened to a test alert within these seconds."""
+    if alert["state"] == "delivered":
+        return f"delivered, the receiver answered {alert['last_status']}"
+    known = f"not delivered: {alert['last_error']}" if alert["attempts"] else f"not sent within {seconds} s."
+    if alert["state"] == "pending":
+        return f"{known} Next try at {alert['next_attempt_at']} (UTC)." if alert["next_attempt_at"] else known
+    return f"{known} It is not tried again."
+
+
+def _named(api: Api, name: str) -> CheckJson:
+    """The one check with this name."""
+    named = [check for check in api.checks() if check["name"] == name.strip()]
+    if len(named) != 1:
+        raise StartupError(f"there are {len(named)} checks named {name!r}; see: checks list")
+    return named[0]
+
+
+_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {
+    "list": _list,
+    "apply": _apply,
+    "ping": _ping,
+    "test": _test,
+}

@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from cardbeat.commands import backup, card, cards, checks, doctor, keys, restore, serve
+from cardbeat.commands import backup, card, cards, checks, doctor, import_, keys, restore, serve
 from cardbeat.commands.options import Parser, SubcommandParser
 from cardbeat.host.output import say
 
@@ -67,8 +67,8 @@ def parser() -> Parser:
 
 
 PARSERS: dict[str, Callable[[], Parser]] = {
-    module.__name__.rpartition(".")[2]: module.parser
-    for module in (serve, card, cards, keys, checks, backup, restore, doctor)
+    module.__name__.rpartition(".")[2].rstrip("_"): module.parser
+    for module in (serve, card, cards, keys, checks, import_, backup, restore, doctor)
 } | {"completion": parser}
 
 

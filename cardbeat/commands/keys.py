@@ -3,7 +3,7 @@
 import argparse
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import starmap
@@ -13,6 +13,7 @@ from typing import Any
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import undefined_tiers
 from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json, integer
+from cardbeat.config import Tier
 from cardbeat.database import Database, monitor, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
 from cardbeat.database.schema import last_moment
@@ -68,24 +69,39 @@ def parser() -> SubcommandParser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
-    keep_files_private()
     # Arguments that are not UTF-8 can't be sent to the database.
     if given.id is not None and not given.id.isascii():
-        raise _no_such_key(given.id)
+        raise no_such_key(given.id)
     tiers = tiers_from(TIERS.value(given))
     for name in (given.tier, given.name):
         if name is not None and name not in tiers:
             raise StartupError(f"there is no tier {name!r}; the tiers are {', '.join(sorted(tiers))}")
+    advice = "look with keys list whether it was done, and try again"
+    if given.action == "list":
+        advice = "try again soon"
+    with opened(given, tiers, advice, may_be_new=given.action == "create") as (database, keys):
+        _ACTIONS[given.action](database, keys, given)
+    return 0
+
+
+@contextmanager
+def opened(
+    given: argparse.Namespace, tiers: Mapping[str, Tier], advice: str, *, may_be_new: bool = False
+) -> Iterator[tuple[Database, Keys]]:
+    """The database that the options name, and its keys. Raises `StartupError`, with this advice if the database fails.
+
+    There must be a database, unless it may be a new one.
+    """
+    keep_files_private()
     data, url = DATA.value(given), DATABASE.value(given)
-    if given.action != "create":
+    if not may_be_new:
         _require_database(data, url)
     with (
         refusals_as_startup_errors(),
-        _trouble_in_one_line(given.action),
+        _trouble_in_one_line(advice),
         closing(open_database(data, url, stores_cards=False)) as database,
     ):
-        _ACTIONS[given.action](database, Keys(database, database.clock, tiers), given)
-    return 0
+        yield database, Keys(database, database.clock, tiers)
 
 
 class _Kept(logging.Handler):
@@ -98,7 +114,7 @@ class _Kept(logging.Handler):
 
 
 @contextmanager
-def _trouble_in_one_line(action: str) -> Iterator[None]:
+def _trouble_in_one_line(advice: str) -> Iterator[None]:
     """Raise `StartupError` with the logged cause, in place of what else comes if the database fails."""
     kept, database_log = _Kept(logging.ERROR), logging.getLogger("cardbeat.database")
     database_log.addHandler(kept)
@@ -107,7 +123,6 @@ def _trouble_in_one_line(action: str) -> Iterator[None]:
     except Exception:
         if not kept.sentence:
             raise
-        advice = "try again soon" if action == "list" else "look with keys list whether it was done, and try again"
         raise StartupError(f"{kept.sentence}; {advice}") from None
     finally:
         database_log.removeHandler(kept)
@@ -163,7 +178,7 @@ def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
 def _replace(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     issued = keys.replace(given.id).wait()
     if issued is None:
-        raise _no_such_key(given.id)
+        raise no_such_key(given.id)
     try:
         _show(issued, given)
     except StartupError as error:
@@ -179,7 +194,7 @@ def _show(issued: IssuedKey, given: argparse.Namespace) -> None:
 
 def _revoke(database: Database, keys: Keys, given: argparse.Namespace) -> None:
     if not keys.revoke(given.id).wait():
-        raise _no_such_key(given.id)
+        raise no_such_key(given.id)
     try:
         with tell_if_slow("the key is revoked, removing its checks"):
             Removal(database).finish()
@@ -191,7 +206,7 @@ def _revoke(database: Database, keys: Keys, given: argparse.Namespace) -> None:
 
 def _move(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
     if not keys.set_tier(given.id, given.name).wait():
-        raise _no_such_key(given.id)
+        raise no_such_key(given.id)
     if given.json:
         say([json.dumps({"id": given.id, "tier": given.name})])
 
@@ -231,5 +246,5 @@ _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {
 }
 
 
-def _no_such_key(key_id: str) -> StartupError:
+def no_such_key(key_id: str) -> StartupError:
     return StartupError(f"there is no key with the id {key_id!r}; see: keys list")

@@ -73,6 +73,15 @@ def show_progress(done: int, total: int) -> None:
             print(bar if done < total else " " * len(bar), end="\r", file=sys.stderr, flush=True)
 
 
+def agreed(question: str) -> bool:
+    """Whether the user at the terminal answers the question with yes. False without a terminal."""
+    with suppress(AttributeError, OSError, ValueError):
+        if sys.stdin.isatty() and sys.stderr.isatty():
+            print(f"cardbeat: {printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+            return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return False
+
+
 def let_go_of_output() -> None:
     """Flush stdout and stderr for the last time: Python's own exit has status 120 if one can't be written."""
     for number, stream in ((1, sys.stdout), (2, sys.stderr)):

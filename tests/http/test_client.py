@@ -1,7 +1,12 @@
 """Checks that are kept in a file: what is read from it, what there is to do, and what is done beside others."""
 
 import json
+import os
+import re
+import select
 import socket
+import subprocess
+import sys
 import threading
 from functools import partial
 
@@ -9,8 +14,9 @@ import pytest
 
 from cardbeat.client.api import Api, Refused
 from cardbeat.client.apply import Plan, plan
-from cardbeat.client.declared import load
+from cardbeat.client.declared import Declarations, load
 from cardbeat.errors import StartupError
+from tests.artifact import ROOT, clean_environment
 
 
 @pytest.fixture
@@ -41,6 +47,10 @@ def settings(name, period=60, grace=0, url=None):
     return {"name": name, "period_seconds": period, "grace_seconds": grace, "webhook_url": url}
 
 
+BASE = "https://cards.example"
+REST = "period_seconds=60\ngrace_seconds=0\n"
+
+
 def write(path, *tables, defaults=""):
     path.write_text(f"[defaults]\n{defaults}\n" + "".join(f"[[check]]\n{table}\n" for table in tables))
     return path
@@ -58,7 +68,7 @@ def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
         'name = "quiet"\nwebhook_url = ""',
         defaults='period_seconds = 86400\ngrace_seconds = 600\nwebhook_url = "https://a.example"',
     )
-    assert load(file) == {
+    assert load(file).checks == {
         "db1: backup": settings("db1: backup", 86400, 600, "https://a.example"),
         "mail": settings("mail", 86400, 5, "https://b.example"),
         "quiet": settings("quiet", 86400, 600, None),
@@ -88,6 +98,12 @@ def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
             "check 1: Give an absolute URL",
         ),
         ("a = " + "[" * 100_000, "is not valid TOML"),
+        (f"[[check]]\nname='a'\n{REST}was=' '", "check 1: The field was must be the old name"),
+        (f"[[check]]\nname='a'\n{REST}was=1", "check 1: The field was must be the old name"),
+        ("[defaults]\nwas = 'a'", "[defaults]: each check has its own name"),
+        (f"[[check]]\nname='a'\n{REST}was='a'", "was = 'a' must name a check that no other line"),
+        (f"[[check]]\nname='a'\n{REST}was='c'\n[[check]]\nname='b'\n{REST}was='c '", "was = 'c' must name a check"),
+        (f"[[check]]\nname='a'\n{REST}webhook_url='$CARDBEAT_TEST_NONE'", "has no variable CARDBEAT_TEST_NONE for"),
     ],
 )
 def test_a_file_that_says_something_else_is_refused_in_one_line(tmp_path, content, says):
@@ -121,20 +137,153 @@ def test_a_file_that_says_that_there_are_no_checks_prunes_all(checks, key, tmp_p
     assert checks("list", "--json")[1] == "[]\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("1d", 86400), ("15m", 900), ("1h30m", 5400), ("1w2d3h4m5s", 788645), ("90s", 90), ("000000001d", 86400)],
+)
+def test_a_duration_is_seconds(tmp_path, text, seconds):
+    file = write(tmp_path / "c.toml", 'name = "a"', defaults=f'period_seconds = "{text}"\ngrace_seconds = "1m"')
+    assert load(file).checks == {"a": settings("a", seconds, 60)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "60", "1.5h", "30m1h", "1 d", "-1d", "1D", "d", "1d\\n", "1e3s", "٣d", "9" * 5000]
+)
+def test_other_texts_are_no_durations(tmp_path, text):
+    file = write(tmp_path / "c.toml", 'name = "a"', defaults=f'period_seconds = "{text}"\ngrace_seconds = 0')
+    with pytest.raises(StartupError, match="check 1: The field period_seconds must be seconds, or a duration such as"):
+        load(file)
+
+
+def test_a_duration_is_held_to_the_limits_of_seconds(tmp_path):
+    file = write(tmp_path / "c.toml", 'name = "a"', defaults='period_seconds = "366d"\ngrace_seconds = 0')
+    with pytest.raises(StartupError, match="check 1: The field period_seconds must be an integer from 1 to 31536000"):
+        load(file)
+
+
+def test_a_webhook_comes_from_the_environment_and_only_where_it_is_used(checks, key, tmp_path, monkeypatch):
+    monkeypatch.setenv("CHAT", " https://chat.example/SECRET\n")
+    monkeypatch.delenv("NONE", raising=False)
+    other, quiet = ('name = "a"\nwebhook_url = "$CHAT"', 'name = "b"\nwebhook_url = ""')
+    file = write(tmp_path / "c.toml", other, quiet, defaults=f'{REST}webhook_url = "$NONE"')
+    assert load(file).checks["a"]["webhook_url"] == "https://chat.example/SECRET"
+    printed = [checks("apply", file, "--dry-run"), checks("apply", file), checks("apply", file, "--json")]
+    assert [status for status, *_ in printed] == [0, 0, 0]
+    assert "SECRET" not in str(printed)
+    listed = [check["webhook_url"] for check in json.loads(checks("list", "--json")[1])]
+    assert listed == ["https://chat.example/...", None]
+
+
+@pytest.mark.parametrize("value", [None, "", " "])
+def test_without_the_variable_nothing_is_changed(checks, key, tmp_path, monkeypatch, value):
+    monkeypatch.delenv("NONE", raising=False) if value is None else monkeypatch.setenv("NONE", value)
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"\nwebhook_url = "$NONE"', defaults=REST)
+    told = f"cardbeat: {file}, check 2: The environment has no variable NONE for webhook_url.\n"
+    assert checks("apply", file) == (2, "", told)
+    assert checks("list", "--json")[1] == "[]\n"
+
+
+def test_a_refused_webhook_of_the_environment_is_not_shown(checks, key, tmp_path, monkeypatch):
+    monkeypatch.setenv("CHAT", "https://me:SECRET@chat.example/SECRET")
+    file = write(tmp_path / "c.toml", 'name = "a"\nwebhook_url = "$CHAT"', defaults=REST)
+    status, out, err = checks("apply", file)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "SECRET" not in err
+
+
+def test_a_renamed_check_keeps_its_ping_url(checks, key, tmp_path):
+    checks("apply", write(tmp_path / "c.toml", 'name = "old"', defaults=REST))
+    [before] = json.loads(checks("list", "--json")[1])
+    file = write(tmp_path / "c.toml", 'name = "new"\nwas = "old"', defaults=REST)
+    would = "would change old: name old -> new\n0 to create, 1 to change, 0 to delete, 0 unchanged\n"
+    assert checks("apply", "--prune", "--dry-run", file) == (0, would, "")
+    assert checks("apply", "--prune", file) == (0, "changed new\n0 created, 1 changed, 0 deleted, 0 unchanged\n", "")
+    [after] = json.loads(checks("list", "--json")[1])
+    assert (after["name"], after["ping_url"]) == ("new", before["ping_url"])
+    assert checks("apply", "--prune", file) == (0, "0 created, 0 changed, 0 deleted, 1 unchanged\n", "")
+
+
+@pytest.fixture
+def used(checks, key, tmp_path):
+    """A file without the two checks that the server has, of which `used` was pinged; and when."""
+    checks("apply", write(tmp_path / "c.toml", 'name = "used"', 'name = "idle"', defaults=REST))
+    checks("ping", "used")
+    return write(tmp_path / "c.toml", 'name = "new"', defaults=REST)
+
+
+def names(checks):
+    return [check["name"] for check in json.loads(checks("list", "--json")[1])]
+
+
+USED = "used was pinged at 2027-01-15 08:00:00 (UTC), so its job still runs"
+
+
+def test_without_a_terminal_what_is_still_pinged_is_not_pruned(checks, used):
+    would = checks("apply", "--prune", used, "--dry-run")
+    asks = f"would create new\nwould delete idle\nwould ask: {USED}\n"
+    assert would == (0, f"{asks}1 to create, 0 to change, 1 to delete, 0 unchanged, 1 to ask about\n", "")
+    status, out, err = checks("apply", "--prune", used)
+    assert (status, err) == (1, "")
+    kept = f"deleted idle\nkept: {USED}; --yes deletes it\n1 created, 0 changed, 1 deleted, 0 unchanged, 1 kept\n"
+    assert out.partition("\n")[2] == kept
+    assert names(checks) == ["used", "new"]
+    status, out, _ = checks("apply", "--prune", used, "--json")
+    done = json.loads(out)
+    assert (status, [check["name"] for check in done["kept"]], done["deleted"]) == (1, ["used"], [])
+    assert checks("apply", used) == (0, "0 created, 0 changed, 0 deleted, 1 unchanged\n", "")
+
+
+def test_with_yes_it_is_pruned(checks, used):
+    assert "would delete used" in checks("apply", "--prune", "--yes", used, "--dry-run")[1]
+    status, out, err = checks("apply", "--prune", "--yes", used)
+    assert (status, out.splitlines()[1:3], err) == (0, ["deleted used", "deleted idle"], "")
+    assert names(checks) == ["new"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "left"), [("y\n", ["new"]), ("n\n", ["used", "new"]), ("\n", ["used", "new"]), ("\x04", ["used", "new"])]
+)
+def test_at_a_terminal_it_is_asked_before_anything_is_done(checks, used, server, typed, left):
+    pty = pytest.importorskip("pty")
+    terminal, own = pty.openpty()
+    environment = {name: os.environ[name] for name in ("CARDBEAT_URL", "CARDBEAT_KEY")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cardbeat", "checks", "apply", "--prune", used],
+        cwd=ROOT,
+        env={**clean_environment(), **environment},
+        stdin=own,
+        stderr=own,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    os.close(own)
+    shown = ""
+    while not shown.endswith("[y/N] "):
+        assert select.select([terminal], [], [], 60)[0], shown
+        shown += os.read(terminal, 4096).decode()
+    assert shown == f"cardbeat: {USED}. Delete it? [y/N] "
+    assert names(checks) == ["used", "idle"]
+    os.write(terminal, typed.encode())
+    out, _ = process.communicate(timeout=60)
+    os.close(terminal)
+    assert (process.returncode, names(checks)) == (int("used" in left), left)
+    assert ("kept: " in out) is ("used" in left)
+
+
 def test_a_plan_touches_what_differs_and_deletes_only_when_told():
     present = [settings("same"), settings("other", 60), settings("else")]
     declared = {check["name"]: check for check in (settings("same"), settings("other", 61), settings("new"))}
-    assert plan(present, declared, prune=False) == Plan(
+    assert plan(present, Declarations(declared, {}), prune=False) == Plan(
         [declared["new"]], [(present[1], declared["other"])], [], [present[0]]
     )
-    assert plan(present, declared, prune=True).delete == [present[2]]
+    assert plan(present, Declarations(declared, {}), prune=True).delete == [present[2]]
 
 
 def test_a_name_of_several_checks_is_refused_only_where_it_is_declared():
     present = [settings("twice"), settings("twice")]
     with pytest.raises(StartupError, match="2 checks named 'twice'"):
-        plan(present, {"twice": settings("twice")}, prune=False)
-    assert plan(present, {}, prune=False) == Plan([], [], [], [])
+        plan(present, Declarations({"twice": settings("twice")}, {}), prune=False)
+    assert plan(present, Declarations({}, {}), prune=False) == Plan([], [], [], [])
 
 
 def test_fifty_checks_are_created_once_and_then_nothing_changes(checks, key, tmp_path):
@@ -145,7 +294,7 @@ def test_fifty_checks_are_created_once_and_then_nothing_changes(checks, key, tmp
     assert checks("list", "--json")[1] == "[]\n"
     status, out, err = checks("apply", file)
     assert (status, err) == (0, "")
-    assert out.startswith("created job 0\n")
+    assert re.match(r"created job 0: https://cards\.example/ping/[0-9a-f]{32}\n", out)
     assert out.endswith("\n50 created, 0 changed, 0 deleted, 0 unchanged\n")
     before = checks("list", "--json")[1]
     assert checks("apply", file) == (0, "0 created, 0 changed, 0 deleted, 50 unchanged\n", "")
@@ -246,7 +395,10 @@ def test_what_the_server_refuses_ends_it_and_says_what_was_done(checks, key, tmp
     good, bad = ('name = "a"', 'name = "b"\nwebhook_url = "http://127.0.0.1/"')
     file = write(tmp_path / "c.toml", good, bad, 'name = "c"', defaults="period_seconds = 60\ngrace_seconds = 0")
     status, out, err = checks("apply", file)
-    assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert (status, re.sub("/ping/.*", "", out)) == (
+        2,
+        f"created a: {BASE}\n1 created, 0 changed, 0 deleted, 0 unchanged\n",
+    )
     assert err.startswith("cardbeat: b: The URL's host is a private or reserved address")
     assert err.count("\n") == 1
     assert [check["name"] for check in json.loads(checks("list", "--json")[1])] == ["a"]
@@ -265,7 +417,7 @@ def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path
     file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")
     with Scripted(*(response("200 OK", json.dumps(answer).encode()) for answer in answers)) as server:
         status, out, err = checks("apply", file, "--url", server.url)
-    assert (status, out) == (2, "created a\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
+    assert (status, out) == (2, "created a: x\n1 created, 0 changed, 0 deleted, 0 unchanged\n")
     assert err.startswith("cardbeat: b: can't use the server")
     assert err.endswith(" (what is printed above was done, the rest was not)\n")
 

@@ -165,6 +165,58 @@ def test_so_it_is_with_the_answer_to_a_ping(checks, hostile, pinged, argv):
     assert err.rstrip("\n").isprintable()
 
 
+ALERT = {
+    "id": "msg_1",
+    "type": "check.test",
+    "state": "pending",
+    "attempts": 1,
+    "last_status": 404,
+    "last_error": "The receiver answered 404.",
+    "next_attempt_at": None,
+}
+
+
+def alerts(*listed):
+    return answer({"alerts": list(listed)})
+
+
+@pytest.mark.parametrize("argv", [("test", "a"), ("test", "a", "--json")])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        [],
+        ALERT | {"id": ["a"]},
+        ALERT | {"attempts": "1"},
+        ALERT | {"last_status": ESCAPES},
+        ALERT | {"last_status": True},
+        ALERT | {"last_error": "x" * 10**6},
+        ALERT | {"next_attempt_at": ESCAPES},
+        ALERT | {"state": ESCAPES},
+    ],
+)
+def test_so_it_is_with_a_list_of_alerts(checks, hostile, argv, wrong):
+    hostile(scripted(page(CHECK), alerts(), answer({"check": CHECK}, "202 x"), alerts(wrong)))
+    status, out, err = checks(*argv)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "its answer is not that of a cardbeat server" in err
+    assert err.rstrip("\n").isprintable()
+
+
+def test_what_an_alert_says_is_shown_escaped(checks, hostile):
+    listed = alerts(ALERT | {"last_error": ESCAPES})
+    hostile(scripted(page(CHECK), alerts(), answer({"check": CHECK}, "202 x"), listed))
+    status, out, err = checks("test", "a")
+    assert (status, err) == (1, "")
+    assert out.rstrip("\n").isprintable()
+
+
+def test_a_test_alert_that_is_never_listed_is_waited_for_no_longer_than_asked(hostile):
+    server, moments = hostile(always(alerts(ALERT))), itertools.count()
+    client = api.Api(server.url, "sk_a", sleep=lambda _: None, clock=lambda: next(moments))
+    with pytest.raises(api.StartupError, match="lacks the test alert"):
+        client.test("chk_1", 30)
+
+
 def test_what_a_check_says_is_shown_escaped(checks, hostile):
     server = hostile(always(page(CHECK | {"name": f"a{ESCAPES}\n\ud800", "more": [ESCAPES], "webhook_url": "\x1b"})))
     status, out, err = checks("list")

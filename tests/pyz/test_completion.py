@@ -100,7 +100,8 @@ def test_the_artifact_is_completed_by_its_path(shell):
 
 def test_options_are_those_of_the_command_and_its_action(shell):
     assert {"--port", "--quiet-health", "--version"} <= shell.offers("cardbeat --")
-    assert shell.offers("cardbeat checks apply --") == {"--help", "--prune", "--dry-run", "--json", "--url"}
+    assert shell.offers("cardbeat checks apply --") == {"--help", "--prune", "--yes", "--dry-run", "--json", "--url"}
+    assert shell.offers("cardbeat checks test --") == {"--help", "--wait", "--json", "--url"}
     assert shell.offers("cardbeat checks list --") == {"--help", "--json", "--url"}
     assert shell.offers("cardbeat keys --data x list --") >= {"--json", "--tiers"}
 

@@ -63,12 +63,21 @@ def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(sourc
     began = time.monotonic()
     with Receiver() as receiver, in_background(serve, cwd=tree, env=serving, stderr=subprocess.DEVNULL):
         wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), BUSY_SECONDS)
-        commands = (key + check).replace(channel, receiver.url).replace("8080", str(port))
-        ran = subprocess.run(["bash", "-euc", commands], env=environment, check=True, capture_output=True, text=True)
-        wait_until(lambda: receiver.received, BUSY_SECONDS)
+        # The README's own address is one of no channel; here a port that takes no connection stands for it.
+        nowhere = check.replace(channel, f"http://127.0.0.1:{free_port()}/").rstrip()
+        commands = f'{key}{nowhere} || echo "status $?"\n{check.replace(channel, receiver.url)}'.replace(
+            "8080", str(port)
+        )
+        asking = environment | {"CARDBEAT_URL": f"http://127.0.0.1:{port}"}
+        ran = subprocess.run(
+            ["bash", "-euc", commands], cwd=tree, env=asking, check=True, capture_output=True, text=True
+        )
         seconds = time.monotonic() - began
-        (ping_url,) = re.findall(r"http://\S+/ping/\w+", ran.stdout)
+        before, status, after = re.split(r"^status (\d)$", ran.stdout, flags=re.MULTILINE)
+        assert (status, "not delivered: The connection was refused." in before) == ("1", True)
+        assert ": delivered, the receiver answered 204\n" in after
+        (ping_url,) = re.findall(r"^created Nightly backup: (http://\S+/ping/\w+)$", before, re.MULTILINE)
         assert answers(ping_url)
-    assert [alert.json["type"] for alert in receiver.received] == ["check.test"]
+    assert {alert.json["type"] for alert in receiver.received} == {"check.test"}
     is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     assert seconds < (BUSY_SECONDS if is_busy else SECONDS)

@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import urllib.request
 
 import pytest
 import yaml
@@ -23,6 +24,7 @@ from cardbeat.commands.options import SERVE_OPTIONS, values_of
 from cardbeat.heartbeat.outbox.alert import signed_headers
 from cardbeat.keys.webhook_secrets import new_webhook_secret
 from tests.artifact import ROOT, clean_environment, free_port, starter
+from tests.http.test_import import ID, SIMPLE
 
 README = (ROOT / "README.md").read_text()
 
@@ -102,10 +104,36 @@ def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
     alerts = (tmp_path / "alerts.log").read_text()
     assert alerts.index('"check.overdue"') < alerts.index('"check.recovered"')
     assert '"name":"A job on this tour"' in printed
-    assert "1 created, 0 changed, 0 deleted, 0 unchanged" in printed
+    assert "2 created, 0 changed, 0 deleted, 0 unchanged" in printed
     assert re.search("^db1: backup +on time +never", printed, re.MULTILINE)
     assert (tmp_path / "cardbeat-backup.db").stat().st_size > 0
     assert "ok" in printed
+
+
+def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_path):
+    server = start()
+    shutil.copy(pyz, tmp_path / "cardbeat.pyz")
+    (tmp_path / "answer.json").write_text(json.dumps({"checks": [SIMPLE]}))
+    (script,) = blocks("shell-script")
+    script = script.replace("https://healthchecks.io/api/v3/checks/", f"file://{tmp_path}/answer.json")
+    create = "python cardbeat.pyz keys create --email you@example.com --json >key.json\n"
+    key_id = '$(python -c \'import json; print(json.load(open("key.json"))["id"])\')'
+    path = f"{python.parent}:{os.environ['PATH']}"
+    environment = {**clean_environment(), "PATH": path, "CHAT_WEBHOOK": "https://chat.example/hooks/abc"}
+    ran = subprocess.run(
+        ["bash", "-euc", create + script.replace("key_ID", key_id)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+    told = "Filesystem Backup, without its channels, tags, desc"
+    assert ran.stdout.splitlines()[::2] == [f"would import {told}", f"imported {told}"]
+    with urllib.request.urlopen(f"{server.url}/ping/{ID}") as answer:
+        assert answer.status == 200
 
 
 @pytest.mark.quick

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from cardbeat.client.api import Refused, Unanswered
-from cardbeat.client.apply import perform, plan
+from cardbeat.client.apply import perform, plan, still_pinged
+from cardbeat.client.declared import Declarations
 from cardbeat.errors import StartupError
 
 
@@ -75,8 +76,8 @@ def api():
     return FakeApi()
 
 
-def run(api, wanted, *, prune=False):
-    return perform(api, plan(api.checks(), wanted, prune=prune))
+def run(api, wanted, *, prune=False, renamed=None):
+    return perform(api, plan(api.checks(), Declarations(wanted, renamed or {}), prune=prune))
 
 
 def counted(outcome):
@@ -165,3 +166,43 @@ def test_a_request_without_an_answer_may_have_been_done(api, request_name, error
     wanted = declared("a", "c", period=70) if request_name == "delete" else declared("a", "b", "c", period=70)
     outcome = run(api, wanted, prune=True)
     assert (outcome.failed, outcome.unknown) == (f"b: {error}", unknown)
+
+
+def test_a_renamed_check_is_changed_and_neither_created_nor_deleted(api):
+    renamed, other = api.hold("old"), api.hold("other")
+    done = run(api, declared("new", period=70), prune=True, renamed={"new": "old"})
+    assert counted(done) == {"changed": ["new"], "deleted": ["other"]}
+    assert api.held == {renamed["id"]: {**renamed, "name": "new", "period_seconds": 70, "version": 2}}
+    assert counted(run(api, declared("new", period=70), prune=True, renamed={"new": "old"})) == {"unchanged": ["new"]}
+    assert other["id"] not in api.held
+
+
+def test_a_check_without_its_old_name_is_created(api):
+    assert counted(run(api, declared("new"), renamed={"new": "old"})) == {"created": ["new"]}
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [(("new", "old"), "also 'old', its old name"), (("old", "old"), "2 checks")]
+)
+def test_a_rename_that_is_not_clear_is_refused(api, names, says):
+    for name in names:
+        api.hold(name)
+    with pytest.raises(StartupError, match=says):
+        run(api, declared("new"), renamed={"new": "old"})
+
+
+@pytest.mark.parametrize(
+    ("status", "last_ping_at", "is_used"),
+    [
+        ("on_time", None, False),
+        ("on_time", "2026-12-31 00:00:00", True),
+        ("overdue", "2027-01-15 07:59:01", True),
+        ("overdue", "2027-01-15 07:59:00", False),
+        ("overdue", "9999-99-99 99:99:99", True),
+    ],
+)
+def test_a_check_is_in_use_while_it_is_pinged(status, last_ping_at, is_used):
+    check = {"period_seconds": 60, "status": status, "last_ping_at": last_ping_at}
+    assert still_pinged(check, 1_800_000_000) is is_used
+    for period in (-(10**30), 10**30):
+        assert still_pinged({**check, "period_seconds": period}, 1_800_000_000) is (last_ping_at is not None)
