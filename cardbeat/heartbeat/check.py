@@ -38,9 +38,11 @@ class Check:
     """One row of `checks`; all times are Unix seconds.
 
     `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
-    creation) plus any credit for downtime of the monitor. `outage` counts how often the check turned overdue.
-    `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None before the first attempt. Pings and
-    attempts change neither `version` nor `updated_at`.
+    creation) plus any credit for downtime of the monitor. `outage` counts how often the check turned overdue; the last
+    time was at `overdue_at`, for the reason `late` or `failed`, when the deadline was `overdue_deadline_at`. `delivery`
+    is `ok` if the receiver took the last attempt, `failing` if not, None before the first attempt. `failed_at` is when
+    the job last signalled failure, None after the next ping. Pings, failures and attempts change neither `version` nor
+    `updated_at`.
     """
 
     seq: int
@@ -60,6 +62,12 @@ class Check:
     updated_at: int
     version: int
     delivery: str | None = None
+    failed_at: int | None = None
+    snoozed_until: int | None = None
+    repeat_seconds: int | None = None
+    overdue_at: int | None = None
+    overdue_deadline_at: int | None = None
+    overdue_reason: str | None = None
 
     @classmethod
     def from_row(cls, row: Any) -> "Check":
@@ -76,7 +84,7 @@ class Check:
             "grace_seconds": self.grace_seconds,
             "webhook_url": self.webhook_url,
             "status": self.status,
-            "last_ping_at": None if self.last_ping_at is None else utc_text(self.last_ping_at),
+            "last_ping_at": _text_of(self.last_ping_at),
             "deadline_at": utc_text(self.deadline_at),
             "ping_count": self.ping_count,
             "created_at": utc_text(self.created_at),
@@ -84,6 +92,9 @@ class Check:
             "version": self.version,
             "ping_url": f"{base_url}/ping/{self.id}",
             "delivery": None if self.webhook_url is None else self.delivery,
+            "failed_at": _text_of(self.failed_at),
+            "snoozed_until": _text_of(self.snoozed_until),
+            "repeat_seconds": self.repeat_seconds,
         }
 
     @property
@@ -98,6 +109,10 @@ class Check:
     def as_told(self) -> dict[str, Any]:
         """The check as alerts show it: third parties read them, and must know neither its URLs nor who pings it."""
         return {name: value for name, value in self.as_json("").items() if name not in ("webhook_url", "ping_url")}
+
+
+def _text_of(seconds: int | None) -> str | None:
+    return None if seconds is None else utc_text(seconds)
 
 
 COLUMNS = tuple(field.name for field in fields(Check))

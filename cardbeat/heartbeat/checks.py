@@ -13,30 +13,35 @@ from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
-from cardbeat.database import Database, Transaction
+from cardbeat.database import Database, Row, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
 from cardbeat.heartbeat.delivery.delivery import Delivery
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.pings import note_pings, turn_back
+from cardbeat.heartbeat.pings import Signal, in_order, look_at, note_failures, note_pings, turn_back, turn_overdue
 from cardbeat.heartbeat.quota import tests_taken
-from cardbeat.heartbeat.transitions import RECOVERED, note, subject_of
+from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, Transition, note, subject_of
 from cardbeat.keys.key import Key, key_unknown
 
 _COLUMNS = ", ".join(COLUMNS)
 _SHORT_ID = re.compile(f"[0-9a-f]{{{SHORT_ID_CHARACTERS}}}")
 
 
-class PingResult(NamedTuple):
-    """The outcome of a ping: the next deadline in Unix seconds, and whether the check was overdue before.
+class Told(NamedTuple):
+    """The outcome of a signal: the check's status, and its deadline in Unix seconds.
 
-    `subject` is the name of a recovered check in the log.
+    `turned` is the transition that it caused, None for most; `subject` is then the check's name in the log.
     """
 
+    status: str
     deadline_at: int
-    recovered: bool
+    turned: Transition | None = None
     subject: str = ""
+
+    @property
+    def recovered(self) -> bool:
+        return self.turned is RECOVERED
 
 
 class Checks:
@@ -50,6 +55,7 @@ class Checks:
         self._clock = clock
         self._alerts = alerts
         self._delivery = delivery
+        self._noted = {Signal.PING: self._ping, Signal.FAILURE: self._fail, Signal.OTHER: _look}
 
     def create(self, key: Key, settings: Settings) -> Later[Check]:
         """A new check, on time; settled when it is on disk. Raises `Unavailable` while the disk is low.
@@ -126,20 +132,24 @@ class Checks:
         """
         return self._database.write_later(lambda transaction: _delete(transaction, key_id, check_id, version))
 
-    def ping(self, check_id: str) -> Later[PingResult]:
+    def ping(self, check_id: str) -> Later[Told]:
         """Record a ping; settled when it is on disk. A ping of an overdue check ends the outage and stores an alert.
 
         The result raises `NotFound` if there is no such check.
         """
-        return self._database.write_together(self._ping, check_id).map(self._tell_if_recovered)
+        return self.signal(check_id, Signal.PING)
 
-    def _tell_if_recovered(self, pinged: PingResult | None) -> PingResult:
-        if pinged is None:
+    def signal(self, check_id: str, signal: Signal) -> Later[Told]:
+        """As `ping`, for any signal. A failure of a check that is on time begins an outage and stores an alert."""
+        return self._database.write_together(self._note_signals, (check_id, signal)).map(self._tell)
+
+    def _tell(self, told: Told | None) -> Told:
+        if told is None:
             raise _no_check()
-        if pinged.recovered:
+        if told.turned is not None:
             self._delivery.wake()
-            note(RECOVERED, [pinged.subject])
-        return pinged
+            note(told.turned, [told.subject])
+        return told
 
     def test_alert(self, key_id: str, check_id: str) -> Later[Check]:
         """Store a test alert; settled when it is on disk. Raises `Unavailable` while the disk is low.
@@ -181,26 +191,49 @@ class Checks:
                 ).fetchall()
             )
 
-    def _ping(self, transaction: Transaction, check_ids: list[str]) -> list[PingResult | None]:
-        """The outcomes of a group of pings, in their order; None if there is no such check."""
+    def _note_signals(self, transaction: Transaction, signals: list[tuple[str, Signal]]) -> list[Told | None]:
+        """The outcomes of a group of signals, in their order; None if there is no such check."""
         # Read the clock in the writer, which runs groups one after another: the later ping has the later time.
         now = int(self._clock())
-        found, overdue = {}, []
-        for check_id, status, deadline_at in note_pings(self._database, transaction, check_ids, now):
-            found[check_id] = PingResult(deadline_at, recovered=False)
-            if status == "overdue":
-                overdue.append(check_id)
-        recovered = self._recover(transaction, overdue, now) if overdue else {}
-        # If one check is pinged several times in a group, only the first ping is the recovery.
-        return [recovered.pop(check_id, None) or found.get(check_id) for check_id in check_ids]
+        outcomes: list[Told | None] = [None] * len(signals)
+        for part in in_order(signals):
+            for signal, places in part.items():
+                check_ids = [signals[place][0] for place in places]
+                told = self._noted[signal](transaction, check_ids, now)
+                # If one check is pinged several times in a group, only the first ping is the recovery.
+                for place, check_id in zip(places, check_ids, strict=True):
+                    if outcome := told.get(check_id):
+                        outcomes[place] = outcome
+                        if outcome.turned:
+                            told[check_id] = outcome._replace(turned=None)
+        return outcomes
 
-    def _recover(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, PingResult]:
-        """Turn overdue checks to on time and store their recovery alerts; the ping's outcome for each, by check id."""
-        rows = turn_back(transaction, check_ids)
-        self._alerts.record(transaction, alert.RECOVERED, [Check.from_row(row) for row in rows], now)
+    def _ping(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, Told]:
+        rows = note_pings(self._database, transaction, check_ids, now)
+        overdue = [check_id for check_id, status, _ in rows if status == "overdue"]
+        told = {check_id: Told("on_time", deadline_at) for check_id, _, deadline_at in rows}
+        return told | self._turned(transaction, RECOVERED, turn_back(transaction, overdue) if overdue else [], now)
+
+    def _fail(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, Told]:
+        rows = note_failures(self._database, transaction, check_ids, now)
+        on_time = [check_id for check_id, status, _ in rows if status == "on_time"]
+        turned = turn_overdue(transaction, on_time, now) if on_time else []
+        told = {check_id: Told(status, deadline_at) for check_id, status, deadline_at in rows}
+        return told | self._turned(transaction, OVERDUE, turned, now)
+
+    def _turned(self, transaction: Transaction, how: Transition, rows: list[Row], now: int) -> dict[str, Told]:
+        """Store the alerts of checks that turned; the outcome for each, by its id."""
+        if rows:
+            alert_type = alert.RECOVERED if how is RECOVERED else alert.OVERDUE
+            self._alerts.record(transaction, alert_type, [Check.from_row(row) for row in rows], now)
         return {
-            row["id"]: PingResult(row["deadline_at"], True, subject_of(row["id"], row["key_prefix"])) for row in rows
+            row["id"]: Told(row["status"], row["deadline_at"], how, subject_of(row["id"], row["key_prefix"]))
+            for row in rows
         }
+
+
+def _look(transaction: Transaction, check_ids: list[str], _now: int) -> dict[str, Told]:
+    return {check_id: Told(status, deadline_at) for check_id, status, deadline_at in look_at(transaction, check_ids)}
 
 
 def _insert(transaction: Transaction, values: dict[str, object], max_checks: int | None) -> Check:

@@ -1,10 +1,36 @@
-"""Writes pings to the table `checks`, all that wait for the same commit together."""
+"""Writes pings and failures to the table `checks`, all that wait for the same commit together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import Enum
 
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.transitions import KEY_PREFIX
+
+_HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
+"""The key of a check is not revoked."""
+
+
+class Signal(Enum):
+    """What a job tells. `OTHER` changes nothing: that it starts, or a line of its log."""
+
+    PING = "ping"
+    FAILURE = "failure"
+    OTHER = "other"
+
+
+def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterator[dict[Signal, list[int]]]:
+    """Their places, by signal, in parts: in one part no check has two different signals, so their order is free.
+
+    Nearly always it is a single part.
+    """
+    part, told = defaultdict[Signal, list[int]](list), dict[str, Signal]()
+    for place, (check_id, signal) in enumerate(signals):
+        if told.setdefault(check_id, signal) is not signal:
+            yield part
+            part, told = defaultdict(list), {check_id: signal}
+        part[signal].append(place)
+    yield part
 
 
 def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
@@ -12,16 +38,38 @@ def note_pings(database: Database, transaction: Transaction, check_ids: Sequence
 
     The status is the one before the ping; this transaction now holds the row. Call `turn_back` for overdue checks.
     """
-    unique = list(dict.fromkeys(check_ids))
-    if len(unique) > 1:
-        ids = _padded(unique)
-        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
+    unique = _locked(database, transaction, check_ids)
     if len(unique) == len(check_ids):
         return _note(transaction, unique, 1, now)
     by_number = defaultdict(list)
     for check_id, number in Counter(check_ids).items():
         by_number[number].append(check_id)
     return [row for number, ids in by_number.items() for row in _note(transaction, ids, number, now)]
+
+
+def note_failures(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+    """Record failures at this Unix second, as `note_pings` does. Call `turn_overdue` for checks that are on time."""
+    ids = _padded(_locked(database, transaction, check_ids))
+    return transaction.execute(
+        f"UPDATE checks SET failed_at = ? WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
+        (now, *ids),
+    ).fetchall()
+
+
+def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+    """Turn checks overdue that failed and are not snoozed; their rows, each with the column `KEY_PREFIX`."""
+    return transaction.execute(
+        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
+        f" overdue_reason = 'failed' WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
+        f" AND (snoozed_until IS NULL OR snoozed_until <= ?) RETURNING *, {KEY_PREFIX}",
+        (now, *check_ids, now),
+    ).fetchall()
+
+
+def look_at(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
+    """The rows `id`, `status`, `deadline_at` of these checks."""
+    sql = f"SELECT id, status, deadline_at FROM checks WHERE id IN ({_marks(check_ids)}) AND {_HAS_KEY}"
+    return transaction.execute(sql, check_ids).fetchall()
 
 
 def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
@@ -37,12 +85,19 @@ def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) 
     """Record `pings` pings of each of these checks."""
     ids = _padded(check_ids)
     return transaction.execute(
-        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?"
-        f" WHERE id IN ({_marks(ids)})"
-        " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
-        " RETURNING id, status, deadline_at",
+        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
+        f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
         (now, now, pings, *ids),
     ).fetchall()
+
+
+def _locked(database: Database, transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
+    """The different ids, their rows locked in the order in which all transactions lock them."""
+    unique = list(dict.fromkeys(check_ids))
+    if len(unique) > 1:
+        ids = _padded(unique)
+        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
+    return unique
 
 
 def _padded(check_ids: list[str]) -> list[str]:

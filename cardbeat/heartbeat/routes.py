@@ -9,8 +9,9 @@ from cardbeat.clock import utc_text
 from cardbeat.concurrency.later import Later
 from cardbeat.errors import Invalid
 from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
-from cardbeat.heartbeat.checks import Checks, PingResult, other_version
+from cardbeat.heartbeat.checks import Checks, Told, other_version
 from cardbeat.heartbeat.outbox.alerts import Alerts
+from cardbeat.heartbeat.pings import Signal
 from cardbeat.heartbeat.webhooks.resolver import is_own
 from cardbeat.heartbeat.webhooks.target import refused_url, shown_of
 from cardbeat.keys.bearer import Bearer, key_of
@@ -23,6 +24,11 @@ from cardbeat.web.router import Route
 PAGE_CHECKS = 100
 LARGEST_PAGE_CHECKS = 1000
 
+SIGNAL_PATTERN = "start|log|fail|0|[1-9][0-9]?|1[0-9]{2}|2[0-4][0-9]|25[0-5]"
+"""The last segment of `/ping/{id}/{signal}`, as scripts for Healthchecks send it: a word, or the job's exit status."""
+
+_SIGNALS = {"start": Signal.OTHER, "log": Signal.OTHER, "0": Signal.PING}
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LIMIT = re.compile(r"[0-9]{1,9}")
 
 
@@ -49,6 +55,10 @@ class CheckRoutes:
             Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=self._bearer),
             Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
             Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
+            *(
+                Route(method, "/ping/{id}/{signal}", self.signal, True, True, segments={"signal": SIGNAL_PATTERN})
+                for method in ("GET", "POST")
+            ),
         ]
 
     def create(self, request: Request) -> Later[Response]:
@@ -108,7 +118,12 @@ class CheckRoutes:
 
     def ping(self, request: Request) -> Later[Response]:
         """Record a ping. The answer is settled when it is on disk; until then no thread waits."""
-        return self._checks.ping(request.params["id"]).map(_ping_answer)
+        return self._checks.ping(_pinged_id(request)).map(_ping_answer)
+
+    def signal(self, request: Request) -> Later[Response]:
+        """As `ping`, for an exit status or a word: all but `0`, `start` and `log` say that the job has failed."""
+        signal = _SIGNALS.get(request.params["signal"], Signal.FAILURE)
+        return self._checks.signal(_pinged_id(request), signal).map(_ping_answer)
 
     def _own(self, request: Request, key: Key) -> Check:
         check_id = request.params["id"]
@@ -136,8 +151,14 @@ def _matched(request: Request, check: Check) -> Check:
     return check
 
 
-def _ping_answer(pinged: PingResult) -> Response:
-    answer = {"status": "on_time", "recovered": pinged.recovered, "deadline_at": utc_text(pinged.deadline_at)}
+def _pinged_id(request: Request) -> str:
+    """The id of the check, which may be written as a UUID with its dashes."""
+    check_id = request.params["id"]
+    return check_id.replace("-", "") if _UUID.fullmatch(check_id) else check_id
+
+
+def _ping_answer(told: Told) -> Response:
+    answer = {"status": told.status, "recovered": told.recovered, "deadline_at": utc_text(told.deadline_at)}
     return Response.json(200, answer)
 
 

@@ -24,10 +24,12 @@ SWEEPS = "sweeps"
 POLL_SECONDS = 0.25
 """Interval at which a process without the lease looks for it."""
 
+_DUE_AT = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
+"""The expression of the index `checks_due`."""
 _DUE = (
-    "SELECT seq FROM checks WHERE status = 'on_time' AND deadline_at < ?"
+    f"SELECT seq FROM checks WHERE {_DUE_AT} < ?"
     # The checks of a revoked key wait for their removal.
-    " AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY deadline_at LIMIT ?"
+    f" AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY {_DUE_AT} LIMIT ?"
 )
 """The checks that are due the longest."""
 
@@ -188,7 +190,8 @@ def _marked(transaction: Transaction, among: str, values: Sequence[object], now:
     `among` is SQL, for a list of `seq`, with these values.
     """
     return transaction.execute(
-        f"UPDATE checks SET status = 'overdue', outage = outage + 1 WHERE seq IN ({among})"
-        f" AND status = 'on_time' AND deadline_at < ? RETURNING *, {KEY_PREFIX}",
-        (*values, now),
+        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
+        f" overdue_reason = 'late' WHERE seq IN ({among}) AND status = 'on_time' AND deadline_at < ?"
+        f" RETURNING *, {KEY_PREFIX}",
+        (now, *values, now),
     ).fetchall()

@@ -32,6 +32,9 @@ _CHECK: Final = {
     "version": 2,
     "ping_url": f"https://cards.example.com/ping/{CHECK_ID}",
     "delivery": "ok",
+    "failed_at": None,
+    "snoozed_until": None,
+    "repeat_seconds": None,
 }
 _IN_ALERT: Final = _CHECK.keys() - {"webhook_url", "ping_url"}
 _ALERT: Final = {
@@ -66,7 +69,10 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "CheckAnswer": {"backup": {"check": _CHECK}},
     "CheckPage": {"last": {"checks": [_CHECK], "next": None}},
     "Alerts": {"overdue": {"alerts": [_ALERT]}},
-    "Beat": {"on_time": {"status": "on_time", "recovered": False, "deadline_at": _CHECK["deadline_at"]}},
+    "Beat": {
+        status: {"status": status, "recovered": False, "deadline_at": _CHECK["deadline_at"]}
+        for status in ("on_time", "overdue")
+    },
     "Health": {"ok": {"status": "ok"}},
     "Description": {"this": {"openapi": "3.1.0"}},
     "Delivery": {

@@ -11,7 +11,7 @@ from cardbeat.heartbeat.delivery import allowance
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.quota import WAITING_TESTS
-from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS
+from cardbeat.heartbeat.routes import LARGEST_PAGE_CHECKS, PAGE_CHECKS, SIGNAL_PATTERN
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
 from cardbeat.openapi.examples import ALERT_ID, CARDS_KEY_VALUE, CHECK_ID, ETAG
 from cardbeat.openapi.parts import (
@@ -60,6 +60,13 @@ def page(id: str, summary: str, *media_types: str) -> Operation:
 
 PATH_PARAMETERS: Final[dict[str, Json]] = {
     "id": {"name": "id", "in": "path", "required": True, "schema": CHECK_ID_SCHEMA, "example": CHECK_ID},
+    "signal": {
+        "name": "signal",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "pattern": f"^({SIGNAL_PATTERN})$"},
+        "example": "fail",
+    },
     "folder": {"name": "folder", "in": "path", "required": True, "schema": {"type": "string"}, "example": "shared"},
     "name": {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "example": "style.css"},
 }
@@ -247,12 +254,32 @@ OPERATIONS: Final[dict[str, Operation]] = {
         "Ping: the last step of a job that succeeded",
         {200: json_answer("The ping is on disk.", "Beat")},
         errors=(503,),
-        description="The id is the credential. HEAD pings too.",
+        description=(
+            "The id is the credential. It may be written as a UUID with dashes. HEAD pings too. All after `?` is "
+            "ignored: `?status=fail` is a ping."
+        ),
     ),
     "POST /ping/{id}": Operation(
         "pingByPost",
         "Ping with POST; a body is ignored",
         {200: json_answer("The ping is on disk.", "Beat")},
+        errors=(503,),
+    ),
+    "GET /ping/{id}/{signal}": Operation(
+        "signal",
+        "Signal that a job failed, or its exit status",
+        {200: json_answer("The signal is on disk, and what became of the check.", "Beat")},
+        errors=(503,),
+        description=(
+            "`0` is a ping. `fail` and `1` to `255` say that the job failed: a check that is on time turns overdue at "
+            "once and its alert is sent; `deadline_at` stays, and the next ping ends the outage. For a check that is "
+            "overdue or snoozed only `failed_at` changes. `start` and `log` change nothing. HEAD is the same as GET."
+        ),
+    ),
+    "POST /ping/{id}/{signal}": Operation(
+        "signalByPost",
+        "Signal with POST; a body is ignored",
+        {200: json_answer("The signal is on disk, and what became of the check.", "Beat")},
         errors=(503,),
     ),
     "GET /robots.txt": Operation(

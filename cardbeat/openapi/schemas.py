@@ -116,6 +116,9 @@ CHECK: Final[dict[str, Json]] = {
             "again. Null if no alert was ever sent, or the check has no webhook."
         ),
     },
+    "failed_at": {**nullable(TIME), "description": "UTC: when the job last signalled failure; null after a ping."},
+    "snoozed_until": {**nullable(TIME), "description": "UTC: no overdue alert and no reminder before it."},
+    "repeat_seconds": {"type": ["integer", "null"], "description": "Time between two reminders; null for none."},
 }
 
 SCHEMAS: Final[dict[str, Json]] = {
@@ -233,7 +236,13 @@ SCHEMAS: Final[dict[str, Json]] = {
             "when the alert was stored, the others as they are at this attempt."
         ),
     },
-    "Beat": record({"status": {"const": "on_time"}, "recovered": {"type": "boolean"}, "deadline_at": TIME}),
+    "Beat": record(
+        {
+            "status": CHECK["status"],
+            "recovered": {"type": "boolean", "description": "Whether this ping ended an outage."},
+            "deadline_at": TIME,
+        }
+    ),
     "Health": record({"status": {"const": "ok"}}),
     "Description": {"type": "object"},
     "Delivery": record(

@@ -104,7 +104,7 @@ class Answers:
             self._durations[route].observe(seconds)
             if cache := response.headers.get("X-Cache"):
                 self._cards[cache] += 1
-            if route == PING and response.status == 200:
+            if response.status == 200 and (route == PING or request.params.get("signal") == "0"):
                 self._pings[isinstance(response.body, bytes) and b'"recovered":true' in response.body] += 1
 
     def samples(self) -> dict[str, list[Sample]]:

@@ -1,8 +1,8 @@
 """Routes: which handler answers a request, and in which thread."""
 
 import re
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from cardbeat.concurrency.later import Later
@@ -50,6 +50,8 @@ class Route:
     ignores_body: bool = False
     """Whether a body of any size is accepted and dropped."""
     guard: Guard | None = None
+    segments: Mapping[str, str] = field(default_factory=dict)
+    """Regular expressions for segments of the pattern that may not be any text, by name."""
 
 
 class Router:
@@ -60,7 +62,7 @@ class Router:
         self._fixed: dict[str, dict[str, Route]] = {}
         self._patterns: dict[str, tuple[re.Pattern[str], dict[str, Route]]] = {}
         for route in self.routes:
-            methods = self._methods_of(route.pattern)
+            methods = self._methods_of(route)
             methods[route.method] = route
             if route.method == "GET":
                 methods.setdefault("HEAD", route)
@@ -92,8 +94,12 @@ class Router:
         request.pattern = None
         raise NotFound
 
-    def _methods_of(self, pattern: str) -> dict[str, Route]:
-        if "{" not in pattern:
-            return self._fixed.setdefault(pattern, {})
-        expression = re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(pattern)))
-        return self._patterns.setdefault(pattern, (expression, {}))[1]
+    def _methods_of(self, route: Route) -> dict[str, Route]:
+        if "{" not in route.pattern:
+            return self._fixed.setdefault(route.pattern, {})
+
+        def segment(match: re.Match[str]) -> str:
+            return f"(?P<{match[1]}>{route.segments.get(match[1], '[^/]+')})"
+
+        expression = re.compile(re.sub(r"\\{(\w+)\\}", segment, re.escape(route.pattern)))
+        return self._patterns.setdefault(route.pattern, (expression, {}))[1]

@@ -15,6 +15,7 @@ pytestmark = BOTH_ENGINES
 MEMBERS = [
     *("id", "api_key_id", "name", "period_seconds", "grace_seconds", "webhook_url", "status", "last_ping_at"),
     *("deadline_at", "ping_count", "created_at", "updated_at", "version", "ping_url", "delivery"),
+    *("failed_at", "snoozed_until", "repeat_seconds"),
 ]
 ALERT_MEMBERS = ["id", "type", "state", "attempts", "last_status", "last_error", "created_at", "next_attempt_at"]
 UNKNOWN_ID = "0" * 32
@@ -309,6 +310,7 @@ def test_a_ping_may_have_any_body_and_nothing_else_may(app):
     router = app.service.router
     assert all(router.ignores_body(method, "/ping/x") for method in ("GET", "HEAD", "POST"))
     assert not any(router.ignores_body("POST", path) for path in ("/register", "/checks", "/ping", "/ping/x/y"))
+    assert router.ignores_body("POST", "/ping/x/fail")
     assert not router.ignores_body("PUT", "/ping/x")
 
 

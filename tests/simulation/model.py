@@ -52,6 +52,8 @@ class Known:
     lost_changes: int = 0
     is_blurred: bool = False
     """Whether a ping was lost since, which may have started the clock too."""
+    is_failing: bool = False
+    """Whether its owner was last told that a failure is noted, and of no ping since."""
     under_way: int = 0
     """Pings whose senders gave up, and that may still be taken."""
     asked_pings: int = 0
@@ -123,7 +125,7 @@ class Model:
     def answered_ping(self, check: Known, sent_at: float, now: float, status: int) -> None:
         if status == 200:
             check.pings += 1
-            check.sent_at, check.told_at, check.is_blurred = sent_at, now, False
+            check.sent_at, check.told_at, check.is_blurred, check.is_failing = sent_at, now, False, False
             self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a ping", check)
         elif status == 404:
             self.require(check.may_be_gone, "a check is unknown that nobody has deleted", check)
@@ -132,6 +134,14 @@ class Model:
             self._require_calm_service(sent_at, f"a ping was answered {status} while nothing was wrong", check)
         if now - sent_at > PING_SECONDS:
             self._require_calm_service(sent_at, f"a ping took {now - sent_at:.1f} s while nothing was wrong", check)
+
+    def answered_failure(self, check: Known, sent_at: float, now: float, status: int) -> None:
+        """As an answered ping, but it neither counts nor starts the clock."""
+        if status != 200:
+            self.answered_ping(check, sent_at, now, status)
+        else:
+            check.is_failing = True
+            self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a failure", check)
 
     def unanswered(self, sent_at: float, about: object) -> None:
         self._require_calm_service(sent_at, "a request was not answered while nothing was wrong", about)
@@ -282,6 +292,9 @@ class Model:
             row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
         )
         self.require_between(row["ping_count"], check.pings, check.lost_pings + check.asked_pings, "ping_count", check)
+        if check.is_failing and not (check.is_blurred or check.under_way or check.asked_pings):
+            is_noted = row["status"] == "overdue" and row["failed_at"] is not None
+            self.require(is_noted, "a failure is lost", (check, dict(row)))
         is_settled = self.calm_since + self._near < now
         # A ping that is stored already, and not answered yet, has started the clock too.
         if check.is_blurred or check.under_way or check.asked_pings or not is_settled:
@@ -289,6 +302,9 @@ class Model:
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)
         low, high = self.troubles.bounds(check.sent_at, check.told_at, decided_at, until)
+        if outage is not None and row["overdue_reason"] == "failed":
+            # A failure waits for no credit that is due, and afterwards the deadline stays.
+            low, high = min(low, 0.0), max(high, 0.0)
         if not low <= credit <= high:
             known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"

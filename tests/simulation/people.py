@@ -29,6 +29,7 @@ class Job:
         self.is_ended = False
         self._allowed = check["period_seconds"] + check["grace_seconds"]
         self._stalls, self._flaps = self._luck.choice(((0.02, 0.0), (0.1, 0.0), (0.02, 0.5), (0.0, 0.0)))
+        self._fails = self._luck.choice((0.0, 0.03))
         self._run_later()
 
     def adopt(self, check: dict[str, Any]) -> None:
@@ -49,8 +50,25 @@ class Job:
 
     def _run(self) -> None:
         if not self.is_ended:
-            self._ping(0)
+            if self._luck.random() < self._fails:
+                self._fail(0)
+            else:
+                self._ping(0)
             self._run_later()
+
+    def _fail(self, tried: int) -> None:
+        if self.is_ended:
+            return
+        sent_at, world = self._world.now, self._world
+        world.count("failures")
+
+        def told(answer: tuple[int, dict[str, Any]] | None) -> None:
+            status = REFUSED if answer is None else answer[0]
+            self._note(status, sent_at, "fail")
+            if status in (503, REFUSED) and tried < len(RETRY_SECONDS):
+                world.scheduler.after(RETRY_SECONDS[tried], self._fail, tried + 1)
+
+        world.any_server().ask("POST", f"/ping/{self.known.id}/{self._luck.choice(('fail', '1'))}", told)
 
     def _ping(self, tried: int) -> None:
         if self.is_ended:
@@ -79,12 +97,14 @@ class Job:
 
         world.any_server().ask("POST", f"/ping/{known.id}", told, late=late)
 
-    def _note(self, status: int, sent_at: float) -> None:
-        self._world.note("ping", self.known.id, status)
+    def _note(self, status: int, sent_at: float, signal: str = "ping") -> None:
+        self._world.note(signal, self.known.id, status)
         if status == REFUSED:
             self._world.model.unanswered(sent_at, self.known)
             return
-        self._world.model.answered_ping(self.known, sent_at, self._world.now, status)
+        model = self._world.model
+        answered = model.answered_ping if signal == "ping" else model.answered_failure
+        answered(self.known, sent_at, self._world.now, status)
         if status == 404:
             self.end()
 

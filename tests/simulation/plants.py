@@ -40,6 +40,7 @@ class Plant(NamedTuple):
 def no_guard_in_the_sweep() -> None:
     """A check that is overdue is marked again."""
     disk.REWRITTEN.append(("status = 'on_time' AND deadline_at <", "deadline_at <"))
+    disk.REWRITTEN.append(("CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END", "deadline_at"))
 
 
 def alert_outside_the_transaction() -> None:
@@ -121,6 +122,11 @@ def test_behind_a_failing_alert() -> None:
     disk.REWRITTEN.append(("older.outage IS NULL", "1"))
 
 
+def failure_lost() -> None:
+    """A failure is noted, and the check stays on time."""
+    disk.REWRITTEN.append(("overdue_reason = 'failed' WHERE status = 'on_time'", "overdue_reason = 'failed' WHERE 0"))
+
+
 PLANTS = {
     "guard": Plant(no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")),
     "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
@@ -133,5 +139,6 @@ PLANTS = {
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),
+    "fail": Plant(failure_lost, HOURLY, ("a failure is lost",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

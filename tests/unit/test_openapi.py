@@ -104,6 +104,8 @@ def test_a_body_is_too_large_where_one_is_read(document):
     assert {name for name, operation in operations(document) if "413" not in operation["responses"]} == {
         "GET /ping/{id}",
         "POST /ping/{id}",
+        "GET /ping/{id}/{signal}",
+        "POST /ping/{id}/{signal}",
     }
 
 

@@ -68,6 +68,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "grace_seconds": range(31_536_001),
         "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
         "clock_from": _CLOCK_FROM,
+        "overdue_deadline_at": _CLOCK_FROM,
     },
     "alerts": {
         "id": f"msg_{_ID}",

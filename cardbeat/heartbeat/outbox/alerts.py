@@ -200,7 +200,7 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
         " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
-        " ON CONFLICT (check_id, outage, type) DO NOTHING",
+        " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
         [value for alert in alerts for value in alert],
     )
 
@@ -236,7 +236,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
         " ORDER BY told.seq DESC LIMIT 1 OFFSET ?) > new.now - ? THEN ? ELSE ? END"
         " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
-        " AND twin.outage = new.outage AND twin.type = new.type)"
+        " AND twin.outage = new.outage AND twin.type = new.type AND twin.type <> 'check.reminder')"
         " RETURNING alerts.check_id",
         (
             *(value for alert in alerts for value in alert),

@@ -140,4 +140,7 @@ def test_a_check_is_shown_with_all_its_members_in_order():
         ("version", 1),
         ("ping_url", "https://b.example/ping/id"),
         ("delivery", None),
+        ("failed_at", None),
+        ("snoozed_until", None),
+        ("repeat_seconds", None),
     ]

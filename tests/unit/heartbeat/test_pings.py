@@ -4,6 +4,7 @@ import pytest
 
 from cardbeat.errors import NotFound
 from cardbeat.heartbeat import pings
+from cardbeat.heartbeat.pings import Signal
 from tests.heart import Heart
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import writer_held
@@ -47,6 +48,79 @@ def test_of_several_pings_of_an_overdue_check_the_first_ends_the_outage(heart):
     assert heart.status(overdue) == "on_time"
     assert heart.alert_types(overdue) == ["check.overdue", "check.recovered"]
     assert heart.checks.totals() == {"on_time": 2, "overdue": 0}
+
+
+def signals_at_once(heart, *signals):
+    with writer_held(heart.database):
+        results = [heart.checks.signal(check.id, signal) for check, signal in signals]
+    return [result.wait() for result in results]
+
+
+def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
+    fails_last, pings_last, other = heart.create(), heart.create(), heart.create()
+    ping, failure = Signal.PING, Signal.FAILURE
+    told = signals_at_once(
+        heart,
+        *((fails_last, ping), (pings_last, failure), (other, ping), (fails_last, failure), (pings_last, ping)),
+        *((fails_last, failure), (other, Signal.OTHER), (pings_last, ping)),
+    )
+    assert [one.status for one in told] == [
+        *("on_time", "overdue", "on_time", "overdue", "on_time"),
+        *("overdue", "on_time", "on_time"),
+    ]
+    assert [one.recovered for one in told] == [False] * 4 + [True] + [False] * 3
+    assert [heart.status(check) for check in (fails_last, pings_last, other)] == ["overdue", "on_time", "on_time"]
+    assert heart.alert_types(fails_last) == ["check.overdue"]
+    assert heart.alert_types(pings_last) == ["check.overdue", "check.recovered"]
+    assert [heart.read(check).ping_count for check in (fails_last, pings_last, other)] == [1, 2, 1]
+
+
+def test_a_failure_in_a_group_of_pings_is_one_commit_with_them(heart):
+    checks = [heart.create() for _ in range(20)]
+    signals = [(check, Signal.FAILURE if number % 2 else Signal.PING) for number, check in enumerate(checks)]
+    told = signals_at_once(heart, *signals)
+    assert [one.status for one in told] == ["on_time", "overdue"] * 10
+    assert [len(heart.alert_types(check)) for check in checks] == [0, 1] * 10
+    assert heart.checks.totals() == {"on_time": 10, "overdue": 10}
+
+
+def test_a_failure_begins_the_one_outage_that_the_sweep_finds_late(heart):
+    check = heart.create(60)
+    deadline_at = check.deadline_at
+    heart.pass_time(10)
+    heart.checks.signal(check.id, Signal.FAILURE).wait()
+    began = heart.read(check)
+    assert (began.overdue_at, began.overdue_reason, began.deadline_at) == (heart.clock.now, "failed", deadline_at)
+    heart.pass_time(61)
+    assert heart.sweep.sweep_once() == 0
+    heart.checks.signal(check.id, Signal.FAILURE).wait()
+    assert heart.read(check).failed_at == heart.clock.now
+    assert heart.ping(check).recovered
+    assert heart.alert_types(check) == ["check.overdue", "check.recovered"]
+    assert heart.read(check).failed_at is None
+
+
+def test_a_failure_of_a_late_check_leaves_the_outage_and_its_reason(heart):
+    check = heart.create(60)
+    heart.pass_time(61)
+    heart.sweep.sweep_once()
+    heart.pass_time(5)
+    assert heart.checks.signal(check.id, Signal.FAILURE).wait().status == "overdue"
+    read = heart.read(check)
+    assert (read.overdue_reason, read.failed_at, read.outage) == ("late", heart.clock.now, 1)
+    assert heart.alert_types(check) == ["check.overdue"]
+
+
+def test_a_failure_while_no_alert_can_be_stored_is_not_acknowledged(heart, monkeypatch):
+    check = heart.create()
+
+    def refuse(*_):
+        raise OSError("no room")
+
+    monkeypatch.setattr(heart.alerts, "record", refuse)
+    with pytest.raises(OSError, match="no room"):
+        heart.checks.signal(check.id, Signal.FAILURE).wait()
+    assert (heart.status(check), heart.read(check).failed_at) == ("on_time", None)
 
 
 def test_many_that_recover_at_once_have_an_alert_each(heart):

@@ -124,7 +124,7 @@ def test_the_sweep_reads_only_what_is_due(heart):
     (statement,) = {text for text in statements if text.startswith("UPDATE checks SET status = 'overdue'")}
     with heart.database.read() as connection:
         plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
-    assert "SEARCH checks USING INDEX checks_due (deadline_at<?)" in plan
+    assert "SEARCH checks USING INDEX checks_due (<expr><?)" in plan
     # In that index there are only the keys that are being removed.
     assert all("INDEX keys_revoked" in step for step in plan if "SCAN" in step)
 
