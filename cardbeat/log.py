@@ -88,11 +88,21 @@ class BatchHandler(logging.Handler):
         kind = getattr(record, "kind", RECORDS)
         try:
             more = getattr(record, "more", 0)
-            self.put(kind, [] if more else [self.format(record)], more)
+            self.put(kind, [] if more else [self._formatted(record)], more)
         except Exception:
-            self.handleError(record)
+            # It shows a trace as well: see `_formatted`.
+            with contextlib.suppress(Exception):
+                self.handleError(record)
         if kind is RECORDS:
             self._is_urgent.set()
+
+    def _formatted(self, record: logging.LogRecord) -> str:
+        """The record with its trace; without it if the artifact was replaced, from which a trace takes its lines."""
+        try:
+            return self.format(record)
+        except Exception:
+            told = logging.makeLogRecord({**record.__dict__, "exc_info": None, "exc_text": None})
+            return f"{self.format(told)}: {record.exc_info[1] if record.exc_info else None!r}"
 
     def put(self, kind: Kind, lines: Sequence[str], more: int = 0) -> None:
         """Have these lines written within `batch_seconds`, and `more` counted as dropped. Safe in any thread."""

@@ -8,7 +8,10 @@ import pkgutil
 
 def read_bytes(name: str) -> bytes:
     """The file at a path inside the package, such as `database/sqlite/007.sql`. Raises `OSError` if there is none."""
-    data = pkgutil.get_data("cardbeat", name)
+    try:
+        data = pkgutil.get_data("cardbeat", name)
+    except (EOFError, ImportError) as error:
+        raise OSError(f"the zipapp was changed while it runs: {error!r}") from None
     if data is None:
         raise OSError(f"the package holds no {name}")
     return data

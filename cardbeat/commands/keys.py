@@ -233,7 +233,7 @@ def _require_clock(database: Database, now: int, days: int) -> None:
     if since > now - days * DAY_SECONDS:
         known = f"uses of keys are known since {utc_text(since)} UTC"
         least = (now - since) // DAY_SECONDS
-        raise StartupError(f"{known}; give --unused-days {least} or less; nothing was removed")
+        raise StartupError(f"{known}; give at most --unused-days {least}; nothing was removed")
 
 
 _ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {

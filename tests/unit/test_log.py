@@ -1,5 +1,6 @@
 import io
 import logging
+import sys
 import threading
 
 import pytest
@@ -135,3 +136,22 @@ def test_a_record_that_can_not_be_formatted_does_not_disturb_who_logs(
     log(handler, "next")
     wait_until(lambda: stderr.lines == ["next"])
     handler.close()
+
+
+def test_a_record_whose_trace_cannot_be_shown_is_written_with_its_error(stderr: Stderr, monkeypatch) -> None:
+    def no_line(*_args: object) -> str:
+        raise EOFError("the zipapp is shorter now")
+
+    monkeypatch.setattr("linecache.getline", no_line)
+    monkeypatch.setattr("linecache.getlines", no_line)
+    monkeypatch.setattr("linecache.checkcache", no_line)
+    stderr.let_go.set()
+    handler = BatchHandler(stderr)
+    logger = logging.getLogger("cardbeat.shorter")
+    try:
+        raise ValueError("a reason")
+    except ValueError:
+        record = logger.makeRecord("cardbeat", logging.ERROR, "", 0, "a request failed", (), sys.exc_info())
+        handler.handle(record)
+    assert handler.finish(10)
+    assert "a request failed: ValueError('a reason')" in "".join(stderr.writes)

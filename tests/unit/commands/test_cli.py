@@ -250,7 +250,7 @@ def test_keys_that_are_not_used_are_pruned(run, listed, tmp_path):
     age(tmp_path, 91)
     ran = run("keys", "prune", "--unused-days", "100")
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "give --unused-days 91 or less; nothing was removed" in ran.stderr
+    assert "give at most --unused-days 91; nothing was removed" in ran.stderr
     assert run("keys", "prune", "--dry-run").stdout == "would remove 2 keys\n"
     dry = run("keys", "prune", "--unused-days", "0", "--dry-run", "--json").stdout
     assert json.loads(dry) == {"dry_run": True, "would_remove": 2}
