@@ -4,7 +4,9 @@ import contextlib
 import hashlib
 import json
 import os
+import secrets
 import shutil
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import cache
@@ -13,11 +15,14 @@ from typing import BinaryIO, Final, NamedTuple
 
 from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
-from cardbeat.host.system import remove, replace
+from cardbeat.host.ownership import give_away
+from cardbeat.host.system import READ_FLAGS, remove, replace
 from cardbeat.site.names import problem_of
 from cardbeat.site.page import READ_BYTES, image_tags, with_lines
 
 MANIFEST: Final = ".cardbeat.json"
+MANIFEST_BYTES: Final = 64 * 1024 * 1024
+CARD_BYTES: Final = 1024 * 1024
 
 
 _renderer_version = cache(own_version)
@@ -82,7 +87,7 @@ class Folder:
     def _is_ours(self, output: str) -> bool:
         """Whether a card's file is as it was written."""
         with contextlib.suppress(OSError):
-            return _digest(self._place(output).read_bytes()) == self._drawn[output].png
+            return _digest(_content(self._place(output), CARD_BYTES)) == self._drawn[output].png
         return False
 
     def _place(self, output: str) -> Path:
@@ -96,9 +101,10 @@ class Folder:
 @contextlib.contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """A new file that takes the place of `path` at the end; after an error nothing has changed."""
-    temporary = path.with_name(f".cardbeat-{os.getpid()}.tmp")
+    # A name that can't be guessed, and "x": else a link of that name would lead the bytes elsewhere.
+    temporary = path.with_name(f".cardbeat-{secrets.token_hex(8)}.tmp")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             yield file
         replace(temporary, path)
     except BaseException:
@@ -108,7 +114,7 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_image_tags(page: Path, url: str, title: str) -> None:
-    """Let the head of a page name its image. All other bytes and the file's mode stay. Raises `OSError`."""
+    """Let the head of a page name its image. All other bytes, the file's mode and owner stay. Raises `OSError`."""
     with written_whole(page) as new:
         # Closed before the new file takes its place, as Windows asks for.
         with page.open("rb") as old:
@@ -117,6 +123,7 @@ def write_image_tags(page: Path, url: str, title: str) -> None:
                 raise OSError(0, "the end of its head was not found")
             new.write(tagged)
             shutil.copyfileobj(old, new)
+        give_away(new.fileno(), page)
         shutil.copymode(page, new.name)
 
 
@@ -125,11 +132,19 @@ def _read_manifest(path: Path) -> dict[str, ManifestEntry]:
     try:
         rows = {
             output: ManifestEntry(str(of), str(png), int(n))
-            for output, (of, png, n) in json.loads(path.read_bytes()).items()
+            for output, (of, png, n) in json.loads(_content(path, MANIFEST_BYTES)).items()
         }
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return {}
     return {output: drawn for output, drawn in rows.items() if not problem_of(output)}
+
+
+def _content(path: Path, most: int) -> bytes:
+    """The bytes of a regular file. Raises `OSError`, also for a pipe, which would never end, and past `most` bytes."""
+    with open(os.open(path, READ_FLAGS), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or os.fstat(file.fileno()).st_size > most:
+            raise OSError(0, "this is not a file of cardbeat")
+        return file.read(most)
 
 
 def _digest_of(card: Card) -> str:

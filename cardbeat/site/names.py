@@ -22,6 +22,8 @@ def problem_of(output: str) -> str | None:
     path = PurePosixPath(output)
     if path.is_absolute() or ".." in path.parts or re.match(r"\\|[A-Za-z]:", output):
         return "must be a path inside the folder of the cards"
+    if any(part.lower().startswith(".cardbeat") for part in path.parts):
+        return "holds a name that cardbeat keeps for itself"
     if path.suffix.lower() != ".png":
         return "must end with .png"
     if any(_NOT_ON_WINDOWS.fullmatch(part) or len(part.encode()) > _MOST_BYTES for part in path.parts):

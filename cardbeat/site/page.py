@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 
 READ_BYTES: Final = 1024 * 1024
 """So much of a page is read. Its head ends long before."""
+_PART: Final = 4096  # characters that are parsed at once
+_MOST_UNREAD: Final = 16 * 1024
+"""The parser gives up at a longer tag: its time grows with the square of the length, or faster."""
 
 _IN_HEAD: Final = frozenset(
     ["html", "head", "title", "meta", "link", "script", "style", "base", "noscript", "template"]
@@ -47,7 +50,7 @@ class BuiltPage(NamedTuple):
 
 
 def read_page(raw: bytes) -> BuiltPage:
-    """What the first `READ_BYTES` of a page say."""
+    """What the first `READ_BYTES` of a page say. Raises `ValueError` for a number of thousands of digits."""
     encoding = next((name for bom, name in _BOMS.items() if raw.startswith(bom)), "") or _declared(raw[:1024])
     head, before = _Head(), ""
     try:
@@ -56,7 +59,10 @@ def read_page(raw: bytes) -> BuiltPage:
     except (LookupError, UnicodeError):
         encoding, text = "utf-8", raw.decode("utf-8", "surrogateescape")
     try:
-        head.feed(text)
+        for start_of_part in range(0, len(text), _PART):
+            head.feed(text[start_of_part : start_of_part + _PART])
+            if len(head.rawdata) > _MOST_UNREAD and not (head.cdata_elem or head.rawdata.startswith("<!--")):
+                raise AssertionError
         head.close()
         before = text if len(raw) < READ_BYTES else ""
     except _HeadEnds:
@@ -64,7 +70,7 @@ def read_page(raw: bytes) -> BuiltPage:
         lines = text.split("\n", line)
         before = "\n".join([*lines[: line - 1], lines[line - 1][:column]])
     except AssertionError:
-        pass  # html.parser gives up at a declaration that is none.
+        pass  # html.parser gives up at a declaration that is none, and this at a tag without an end.
     start = before.encode(encoding, "surrogateescape")
     said = {name: _on_one_line(content) for name, content in head.metas.items()}
 

@@ -46,6 +46,8 @@ def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_
                 pages[path] = read_page(file.read(READ_BYTES))
         except OSError as error:
             found.problems.append(f"can't read {folder / path}: {error.strerror}")
+        except ValueError:
+            found.problems.append(f"can't read {folder / path}: it holds a number with thousands of digits")
     if not pages and not found.problems:
         found.problems.append(f"there is no HTML page in {folder}")
     found.redirects = sum(page.is_redirect for page in pages.values())
@@ -79,7 +81,7 @@ def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str
 def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
     """The cards that the lines of a file ask for, with `usual` values for what a line leaves out. Raises `OSError`."""
     found, lines = Source(), dict[str, int]()
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_lines_of(file), 1):
         require_going()
         try:
             if line.strip():
@@ -93,7 +95,17 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireG
                 lines[same_file(output)] = number
         except (ValueError, Invalid) as error:
             found.problems.append(f"{file.name}, line {number}: {error}")
+    if not found.cards and not found.problems:
+        found.problems.append(f"there is no line in {file.name}")
     return found
+
+
+def _lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file. Of one that is too long only the beginning, which is still too long."""
+    while line := file.readline(LINE_BYTES + 1):
+        yield line
+        while len(line) > LINE_BYTES and not line.endswith(b"\n"):
+            line = file.readline(LINE_BYTES + 1)
 
 
 def _fields_of(line: bytes) -> dict[str, str]:

@@ -27,6 +27,10 @@ BODY = b"x" * 1000
 class Holder:
     id: str
 
+    @property
+    def queue(self) -> str:
+        return self.id
+
 
 class Guard:
     """Knows at once who sends `Authorization: known ID`, and after a look-up, which the test lets end, `slow ID`."""

