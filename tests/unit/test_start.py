@@ -14,8 +14,6 @@ LATER = {
     "cardbeat.heartbeat.webhooks.post",
     "cardbeat.heartbeat.webhooks.receivers",
     "cardbeat.openapi.document",
-    "http.client",
-    "ssl",
 }
 """Modules that no first answer needs, and that a server loads after it."""
 

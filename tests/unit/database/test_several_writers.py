@@ -75,7 +75,7 @@ def test_a_check_that_is_pinged_while_the_sweep_chooses_it_is_not_overdue(nodes,
     pinging, sweeping = nodes
     check = pinging.create()
     pinging.pass_time(61)
-    with uncommitted(pinging, lambda transaction: pinging.checks._ping(transaction, [check.id])):
+    with uncommitted(pinging, lambda transaction: pinging.checks._ping(transaction, [check.id], int(pinging.clock()))):
         swept = pool.submit(sweeping.sweep.sweep_once)
         wait_for_lock(pinging, swept)
     assert swept.result(20) == 0
@@ -212,7 +212,7 @@ def locked(postgresql, check):
 
 
 def ping_both(node, older, newer):
-    node.database.write(lambda transaction: node.checks._ping(transaction, [newer.id, older.id]))
+    node.database.write(lambda transaction: node.checks._ping(transaction, [newer.id, older.id], int(node.clock())))
 
 
 def credit_both(node, _older, _newer):
@@ -238,7 +238,7 @@ def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monke
     one.ping(older)
     other.sweep.sweep_once()
     other.pass_time(100)
-    with uncommitted(one, lambda transaction: one.checks._ping(transaction, [older.id])):
+    with uncommitted(one, lambda transaction: one.checks._ping(transaction, [older.id], int(one.clock()))):
         waiting = pool.submit(work, other, older, newer)
         wait_for_lock(one, waiting)
         assert not waiting.done()
@@ -300,10 +300,12 @@ def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(
     monkeypatch.setattr(queue, "GROUP_SECONDS", 20)
     one, other = nodes
     first, second = one.create(), one.create()
-    with uncommitted(other, lambda transaction: other.checks._ping(transaction, [second.id])):
+    with uncommitted(other, lambda transaction: other.checks._ping(transaction, [second.id], int(other.clock()))):
         with writer_held(one.database):
             one.checks.test_alert(one.key.id, first.id)
-            pinged = one.database.write_later(lambda transaction: one.checks._ping(transaction, [second.id]))
+            pinged = one.database.write_later(
+                lambda transaction: one.checks._ping(transaction, [second.id], int(one.clock()))
+            )
         wait_until(lambda: one.checks.usage(one.key.id)[1])
         assert not pinged.is_settled
     pinged.wait()
