@@ -9,7 +9,7 @@ import pytest
 from cardbeat.config import Tier
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.check import Check, Settings
-from cardbeat.heartbeat.checks import Checks, PingResult
+from cardbeat.heartbeat.checks import Checks, Told
 from cardbeat.heartbeat.removal import Removal
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.web.message import Request
@@ -177,7 +177,7 @@ def test_a_check_deleted_beside_everything_is_gone(heart):
             lambda check=check: heart.checks.update(check, heart.settings(check)).wait(),
             heart.sweep.sweep_once,
         )
-        allowed = (type(None), PingResult, Check, int)
+        allowed = (type(None), Told, Check, int)
         assert all(isinstance(result, allowed) or result.status in (404, 409) for result in results)
         assert heart.alert_types(check) == []
 
