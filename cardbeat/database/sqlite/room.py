@@ -28,7 +28,7 @@ class Room:
     def __init__(self, folder: Path, reserve: Reserve) -> None:
         self._path = folder / ROOM
         self._reserve = reserve
-        self._bytes = self._path.stat().st_size if self._path.is_file() else 0
+        self._bytes = self._path.stat().st_size if os.path.isfile(self._path) else 0
         """The size of the file, or what it would be if it could be written: each size is tried once."""
 
     def fill(self, checks: int) -> None:
