@@ -60,15 +60,17 @@ def tour(program, tmp_path):
         return text.replace("8080", str(server)).replace("9000", str(receiver))
 
     def run(*commands):
-        return subprocess.run(
+        ran = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", adapt("\n".join(("trap 'kill $(jobs -p) || true' EXIT", *commands)))],
             cwd=tmp_path,
             env=environment,
             capture_output=True,
             text=True,
             timeout=120,
-            check=True,
-        ).stdout
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr
+        return ran.stdout
 
     activate, started = blocks("sh")[block_with("sh", "--sweep-seconds")].splitlines()
     assert activate == ". .venv/bin/activate"
