@@ -74,7 +74,7 @@ POINTS = [
     ("Alerts", "record", "after"),  # stored, not committed: first by the sweep, then by a ping
     ("Sweep", "_mark_overdue", "after"),
     ("Sweep", "sweep_once", "after"),  # committed
-    ("Checks", "_tell_if_recovered", "before"),  # a recovery committed
+    ("Checks", "_tell", "before"),  # a recovery committed
     ("PendingAlerts", "after", "before"),
     ("Alerts", "message", "before"),  # in a courier's hands
     ("Sender", "post", "before"),
