@@ -1,7 +1,7 @@
 """A fair queue: items wait by name, and names are served round robin, weighed by the cost of their items."""
 
 import heapq
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -16,7 +16,7 @@ OUTDATED = 1000
 
 @dataclass(slots=True)
 class _Account:
-    """The virtual time of a payer's next turn, and the number of names that it pays for."""
+    """A payer's part of the virtual time of its names' next turns, and the number of these names."""
 
     turn_at: float
     names: int = 0
@@ -62,8 +62,8 @@ class FairQueue(Generic[T]):
         self._turns: list[tuple[float, int, str]] = []
         """A heap. An entry is too early if its name has cost more since; one that is too late does not count."""
         self._entries = count()
-        self._now: defaultdict[int, float] = defaultdict(float)
-        """By place: the virtual time of the latest turn."""
+        self._now = 0.0
+        """The virtual time of the latest turn."""
         self.waiting = 0
         """The number of waiting items, of all names."""
 
@@ -78,7 +78,7 @@ class FairQueue(Generic[T]):
         elif len(queue.items) >= self._waiting_each:
             return False
         if not queue.items:
-            self._charge(queue, 0.0)
+            self._catch_up(queue)
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
@@ -114,8 +114,7 @@ class FairQueue(Generic[T]):
             if queue.running >= running_each or (may_run and queue.items and not may_run(name)):
                 passed_over.append((name, queue))
                 continue
-            for (place, _), account in queue.payers.items():
-                self._now[place] = max(self._now[place], account.turn_at)
+            self._now = max(self._now, queue.turn_at)
             if queue.items:
                 queue.running += 1
                 for account in queue.payers.values():
@@ -132,20 +131,26 @@ class FairQueue(Generic[T]):
         """Report that a taken item is finished, and its cost; every call must use the same unit, such as seconds."""
         queue = self._names[name]
         queue.running -= 1
-        self._charge(queue, cost - self._estimate)
+        for account in queue.payers.values():
+            account.turn_at += cost - self._estimate
         self._rank(name, queue)
 
     def _accounts_of(self, payers: Sequence[str]) -> dict[tuple[int, str], _Account]:
-        accounts = {
-            payer: self._accounts.setdefault(payer, _Account(self._now[payer[0]])) for payer in enumerate(payers)
-        }
+        start = self._now / len(payers)
+        accounts = {payer: self._accounts.setdefault(payer, _Account(start)) for payer in enumerate(payers)}
         for account in accounts.values():
             account.names += 1
         return accounts
 
-    def _charge(self, queue: _Waiting[T], cost: float) -> None:
-        for (place, _), account in queue.payers.items():
-            account.turn_at = max(account.turn_at + cost, self._now[place])
+    def _catch_up(self, queue: _Waiting[T]) -> None:
+        """Let each payer have at least its part of the current time: none gains by having stayed away.
+
+        The parts are equal. If each payer's were the most that one in its place has cost, pairs of one who cost much
+        and one who cost little would put new names behind their own next turns.
+        """
+        least = self._now / len(queue.payers)
+        for account in queue.payers.values():
+            account.turn_at = max(account.turn_at, least)
 
     def _forget(self, name: str) -> None:
         for payer, account in self._names.pop(name).payers.items():

@@ -212,3 +212,14 @@ def test_keys_of_one_network_share_as_if_there_were_no_networks():
             queue.put(name, f"{name}{number}", (name, "one network"))
     order = served(queue, {"dear": 10, "cheap": 1}.get)
     assert Counter(item.rstrip("0123456789") for item in order[:44]) == {"dear": 4, "cheap": 40}
+
+
+def test_pairs_of_which_one_payer_has_cost_much_keep_no_new_name_behind_their_own_turns():
+    queue = FairQueue(1000)
+    pairs = [(f"key{number}", "a") for number in range(9)] + [("key", f"network{number}") for number in range(9)]
+    for number, payers in enumerate(pairs * 100):
+        queue.put(" ".join(payers), number, payers)
+    for _ in range(900):
+        queue.done(queue.take()[0])
+    queue.put("new b", "new", ("new", "b"))
+    assert "new" in served(queue)[:4]
