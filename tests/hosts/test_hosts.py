@@ -214,7 +214,7 @@ def test_a_stop_is_orderly_and_nothing_is_lost(host, start):
             # A post is under way: it is finished, and recorded.
             began = time.monotonic()
             assert server.stop(way) == 0, server.log
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 20
             assert "INFO stopped" in server.log
             again = start()
             assert ask(again, "GET", path, key=key).json["check"]["ping_count"] == 1
