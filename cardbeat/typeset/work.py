@@ -49,6 +49,10 @@ class Work:
 
     def _affords(self, pieces: Sequence[Piece], level: int) -> bool:
         """Whether the pieces of a grapheme are within the limit; then their cost is added."""
+        if len(pieces) == 1 and (pieces[0].subset, level) == self._run and not pieces[0].subset.emoji:
+            # Most graphemes: one more letter of a run.
+            self.spent += self._drawing(pieces[0].subset) + _MARK * (len(pieces[0].text) - 1)
+            return True
         taken = sum(self._drawing(subset) + _MARK * (len(text) - 1) for subset, text in pieces)
         new = [subset for subset, _ in pieces if (subset, level) != self._run]
         taken += sum(map(self._run_cost, new))
