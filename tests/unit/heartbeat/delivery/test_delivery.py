@@ -696,6 +696,8 @@ def test_while_no_result_can_be_written_the_alerts_of_other_checks_go_out(mail, 
     wait_until(lambda: tries)
     mail.record(mail.heart.create())
     wait_until(lambda: len(mail.posted) == 2)
+    # Else the stop waits for its whole time.
+    monkeypatch.undo()
 
 
 @pytest.mark.parametrize(
