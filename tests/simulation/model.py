@@ -2,6 +2,7 @@
 receivers got and when nobody could listen, and nothing of how the product works. All times are true seconds.
 """
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -301,10 +302,10 @@ class Model:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)
-        low, high = self.troubles.bounds(check.sent_at, check.told_at, decided_at, until)
         if outage is not None and row["overdue_reason"] == "failed":
-            # A failure waits for no credit that is due, and afterwards the deadline stays.
-            low, high = min(low, 0.0), max(high, 0.0)
+            # A failure waits for no credit that is due, and afterwards the deadline stays: any part may be missing.
+            decided_at = -math.inf
+        low, high = self.troubles.bounds(check.sent_at, check.told_at, decided_at, until)
         if not low <= credit <= high:
             known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
