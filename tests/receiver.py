@@ -142,9 +142,10 @@ def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: 
     return behave
 
 
-def over_tls(inner: Behaviour) -> Behaviour:
+def over_tls(inner: Behaviour, tickets: int = 2) -> Behaviour:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(PEM)
+    context.num_tickets = tickets
 
     def behave(receiver: Receiver, connection: socket.socket) -> None:
         names: list[str | None] = []

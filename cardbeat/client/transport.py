@@ -7,10 +7,13 @@ there it can read neither the key nor the answer.
 import http.client
 import io
 import ipaddress
+import ssl
 import time
 import urllib.request
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
+
+from cardbeat.bounded_socket import BoundedTlsSocket
 
 TIMEOUT_SECONDS = 30
 """For the connection, and again for the whole answer however it trickles."""
@@ -93,8 +96,15 @@ class _BoundedConnection(http.client.HTTPConnection):
     response_class = _BoundedResponse
 
 
-class _BoundedTlsConnection(http.client.HTTPSConnection):
-    response_class = _BoundedResponse
+class _BoundedTlsConnection(_BoundedConnection):
+    default_port = http.client.HTTPS_PORT
+
+    def connect(self) -> None:
+        """Connect, through a proxy if there is one, and shake hands with the server itself."""
+        super().connect()
+        host = self._tunnel_host or self.host  # type: ignore[attr-defined]
+        context, ends = ssl.create_default_context(), time.monotonic() + TIMEOUT_SECONDS
+        self.sock = BoundedTlsSocket.over(self.sock, context, host, ends, ANSWER_BYTES)
 
 
 class _BareHandler(urllib.request.AbstractHTTPHandler):

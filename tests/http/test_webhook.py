@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from cardbeat.bounded_socket import BoundedSocket
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from cardbeat.heartbeat.webhooks.post import ADDRESSES, Sender
@@ -166,13 +167,12 @@ def test_once_connected_all_the_time_left_is_for_sending(eight):
 
 
 def test_once_connected_all_the_time_left_is_for_the_handshake(eight, monkeypatch):
-    tls, given = trust(), []
-    wrap = tls.wrap_socket
+    given, receive = [], BoundedSocket.recv_into
     monkeypatch.setattr(
-        tls, "wrap_socket", lambda plain, **names: given.append(plain.gettimeout()) or wrap(plain, **names)
+        BoundedSocket, "recv_into", lambda plain, *rest: [receive(plain, *rest), given.append(plain.gettimeout())][0]
     )
     with Receiver(over_tls(answer())) as receiver:
-        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, tls=tls, seconds=80) == Outcome(204)
+        assert post(f"https://receiver.test:{receiver.port}/", resolver=eight, tls=trust(), seconds=80) == Outcome(204)
     assert given[0] > 40
 
 
@@ -196,6 +196,13 @@ def test_the_name_is_looked_up_once_and_its_vetted_address_used():
     assert outcome == Outcome(204)
     assert len(answers) == 1
     assert receiver.received[0].headers["host"] == f"rebinding.example:{receiver.port}"
+
+
+def test_what_tls_adds_is_bounded_too():
+    """Of session tickets a server may send as many as it likes: OpenSSL reads them before it returns anything."""
+    with Receiver(over_tls(hang, tickets=5000)) as receiver:
+        outcome = post(f"https://receiver.test:{receiver.port}/", resolver=resolver("127.0.0.1"), tls=trust())
+    assert outcome == Outcome(error="The answer was not valid HTTP.")
 
 
 def test_tls_goes_to_the_vetted_address_under_the_name():

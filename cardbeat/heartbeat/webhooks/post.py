@@ -12,8 +12,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from typing import Any, cast
 
+from cardbeat.bounded_socket import BoundedSocket, BoundedTlsSocket, seconds_left
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Late, Permit, Postponed
 from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
@@ -55,9 +55,7 @@ class Sender:
 
         Two threads may make one each at the same moment; that does no harm.
         """
-        context = self._trust or ssl.create_default_context()
-        context.sslsocket_class = _TlsSocket
-        return context
+        return self._trust or ssl.create_default_context()
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
         """Make one attempt of at most `permit.seconds`. Failures are returned as an outcome.
@@ -83,7 +81,7 @@ class Sender:
         except (OSError, http.client.HTTPException, BadTarget) as error:
             return Outcome(error=_sentence(error))
 
-    def connect(self, host: str, port: int, permit: Permit) -> "_Socket":
+    def connect(self, host: str, port: int, permit: Permit) -> BoundedSocket:
         """A connection to the first vetted address that the permit allows and that accepts it."""
         began = time.monotonic()
         addresses = self._vetted(host, began + permit.seconds, permit.key)
@@ -96,7 +94,7 @@ class Sender:
                 continue
             # `enter` may shorten the permit. A silent address must leave time for the addresses after it.
             deadline = began + permit.seconds
-            seconds = _left(deadline) / (len(addresses) - tried)
+            seconds = seconds_left(deadline) / (len(addresses) - tried)
             try:
                 return _connected(address, port, deadline, seconds)
             except OSError as error:
@@ -120,7 +118,7 @@ class Sender:
 
     def _looked_up(self, host: str, deadline: float, key: str) -> list[IpAddress]:
         try:
-            return self._resolver.addresses(host, _left(deadline), key)
+            return self._resolver.addresses(host, seconds_left(deadline), key)
         except socket.gaierror:
             raise BadTarget(_NO_ADDRESS if self._allow_private else _NOT_PUBLIC) from None
 
@@ -172,44 +170,22 @@ class _Connection(http.client.HTTPConnection):
     def connect(self) -> None:
         self.sock = self._connected()
 
-    def _connected(self) -> "_Socket":
+    def _connected(self) -> BoundedSocket:
         return self._sender.connect(self.host, self.port, self._permit)
 
 
 class _TlsConnection(_Connection):
     default_port = http.client.HTTPS_PORT
 
-    def _connected(self) -> "_Socket":
-        return _secured(super()._connected(), self.host, self._sender.tls)
+    def _connected(self) -> BoundedSocket:
+        plain = super()._connected()
+        return BoundedTlsSocket.over(plain, self._sender.tls, self.host, plain.deadline, ANSWER_BYTES)
 
 
-class _Socket(socket.socket):
-    """A socket with one deadline for all reads and writes, and at most 64 KiB of reads."""
-
-    deadline: float
-    room = ANSWER_BYTES
-
-    def sendall(self, *arguments: Any) -> None:
-        self.settimeout(_left(self.deadline))
-        super().sendall(*arguments)
-
-    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        self.settimeout(_left(self.deadline))
-        if self.room == 0:
-            raise http.client.HTTPException("the answer is too long")
-        count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
-        self.room -= count
-        return count
-
-
-class _TlsSocket(_Socket, ssl.SSLSocket):  # type: ignore[misc]
-    """The same over TLS."""
-
-
-def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> _Socket:
-    connection = _Socket(family_of(address), socket.SOCK_STREAM)
+def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> BoundedSocket:
+    connection = BoundedSocket(family_of(address), socket.SOCK_STREAM)
     try:
-        connection.deadline = deadline
+        connection.deadline, connection.room = deadline, ANSWER_BYTES
         connection.settimeout(seconds)
         connection.connect((str(address), port))
         # Head and body are two writes: without TCP_NODELAY the second waits for the acknowledgement of the first.
@@ -218,25 +194,6 @@ def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -
         connection.close()
         raise
     return connection
-
-
-def _secured(connection: _Socket, host: str, tls: ssl.SSLContext) -> _TlsSocket:
-    try:
-        connection.settimeout(_left(connection.deadline))
-        secured = cast(_TlsSocket, tls.wrap_socket(connection, server_hostname=host))
-    except BaseException:
-        connection.close()
-        raise
-    secured.deadline = connection.deadline
-    return secured
-
-
-def _left(deadline: float) -> float:
-    """Seconds until `deadline`. Raises `TimeoutError` if none are left, because a timeout of 0 means non-blocking."""
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError
-    return left
 
 
 def _outcome(response: http.client.HTTPResponse) -> Outcome:

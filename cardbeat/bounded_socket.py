@@ -1,0 +1,118 @@
+"""Sockets for talking to servers that are not trusted: one deadline for all, and at most so many bytes read."""
+
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any, Self, TypeVar
+
+T = TypeVar("T")
+
+TLS_BYTES = 128 * 1024
+"""What TLS may add to the bytes of the application: the handshake with its certificates, tickets."""
+TLS_PART = 8
+"""And a part of them for the frames of its records."""
+
+
+class BoundedSocket(socket.socket):
+    """After `deadline`, by `time.monotonic`, all raises `TimeoutError`; `room` more bytes may be read.
+
+    What is longer raises `http.client.HTTPException`.
+    """
+
+    deadline: float
+    room: int
+
+    def settle(self) -> None:
+        """Let the next call wait no longer than until the deadline."""
+        self.settimeout(seconds_left(self.deadline))
+
+    def sendall(self, *arguments: Any) -> None:
+        self.settle()
+        super().sendall(*arguments)
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        self.settle()
+        if self.room == 0:
+            raise http.client.HTTPException("its answer is too long")
+        count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
+        self.room -= count
+        return count
+
+
+class BoundedTlsSocket(BoundedSocket):
+    """The same over TLS, which runs in memory.
+
+    `ssl.SSLSocket` reads what holds nothing for its caller, such as session tickets, for as long as it comes: past any
+    timeout, and without an end.
+    """
+
+    _tls: ssl.SSLObject
+    _incoming: ssl.MemoryBIO
+    _outgoing: ssl.MemoryBIO
+    _plain_room: int
+
+    @classmethod
+    def over(cls, plain: socket.socket, context: ssl.SSLContext, host: str, deadline: float, room: int) -> Self:
+        """Take over a connection, and shake hands. `room` is for what TLS carries."""
+        connection = cls(plain.family, plain.type, plain.proto, plain.detach())
+        try:
+            connection.deadline = deadline
+            connection.room = room + room // TLS_PART + TLS_BYTES
+            connection._plain_room = room
+            connection._shake_hands(context, host)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def sendall(self, *arguments: Any) -> None:
+        self._run(lambda: self._tls.write(arguments[0]))
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        if self._plain_room == 0:
+            raise http.client.HTTPException("its answer is too long")
+        most = min(nbytes or len(buffer), self._plain_room)
+        try:
+            data = self._run(lambda: self._tls.read(most))
+        except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
+            # Also without TLS's own farewell, which many servers leave out: HTTP tells whether something is missing.
+            return 0
+        buffer[: len(data)] = data
+        self._plain_room -= len(data)
+        return len(data)
+
+    def _shake_hands(self, context: ssl.SSLContext, host: str) -> None:
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
+        self._run(self._tls.do_handshake)
+
+    def _run(self, step: Callable[[], T]) -> T:
+        """Do a step of TLS, which may need more bytes of the other side; then send what it has to say."""
+        received = bytearray(16 * 1024)
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                self._send()
+                count = super().recv_into(received)
+                if count:
+                    self._incoming.write(received[:count])
+                else:
+                    self._incoming.write_eof()
+            else:
+                self._send()
+                return result
+
+    def _send(self) -> None:
+        if self._outgoing.pending:
+            super().sendall(self._outgoing.read())
+
+
+def seconds_left(deadline: float) -> float:
+    """Seconds until `deadline`. Raises `TimeoutError` if none are left, because a timeout of 0 means non-blocking."""
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    return left
