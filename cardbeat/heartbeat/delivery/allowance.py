@@ -29,10 +29,10 @@ has had, the sooner it has a turn. Enough for 40 posts of a key after 30 others 
 TEST_SHARE = 0.5
 """Share of `MOST_POSTS` at which test alerts must wait: people ask for them, and outages need the room more."""
 NEW_KEY_SHARE = 0.75
-"""Share of `MOST_POSTS` at which keys that are new must wait. So keys that are registered for an attack, each with a
-turn before those that have had a post, leave 412 posts at once to keys in use."""
-NEW_SECONDS = 24 * HOUR_SECONDS
-"""Age below which a key is new."""
+"""Share of `MOST_POSTS` at which a key that was just registered must wait."""
+GROWN_SECONDS = 10 * 365 * 24 * HOUR_SECONDS
+"""Age at which a key may use all of `MOST_POSTS`. Its share grows with the logarithm of its days: so keys that are
+registered for an attack leave room to each key that is older than they are, however long they wait."""
 ASKS_AN_HOUR = 240
 """How often the posts of a key that wait for an address may ask for room, together."""
 REMEMBERED = 50_000
@@ -130,7 +130,7 @@ class Allowance:
         own = self._own.level(f"{address} {queue.key}", now)
         if queue.is_granted:
             return _fade_seconds(own, max(ADDRESS_POSTS, self._limit(queue.key)))
-        most = TEST_SHARE if queue.is_test else NEW_KEY_SHARE if now < queue.new_until else 1
+        most = TEST_SHARE if queue.is_test else _share_at(now - queue.registered_at)
         total = self._addresses.level(address, now)
         share_seconds = min(_fade_seconds(total, ADDRESS_POSTS), _fade_seconds(own, OWN_POSTS))
         return max(share_seconds, _fade_seconds(total + own, most * MOST_POSTS))
@@ -152,6 +152,12 @@ class Allowance:
 
     def _limit(self, key: str) -> int:
         return self._limits.get(key, KEY_POSTS)
+
+
+def _share_at(age_seconds: float) -> float:
+    """The share of `MOST_POSTS` that a key of this age may use."""
+    days, most_days = (max(0.0, seconds) / (24 * HOUR_SECONDS) for seconds in (age_seconds, GROWN_SECONDS))
+    return NEW_KEY_SHARE + (1 - NEW_KEY_SHARE) * min(1.0, math.log1p(days) / math.log1p(most_days))
 
 
 def _fade_seconds(level: float, posts: float) -> float:

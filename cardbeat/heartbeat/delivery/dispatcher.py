@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from cardbeat.clock import Clock
-from cardbeat.heartbeat.delivery.allowance import NEW_SECONDS, Allowance
+from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.couriers import Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
@@ -211,7 +211,7 @@ class Dispatcher:
             if one.is_first and not is_known and one.webhook_url is not None:
                 queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
                 queue.is_granted = one.is_granted
-                queue.new_until = self._elapsed() + one.key_created_at + NEW_SECONDS - self._clock()
+                queue.registered_at = self._elapsed() + one.key_created_at - self._clock()
                 queue.is_counted = one.attempts > 0
                 self._wait(queue, _wait_seconds(one, self._clock()))
 

@@ -4,6 +4,7 @@ A courier is a thread that posts. Keys share the couriers fairly, and each host 
 that a receiver's last post took decides how many couriers it may have now, and for how long.
 """
 
+import math
 import sys
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -42,8 +43,8 @@ class CheckQueue:
     is_test: bool = False
     is_granted: bool = False
     """Whether the operator chose the tier of its key."""
-    new_until: float = 0.0
-    """Until when its key counts as new, in seconds of a clock that only goes forward."""
+    registered_at: float = -math.inf
+    """When its key was registered, in seconds of a clock that only goes forward."""
     pace: int = NEW
     """The pace of its receiver when the queue was put into a lane."""
     is_long: bool = False

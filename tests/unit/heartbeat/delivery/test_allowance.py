@@ -10,11 +10,11 @@ from cardbeat.heartbeat.delivery import allowance as module
 from cardbeat.heartbeat.delivery.allowance import (
     ADDRESS_POSTS,
     ASKS_AN_HOUR,
+    GROWN_SECONDS,
     HOUR_SECONDS,
     KEY_POSTS,
     MOST_POSTS,
     NEW_KEY_SHARE,
-    NEW_SECONDS,
     OWN_POSTS,
     TEST_SHARE,
     Allowance,
@@ -164,7 +164,7 @@ def test_no_alert_is_lost_or_waits_for_ever(keys):
     assert model.told["honest"] == 40
 
 
-FRESH = {"new_until": NEW_SECONDS}
+FRESH = {"registered_at": 0}
 TESTS = {"is_test": True}
 
 
@@ -198,20 +198,31 @@ def test_new_keys_and_tests_leave_a_part_of_an_address_to_others(kind, share):
     assert len(model.posts) == int(share * MOST_POSTS)
 
 
-def test_a_key_is_new_for_a_day():
-    clock = FakeClock(0)
-    allowance = Allowance(clock)
+def test_the_older_a_key_the_more_room_it_has():
+    allowance = Allowance(FakeClock(0))
+    room = {}
+    for days in (0, 1, 7, 30, 365, GROWN_SECONDS / 86400, 2 * GROWN_SECONDS / 86400):
+        key = queue("key", registered_at=-days * 86400)
+        while allowance.address_seconds(key, "address") == 0:
+            allowance.count_post(queue(str(len(room))), "address")
+            room[days] = room.get(days, 0) + 1
+    assert list(room) == [0, 1, 7, 30, 365, GROWN_SECONDS / 86400]
+    assert min(room.values()) >= 30
+    assert sum(room.values()) == MOST_POSTS
 
-    def fill():
-        for number in range(MOST_POSTS - 1):
-            allowance.count_post(queue(str(number)), "address")
 
-    fill()
-    clock.advance(NEW_SECONDS - 1)
-    fill()
-    assert allowance.address_seconds(queue("key", **FRESH), "address") > 0
-    clock.advance(1)
-    assert allowance.address_seconds(queue("key", **FRESH), "address") == 0
+@pytest.mark.parametrize("days", [0, 2, 30, 365])
+def test_keys_that_were_registered_for_an_attack_long_ago_delay_no_alert_of_an_older_key(days):
+    model = Model()
+    for number in range(2 * MOST_POSTS):
+        model.queues[str(number)] = queue(str(number), registered_at=-days * 86400)
+        model.alert(0, str(number), 1, again=False)
+    for number in range(20):
+        key = f"honest-{number}"
+        model.queues[key] = queue(key, registered_at=-(2 * days + 1) * 86400)
+        model.alert(60 * number, key, 1, again=False)
+    model.run_until(2 * HOUR_SECONDS)
+    assert [model.longest_waits[f"honest-{number}"] for number in range(20)] == [0] * 20
 
 
 def test_a_key_with_more_checks_may_cause_twice_as_many_alerts_and_post_them_all_to_one_address():

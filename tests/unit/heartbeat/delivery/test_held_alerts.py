@@ -185,7 +185,7 @@ def test_an_outage_goes_out_where_a_test_must_wait_and_that_of_a_key_in_use_wher
         wait_until(lambda: is_held(mail, check) or mail.states(check) == ["delivered"])
         return len(mail.posted) > posted
 
-    mail.pass_time(allowance.NEW_SECONDS)
+    mail.pass_time(allowance.GROWN_SECONDS)
     mail.delivery.start()
     assert [goes_out(another()) for _ in range(5)] == [True] * 4 + [False]
     assert [goes_out(another(), OVERDUE) for _ in range(3)] == [True] * 2 + [False]
