@@ -232,7 +232,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             f"A key sends at most {allowance.KEY_POSTS} alerts at once, or two for each of its checks, and as many "
             f"more in an hour. An address gets at most {allowance.ADDRESS_POSTS} posts at once, then "
             f"{allowance.OWN_POSTS} of each key, together at most {allowance.MOST_POSTS:,} (tests only up to "
-            f"{allowance.TEST_SHARE:.0%} of that, new keys up to {allowance.NEW_KEY_SHARE:.0%}, older ones to more), and "
+            f"{allowance.TEST_SHARE:.0%} of that, new keys to {allowance.NEW_KEY_SHARE:.0%}, older ones to more), and "
             "half of these numbers again in an hour. An alert beyond that waits until `next_attempt_at`. "
             f"{READS}"
         ),
