@@ -1,4 +1,4 @@
-"""Reads TOML files: tiers, and checks declared in a file."""
+"""Reads files that a person names: tiers and declared checks in TOML, and checks to import."""
 
 import re
 import stat
@@ -7,7 +7,7 @@ from typing import Any
 
 from cardbeat.errors import StartupError
 
-MOST_BYTES = 1024 * 1024
+MOST_BYTES = 1024 * 1024  # of a TOML file
 MOST_PARTS = 16
 _PART = r"""(?>[\w-]+|"(?:\\.|[^"\\\n])*+"|'[^'\n]*')[ \t]*+"""
 _LONG_KEY = re.compile(rf"(?:^|[\[{{,])[ \t]*+(?:{_PART}\.[ \t]*+){{{MOST_PARTS}}}", re.MULTILINE)
@@ -22,19 +22,25 @@ def read_toml(path: Path) -> dict[str, Any]:
     import tomllib  # noqa: PLC0415 - a start without a file does not need it
 
     try:
+        text = content_of(path, MOST_BYTES).decode("utf-8-sig")
+        if _LONG_KEY.search(text):
+            raise StartupError(f"{path} has a key of more than {MOST_PARTS} parts")
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        # Also raised for numbers of thousands of digits, thousands of nested lists, and bytes that are not UTF-8.
+        raise StartupError(f"{path} is not valid TOML: {error}") from None
+
+
+def content_of(path: Path, most_bytes: int) -> bytes:
+    """The content of a file. Raises `StartupError` if it can't be read, is too large or no regular file."""
+    try:
         # Opening a pipe would wait for its writer.
         if not stat.S_ISREG(path.stat().st_mode):
             raise StartupError(f"{path} is not a regular file")
         with path.open("rb") as file:
-            content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise StartupError(f"{path} is larger than 1 MiB")
-        text = content.decode("utf-8-sig")
-        if _LONG_KEY.search(text):
-            raise StartupError(f"{path} has a key of more than {MOST_PARTS} parts")
-        return tomllib.loads(text)
+            content = file.read(most_bytes + 1)
     except OSError as error:
         raise StartupError(f"can't read {path}: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        # Also raised for numbers of thousands of digits, thousands of nested lists, and bytes that are not UTF-8.
-        raise StartupError(f"{path} is not valid TOML: {error}") from None
+    if len(content) > most_bytes:
+        raise StartupError(f"{path} is larger than {most_bytes // 2**20} MiB")
+    return content

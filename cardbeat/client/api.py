@@ -47,6 +47,8 @@ _CHECK: dict[str, Kind] = {
     "webhook_url": ".{0,2000}",
 }
 """The members of a check that this client uses: types, or a pattern of the text. null counts as an empty text."""
+MOST_MEMBERS = 100
+"""Of an object. Those that this client does not know are kept for `--json`: a newer server may have more."""
 _ALERT: dict[str, Kind] = {
     "id": _ID,
     "type": "[a-z.]{1,30}",
@@ -162,7 +164,11 @@ class Api:
 
     def _known(self, value: object, members: Mapping[str, Kind]) -> dict[str, Any]:
         """The value, if it is an object with these members. Raises `Unanswered` if not."""
-        if isinstance(value, dict) and all(_fits(value.get(name), kind) for name, kind in members.items()):
+        if (
+            isinstance(value, dict)
+            and len(value) <= MOST_MEMBERS
+            and all(_fits(value.get(name), kind) for name, kind in members.items())
+        ):
             return {name: it for name, it in value.items() if name in members or not isinstance(it, list | dict)}
         raise Unanswered(self._unusable("its answer is not that of a cardbeat server"))
 

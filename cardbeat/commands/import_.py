@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,18 +18,20 @@ from cardbeat.commands.options import DATA, DATABASE, TIERS, Parser, add_json, f
 from cardbeat.config import Tier
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, StartupError
-from cardbeat.heartbeat.check import Settings, validated
+from cardbeat.heartbeat.check import SHORT_ID_CHARACTERS, Settings, validated
 from cardbeat.heartbeat.webhooks.target import refused_url
 from cardbeat.host.output import say
 from cardbeat.keys.key import CHECKS, Key, require_scope
 from cardbeat.keys.store import Keys
 from cardbeat.keys.tiers import tiers_from
+from cardbeat.toml_file import content_of
 
 LEFT_OUT = 1
 """The exit status if a check of the file was not imported."""
 
 _UUID = re.compile(r"(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", re.IGNORECASE)
 _FILTERS = ("filter_subject", "filter_body", "filter_http_body", "filter_default_fail", "subject", "subject_fail")
+_MOST_BYTES = 64 * 2**20  # of the file: 10,000 checks with long texts
 _LOST = ("channels", "manual_resume", "methods", "tags", "desc")
 """The members without which a check can be imported: jobs go on pinging as before."""
 _ADVICE = """\
@@ -53,11 +56,11 @@ class Unfit(NamedTuple):
 
 
 class _NothingDone(Exception):
-    """Undoes the transaction of a dry run. Holds the ids that exist already."""
+    """Undoes the transaction of a dry run. Holds whether each check was stored."""
 
-    def __init__(self, present: set[str]) -> None:
+    def __init__(self, stored: list[bool]) -> None:
         super().__init__()
-        self.present = present
+        self.stored = stored
 
 
 def parser() -> Parser:
@@ -82,9 +85,9 @@ def run(argv: Sequence[str]) -> int:
         url = plain("webhook_url", given.webhook_url)
         listed = [_judged(check, key.limits, url) for check in _read(given.file)]
         fit, unfit = [it for it in listed if isinstance(it, Fit)], [it for it in listed if isinstance(it, Unfit)]
-        present = _import(database, key, fit, dry_run=given.dry_run)
-    done = [it for it in fit if it.id not in present]
-    there = [it.settings.name for it in fit if it.id in present]
+        stored = _import(database, key, fit, dry_run=given.dry_run)
+    done = list(compress(fit, stored))
+    there = [it.settings.name for it, is_stored in zip(fit, stored, strict=True) if not is_stored]
     if given.json:
         imported = [{"id": it.id, "name": it.settings.name, "lost": it.lost} for it in done]
         shown = {"imported": imported, "present": there, "not_imported": [it._asdict() for it in unfit]}
@@ -97,7 +100,7 @@ def run(argv: Sequence[str]) -> int:
 def _told(done: list[Fit], there: list[str], unfit: list[Unfit], deed: str) -> Iterator[str]:
     for it in done:
         yield f"{deed} {it.settings.name}" + (f", without its {', '.join(it.lost)}" if it.lost else "")
-    yield from (f"left as it is: {name}, whose id is here already" for name in there)
+    yield from (f"left as it is: {name}, whose id, or one like it, is here already" for name in there)
     yield from (f"not imported: {it.name}: {it.problem}" for it in unfit)
     counts = f"{len(done)} imported, {len(there)} left as they are, {len(unfit)} not imported"
     yield counts.replace("imported", "to import") if deed != "imported" else counts
@@ -115,10 +118,9 @@ def _key(keys: Keys, key_id: str) -> Key:
 
 def _read(path: Path) -> list[dict[str, Any]]:
     """The checks of a file. Raises `StartupError` for a file that holds no list of them, or not their UUIDs."""
+    raw = content_of(path, _MOST_BYTES)
     try:
-        content = json.loads(path.read_text("utf-8-sig"))
-    except OSError as error:
-        raise StartupError(f"can't read {path}: {error.strerror}") from None
+        content = json.loads(raw.decode("utf-8-sig"))
     except (ValueError, RecursionError):
         content = None
     checks = content.get("checks") if isinstance(content, dict) else None
@@ -161,32 +163,41 @@ def _problem(check: dict[str, Any]) -> str:
     return "it is paused, and here a check is always watched" if check.get("status") == "paused" else ""
 
 
-def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -> set[str]:
-    """Store all of these checks or none, as new ones. Returns the ids that exist already: they are left alone."""
+def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -> list[bool]:
+    """Store all of these checks or none, as new ones. Tells of each whether its id was new: others are left alone."""
 
-    def store(transaction: Transaction) -> set[str]:
+    def store(transaction: Transaction) -> list[bool]:
         now = int(database.clock())
-        present = {it.id for it in checks if not _insert(transaction, key, it, now)}
-        if len(present) < len(checks):
+        stored = [_insert(transaction, key, it, now) for it in checks]
+        if any(stored):
             _require_room(transaction, key)
         if dry_run:
-            raise _NothingDone(present)
-        return present
+            raise _NothingDone(stored)
+        return stored
 
     try:
         return database.create_later(store).wait()
     except _NothingDone as undone:
-        return undone.present
+        return undone.stored
 
 
-def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> int:
-    """1, or 0 if a check with this id exists, of any key."""
-    return transaction.execute(
+def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> bool:
+    """Whether it is new: not if a check with this id exists, of any key, or one of this key with the same short id."""
+    inserted = transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from, created_at,"
         " updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, :webhook_url, :now, :now, :now FROM keys"
-        " WHERE id = :key_id AND revoked_at IS NULL ON CONFLICT (id) DO NOTHING",
-        {**asdict(check.settings), "id": check.id, "key_id": key.id, "now": now},
-    ).rowcount
+        " WHERE id = :key_id AND revoked_at IS NULL AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = :key_id"
+        " AND id BETWEEN :first AND :last) ON CONFLICT (id) DO NOTHING",
+        {
+            **asdict(check.settings),
+            "id": check.id,
+            "key_id": key.id,
+            "now": now,
+            "first": check.id[:SHORT_ID_CHARACTERS].ljust(32, "0"),
+            "last": check.id[:SHORT_ID_CHARACTERS].ljust(32, "f"),
+        },
+    )
+    return inserted.rowcount == 1
 
 
 def _require_room(transaction: Transaction, key: Key) -> None:

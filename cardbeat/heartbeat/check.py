@@ -143,6 +143,8 @@ def _name(value: Any) -> str:
     # Line and paragraph separators also break lines, and names appear in one-line messages.
     elif any(unicodedata.category(character) in ("Cc", "Zl", "Zp") for character in name):
         wrong = "not hold control characters"
+    elif any("\ud800" <= character <= "\udfff" for character in name):
+        wrong = "not hold half a surrogate pair"
     elif first_control_of_direction(name):
         wrong = "not hold characters that control the direction of text"
     elif not first_seen(name):

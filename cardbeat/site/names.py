@@ -13,8 +13,9 @@ _NOT_ON_WINDOWS: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _MOST_BYTES: Final = 255  # of one name, on all usual file systems
-_BETWEEN: Final = re.compile(r"\s+(?:[|·•–—»«›‹/~-]|::)\s+|\s+:(?=\S)")
+_BETWEEN: Final = re.compile(r"(?<!\s)\s++(?:(?:[|·•–—»«›‹/~-]|::)\s++|:(?=\S))")
 """What stands between a title and the site's name behind it; read backwards, also the colon after a name before it."""
+_LONGEST_NAME: Final = 200  # characters of a site's name and of what stands between
 
 
 def problem_of(output: str) -> str | None:
@@ -70,7 +71,7 @@ def without_site_name(titles: Mapping[str, str]) -> dict[str, str]:
 def _shared_end(titles: Sequence[str]) -> str:
     """The longest end that at least two titles have; each of the others must be the name in it."""
     longest = max(titles, key=len, default="")
-    for between in _BETWEEN.finditer(longest):
+    for between in _BETWEEN.finditer(longest, max(0, len(longest) - _LONGEST_NAME)):
         end, name = longest[between.start() :], longest[between.end() :]
         if sum(title.endswith(end) for title in titles) > 1 and all(t.endswith(end) or t == name for t in titles):
             return end

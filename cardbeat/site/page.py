@@ -156,8 +156,7 @@ class _Head(HTMLParser):
             self.title = self._data
 
     def handle_data(self, data: str) -> None:
-        if len(self._data) < _MOST_UNREAD:
-            self._data += data
+        self._data += data[: _MOST_UNREAD - len(self._data)]
         if not (self._has_head or self._apart or self.cdata_elem) and data.strip(_BLANKS + "\ufeff"):
             raise _HeadEnds
 

@@ -266,6 +266,14 @@ def test_a_list_of_too_many_bytes_ends(checks, hostile, monkeypatch):
     assert len(server.asked) < 30
 
 
+def test_a_check_of_very_many_members_is_refused(checks, hostile):
+    """A million members of a page of 16 MB took 100 MB, and a list has many pages."""
+    hostile(always(page({**CHECK, **{f"more {number}": 0 for number in range(api.MOST_MEMBERS)}})))
+    status, out, err = checks("list")
+    assert (status, out) == (2, "")
+    assert "its answer is not that of a cardbeat server" in err
+
+
 DRIPS = {
     "status line": b"",
     "headers": HEAD,

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import uuid
 
 import pytest
@@ -125,11 +126,11 @@ def test_what_exists_is_named_and_left_alone(imported, held, app, key):
     before = held()
     status, out, _ = imported([SIMPLE, other(2, name="Second")])
     assert status == 0
-    assert "left as it is: Filesystem Backup, whose id is here already" in out
+    assert "left as it is: Filesystem Backup, whose id, or one like it, is here already" in out
     assert out[-2] == "1 imported, 1 left as they are, 0 not imported"
     assert {name: check for name, check in held().items() if name != "Second"} == before
     assert imported([SIMPLE, SIMPLE])[1] == [
-        *["left as it is: Filesystem Backup, whose id is here already"] * 2,
+        *["left as it is: Filesystem Backup, whose id, or one like it, is here already"] * 2,
         "0 imported, 2 left as they are, 0 not imported",
     ]
 
@@ -274,6 +275,33 @@ def test_a_key_that_holds_no_checks_is_refused(imported, app, config, capsys):
     (cards,) = [key["id"] for key in json.loads(capsys.readouterr().out) if key["scope"] == "cards"]
     status, _, err = imported([SIMPLE], key=cards)
     assert (status, err.count("\n"), "cards key" in err) == (2, 1, True)
+
+
+@BOTH_ENGINES
+def test_of_two_checks_with_one_short_id_the_second_is_left_out(imported, held):
+    """Else the pages of a read-only key, whose `next` is a short id, would never end."""
+    uuids = [f"aaaaaaaa-bbbb-4ccc-8ddd-00000000000{number}" for number in (1, 2, 1)]
+    twins = [{"name": name, "uuid": it, "timeout": 60, "grace": 0} for name, it in zip("abc", uuids, strict=True)]
+    status, out, _ = imported(twins)
+    assert (status, list(held())) == (0, ["a"])
+    assert out[1:3] == [f"left as it is: {name}, whose id, or one like it, is here already" for name in "bc"]
+    assert out[3] == "1 imported, 2 left as they are, 0 not imported"
+
+
+def test_a_name_that_is_no_text_is_named_and_not_imported(imported, held):
+    status, out, err = imported([SIMPLE, other(1, name="\ud800x")])
+    assert (status, err, list(held())) == (1, "", ["Filesystem Backup"])
+    assert out[1].endswith("The field name must not hold half a surrogate pair.")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+def test_what_is_no_file_or_a_huge_one_is_refused_before_it_is_read(owner, config, capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (tmp_path / "huge").open("wb") as huge:
+        huge.truncate(2**30)
+    for name, says in (("pipe", "is not a regular file"), ("huge", "is larger than 64 MiB")):
+        assert cli.main(["import", str(tmp_path / name), "--key", owner, "--data", str(config.data)]) == 2
+        assert capsys.readouterr().err == f"cardbeat: {tmp_path / name} {says}\n"
 
 
 def test_a_file_that_is_not_there_is_one_line(config, owner, capsys):

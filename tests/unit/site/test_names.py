@@ -128,3 +128,10 @@ def test_what_all_titles_share_is_the_name_of_the_site(titles: list[str], withou
 def test_the_front_page_may_have_another_title() -> None:
     titles = {"index.html": "Site | All about it", "a.html": "A | Site", "b.html": "B | Site"}
     assert without_site_name(titles) == {"index.html": "Site | All about it", "a.html": "A", "b.html": "B"}
+
+
+@pytest.mark.parametrize("part", ["\u00a0", "a - ", " :", " - "])
+def test_a_title_without_an_end_takes_no_longer_than_its_length(part: str) -> None:
+    """100,000 no-break spaces took minutes."""
+    titles = {f"{number}.html": f"{number}{part * 25_000}{number % 2}" for number in range(100)}
+    assert without_site_name(titles) == titles

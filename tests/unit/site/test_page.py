@@ -200,3 +200,8 @@ def test_a_long_script_or_comment_in_the_head_hides_nothing() -> None:
     page = read_page(f"<head><script>{'x' * 200_000}</script><!--{'y' * 200_000}--><title>A</title></head>".encode())
     assert page.name == "A"
     assert page.end_of_head is not None
+
+
+def test_of_a_title_that_does_not_end_so_much_is_read() -> None:
+    page = read_page(b"<title>" + b"a" * 100_000 + b"</title>")
+    assert page.name == "a" * 16 * 1024
