@@ -69,8 +69,8 @@ class Heart:
         options |= {"fence": self.fence, **self.batches}
         return Sweep(database or self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
 
-    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
-        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)
+    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None):
+        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url, repeat_seconds)
         return self.checks.create(self.key, settings).wait()
 
     @staticmethod

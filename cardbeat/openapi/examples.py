@@ -66,6 +66,7 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     },
     "NewCheck": {"backup": {field: _CHECK[field] for field in CHANGEABLE}},
     "CheckChanges": {"grace": {"grace_seconds": 1800}},
+    "Snooze": {"day": {"seconds": 86400}},
     "CheckAnswer": {"backup": {"check": _CHECK}},
     "CheckPage": {"last": {"checks": [_CHECK], "next": None}},
     "Alerts": {"overdue": {"alerts": [_ALERT]}},

@@ -17,6 +17,7 @@ from cardbeat.heartbeat.check import Check
 
 OVERDUE = "check.overdue"
 RECOVERED = "check.recovered"
+REMINDER = "check.reminder"
 TEST = "check.test"
 ALERTS_AN_HOUR = 12
 """Alerts of a check's outages that are told one by one in an hour; the newest that waits then tells what follows."""

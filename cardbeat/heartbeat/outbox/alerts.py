@@ -9,7 +9,7 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, REMINDER, TEST, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
@@ -48,11 +48,18 @@ class Alerts:
         No further one is added beyond `WAITING_ALERTS`, or `WAITING_WHILE_LOW`: the newest that waits then tells the
         new transition too, and how many outages it tells. While the disk is low, a new alert takes the place of the
         check's oldest finished one.
+
+        A waiting reminder gives way to the next one and to the recovery, which thus never waits for its retries. No
+        reminder is stored while another alert of the check's outages waits.
         """
+        if alert_type in (RECOVERED, REMINDER):
+            self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
+        if alert_type == REMINDER:
+            checks = _without_waiting(transaction, checks)
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         alerts = [_new(alert_type, check, now) for check in told]
         is_low = self.database.reserve.is_low()
-        if alerts and alert_type != TEST:
+        if alerts and alert_type in (OVERDUE, RECOVERED):
             merged = _merge(transaction, alerts, is_low)
             alerts = [alert for alert in alerts if alert.check_id not in merged]
         if alerts:
@@ -74,12 +81,26 @@ class Alerts:
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
-            self.database.hold(transaction, "alerts")
-            # A new row instead of an update: its `seq` must be the highest.
-            transaction.execute(
-                "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
-            )
-            transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
+            self._note_moves(transaction, [check_id])
+
+    def drop_reminders(self, transaction: Transaction, check_ids: Sequence[str]) -> None:
+        """Delete the reminders of these checks that wait. One that is being sent now may still arrive."""
+        if check_ids:
+            rows = transaction.execute(
+                "DELETE FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND type = 'check.reminder'"
+                f" AND check_id IN ({', '.join('?' * len(check_ids))}) RETURNING check_id",
+                check_ids,
+            ).fetchall()
+            if rows:
+                self._note_moves(transaction, [row[0] for row in rows])
+
+    def _note_moves(self, transaction: Transaction, check_ids: Sequence[str]) -> None:
+        """Let delivery read again which alert of these checks is next, and where it goes."""
+        self.database.hold(transaction, "alerts")
+        checks = f"SELECT seq FROM checks WHERE id IN ({', '.join('?' * len(check_ids))})"
+        # New rows instead of an update: their `seq` must be the highest.
+        transaction.execute(f"DELETE FROM moves WHERE check_seq IN ({checks})", check_ids)
+        transaction.execute(f"INSERT INTO moves (check_seq) {checks}", check_ids)
 
     def message(self, seq: int, now: int) -> Message | None:
         """What an attempt at this Unix second needs; None if the alert is finished or deleted, or its key revoked."""
@@ -183,6 +204,17 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
         return False
     sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
     return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
+
+
+def _without_waiting(transaction: Transaction, checks: Sequence[Check]) -> list[Check]:
+    """Those of these checks for whose outages no alert waits."""
+    rows = transaction.execute(
+        "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
+        f" AND check_id IN ({', '.join('?' * len(checks))})",
+        [check.id for check in checks],
+    ).fetchall()
+    waiting = {row[0] for row in rows}
+    return [check for check in checks if check.id not in waiting]
 
 
 def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
