@@ -117,24 +117,27 @@ def _gotify(alert: Json) -> Json:
     """
     priority = 8 if alert["type"] in (OVERDUE, REMINDER) else 5
     extras = {"client::notification": {"click": {"url": alert["data"]["url"]}}}
-    return {"title": _title(alert), "message": alert["text"], "priority": priority, "extras": extras}
+    return {**_titled(alert, "message"), "priority": priority, "extras": extras}
 
 
 def _ntfy(alert: Json) -> Json:
     """https://docs.ntfy.sh/publish/#publish-as-json: to the root, with the topic in the body; Markdown is off."""
-    return {"title": _title(alert), "message": alert["text"], "click": alert["data"]["url"]}
+    return {**_titled(alert, "message"), "click": alert["data"]["url"]}
 
 
 def _apprise(alert: Json) -> Json:
     """https://github.com/caronc/apprise-api#persistent-stateful-storage-solution"""
     kind = _APPRISE_TYPES[alert["type"]]
-    return {"type": kind, "title": _title(alert), "body": alert["text"], "format": "text"}
+    return {"type": kind, **_titled(alert, "body"), "format": "text"}
 
 
-def _title(alert: Json) -> str:
+def _titled(alert: Json, rest_name: str) -> Json:
+    """The title, and as another member the rest of the sentence: a closed notification shows one line of it."""
     has_failed = alert["type"] == OVERDUE and alert["data"]["reason"] == "failed"
-    title = '"{}" is overdue: the job failed' if has_failed else _TITLES[alert["type"]]
-    return title.format(shown_name(alert["data"]["check"]["name"]))
+    pattern = '"{}" is overdue: the job failed' if has_failed else _TITLES[alert["type"]]
+    title = pattern.format(shown_name(alert["data"]["check"]["name"]))
+    rest = alert["text"].removeprefix(title).lstrip(":;, ")
+    return {"title": title, rest_name: rest[0].upper() + rest[1:]}
 
 
 def _escaped(alert: Json, prepared: Callable[[str], str]) -> str:

@@ -204,7 +204,7 @@ def understood(url, sent):
 
 
 def words(url, sent):
-    """The sentence and its link, wherever the receiver looks for them."""
+    """The sentence and its link, wherever the receiver looks for them; without what its title says already."""
     if url == TEAMS:
         card = sent["attachments"][0]["content"]
         return f"{card['body'][0]['inlines'][0]['text']} {card['actions'][0]['url']}"
@@ -216,7 +216,15 @@ def words(url, sent):
 def test_each_receiver_gets_what_it_documents(url, kind):
     sent = sent_to(url, kind)
     Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
-    assert words(url, sent) == json.loads(stored(kind))["text"]
+    assert_tells(words(url, sent), json.loads(stored(kind))["text"], sent.get("title"))
+
+
+def assert_tells(said, text, title):
+    """`said` is the whole text, or what follows the title in it."""
+    if title is None or not text.startswith(title):
+        assert said == text
+    else:
+        assert text.removeprefix(title).lstrip(":;, ") == said[0].lower() + said[1:]
 
 
 @given(
@@ -353,20 +361,37 @@ def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
 @pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
 def test_where_text_is_plain_nothing_says_otherwise(url):
     sent = sent_to(url, name=MARKUP)
-    assert words(url, sent) == json.loads(stored(name=MARKUP))["text"]
+    assert_tells(words(url, sent), json.loads(stored(name=MARKUP))["text"], sent.get("title"))
     assert not sent.keys() & {"markdown", "parse_mode", "entities"}
     assert "client::display" not in sent.get("extras", {})
     assert sent.get("format", "text") == "text"
 
 
-def test_a_title_says_which_check_and_what():
-    assert [sent_to(GOTIFY, kind)["title"] for kind in KINDS] == [
-        '"nightly backup" is overdue',
-        '"nightly backup" is still overdue',
-        '"nightly backup" has recovered',
-        'Test alert for "nightly backup"',
-    ]
-    assert sent_to(GOTIFY, reason="failed")["title"] == '"nightly backup" is overdue: the job failed'
+@pytest.mark.parametrize(
+    ("told", "title", "start"),
+    [
+        ({"late_seconds": 53}, '"nightly backup" is overdue', "53 seconds late since 2027-01-15 08:01 UTC; no ping"),
+        ({"reason": "failed"}, '"nightly backup" is overdue: the job failed', "At 2027-01-15 08:00 UTC; no ping yet."),
+        (
+            {"kind": "check.reminder", "overdue_seconds": 7200},
+            '"nightly backup" is still overdue',
+            "For 2 hours: late since 2027-01-15 08:01 UTC; ",
+        ),
+        (
+            {"kind": "check.recovered", "overdue_seconds": 840},
+            '"nightly backup" has recovered',
+            "After 14 minutes: overdue since 2027-01-15 07:46 UTC; next",
+        ),
+        ({"kind": "check.recovered"}, '"nightly backup" has recovered', "Next ping expected by 2027-01-15 08:01 UTC."),
+        ({"kind": "check.test"}, 'Test alert for "nightly backup"', 'This is a test alert for "nightly backup"; '),
+    ],
+)
+def test_a_title_says_which_check_and_what_and_the_message_goes_on(told, title, start):
+    for url in (NTFY, GOTIFY, APPRISE):
+        sent = sent_to(url, **told)
+        assert sent["title"] == title
+        assert words(url, sent).startswith(start)
+        assert words(url, sent).endswith(f". {LINK}")
 
 
 @pytest.mark.parametrize("url", URLS)
