@@ -142,7 +142,7 @@ CHECK: Final[dict[str, Json]] = {
 
 SCHEMAS: Final[dict[str, Json]] = {
     "Scope": {"type": "string", "enum": ["cards", "checks", "read"]},
-    "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
+    "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.reminder", "check.test"]},
     "DeliveryState": {"type": "string", "enum": ["ok", "failing"]},
     "Error": record(
         {
@@ -276,8 +276,27 @@ SCHEMAS: Final[dict[str, Json]] = {
         {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
-            "data": record({"check": ref("CheckInAlert"), "outages": OUTAGES}, optional=("outages",)),
-            "text": {"type": "string", "description": "One sentence for people."},
+            "data": record(
+                {
+                    "check": ref("CheckInAlert"),
+                    "reason": {
+                        "type": ["string", "null"],
+                        "enum": ["late", "failed", None],
+                        "description": "Why the check turned overdue: no ping came in time, or the job said that it "
+                        "failed. Null in a test alert.",
+                    },
+                    "late_seconds": {**COUNT, "description": "Time since the deadline when the alert was stored."},
+                    "overdue_seconds": {
+                        **COUNT,
+                        "description": "Time since the check turned overdue when the alert was stored: of a "
+                        "`check.recovered`, how long the outage was.",
+                    },
+                    "url": {"type": "string", "format": "uri", "description": "Opens the check on the dashboard."},
+                    "outages": OUTAGES,
+                },
+                optional=("outages",),
+            ),
+            "text": {"type": "string", "description": "One sentence for people; it ends with `url`."},
             "content": {"type": "string", "description": "The same sentence."},
         }
     ),

@@ -9,7 +9,7 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, REMINDER, TEST, body_of
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, REMINDER, TEST, Facts, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
@@ -17,6 +17,9 @@ from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 WAITING_ALERTS, WAITING_WHILE_LOW = 20, 2
 """Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk. The second is while the
 disk is low, and beyond `ALERTS_AN_HOUR`."""
+
+LINK_CHARACTERS = 8
+"""Of a check's id in the link to the dashboard: enough for one person's checks, too few to ping with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,13 @@ class Message:
 class Alerts:
     """The alerts of all checks.
 
-    Methods with a transaction work inside the caller's. There is no state, so any thread may use it.
+    Methods with a transaction work inside the caller's. There is no state, so any thread may use it. `base_url` is
+    where people reach the dashboard.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, base_url: str) -> None:
         self.database = database
+        self._base_url = base_url
 
     def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> None:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
@@ -112,7 +117,7 @@ class Alerts:
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
                 (now, seq),
             ).fetchone()
-        return row and _message(row)
+        return row and _message(row, now, self._base_url)
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.
@@ -156,26 +161,20 @@ class Alerts:
         return [_shown(row) for row in rows]
 
 
-_ALERT_COLUMNS = ", ".join(
-    f"alerts.{name} AS alert_{name}"
-    for name in ("id", "type", "attempts", "created_at", "outages", "last_ping_at", "deadline_at", "ping_count")
-)
-_STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
+_TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_seconds")
+_SEEN = ("last_ping_at", "deadline_at", "ping_count")
+_ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in ("id", "attempts", *_TOLD, *_SEEN))
+_STATUS_TOLD = {OVERDUE: "overdue", REMINDER: "overdue", RECOVERED: "on_time"}
 """The status that a check had when an alert of this type was stored."""
 
 
-def _message(row: Row) -> Message:
+def _message(row: Row, now: int, base_url: str) -> Message:
     """The message of an alert, whose check is shown with the state that the alert tells."""
-    check, alert_type = Check.from_row(row), row["alert_type"]
-    told = replace(
-        check,
-        status=_STATUS_TOLD.get(alert_type, check.status),
-        last_ping_at=row["alert_last_ping_at"],
-        deadline_at=row["alert_deadline_at"],
-        ping_count=row["alert_ping_count"],
-    )
+    check, told = Check.from_row(row), Facts(*(row[f"alert_{name}"] for name in _TOLD))
+    seen = {name: row[f"alert_{name}"] for name in _SEEN}
+    shown = replace(check.as_of(now), status=_STATUS_TOLD.get(told.type, check.status), **seen)
     signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
-    body = body_of(alert_type, told, row["alert_created_at"], row["alert_outages"])
+    body = body_of(told, shown, f"{base_url}/dashboard#{check.id[:LINK_CHARACTERS]}")
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
@@ -189,13 +188,20 @@ class _New(NamedTuple):
     last_ping_at: int | None
     deadline_at: int
     ping_count: int
+    reason: str
+    late_seconds: int
+    overdue_seconds: int
     now: int
 
 
 def _new(alert_type: str, check: Check, now: int) -> _New:
-    outage = None if alert_type == TEST else check.outage
     seen = check.last_ping_at, check.deadline_at, check.ping_count
-    return _New(f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, *seen, now)
+    name = f"msg_{secrets.token_hex(16)}"
+    if alert_type == TEST:
+        return _New(name, check.id, alert_type, None, *seen, "late", 0, 0, now)
+    # The clock may have been set back since.
+    late, overdue = (max(0, now - (since or now)) for since in (check.overdue_deadline_at, check.overdue_at))
+    return _New(name, check.id, alert_type, check.outage, *seen, check.overdue_reason or "late", late, overdue, now)
 
 
 def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
@@ -225,9 +231,11 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     """
     transaction.execute(
         f"{_with_new(alerts)} INSERT INTO alerts"
-        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, created_at, next_attempt_at)"
-        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{RECOVERED}' THEN 0 ELSE 1 END,"
-        " new.last_ping_at, new.deadline_at, new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
+        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, reason, late_seconds,"
+        " overdue_seconds, created_at, next_attempt_at)"
+        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
+        " new.last_ping_at, new.deadline_at, new.ping_count, reason, late_seconds, overdue_seconds, now,"
+        " CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
@@ -237,7 +245,8 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     )
 
 
-_NEW_ROW = "(?, ?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
+_NUMBER = "CAST(? AS BIGINT)"
+_NEW_ROW = f"(?, ?, ?, {_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}, ?, {_NUMBER}, {_NUMBER}, ?)"
 
 
 def _with_new(alerts: Sequence[_New]) -> str:
@@ -262,7 +271,8 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         f"{_with_new(alerts)} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
         " created_at = CASE outages WHEN 0 THEN new.now ELSE created_at END,"
-        " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
+        " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count,"
+        " reason = new.reason, late_seconds = new.late_seconds, overdue_seconds = new.overdue_seconds"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
         f" AND (SELECT count(*) {waiting}) >= CASE WHEN"
         " (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"
