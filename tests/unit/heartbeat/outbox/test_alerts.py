@@ -221,6 +221,23 @@ def test_an_alert_tells_how_late_for_how_long_and_why_as_of_when_it_was_stored_a
     assert late["url"] == better["url"] == f"{BASE_URL}/dashboard#{check.id[:8]}"
 
 
+def test_a_reminder_tells_of_its_outage_though_a_snooze_has_moved_the_deadline(mail):
+    check = mail.heart.create(repeat_seconds=600)
+    late_at = mail.in_text(60)
+    mail.heart.pass_time(70)
+    mail.heart.sweep.sweep_once()
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 86_400, None).wait()
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 0, None).wait()
+    for _ in range(11):
+        mail.heart.pass_time(60)
+        mail.heart.sweep.sweep_once()
+    told = told_by_the_last(mail, check)
+    values = [told["data"][name] for name in ("reason", "late_seconds", "overdue_seconds")]
+    assert (told["type"], values) == ("check.reminder", ["late", 670, 660])
+    assert f"is still overdue, for 11 minutes: late since {late_at[:16]} UTC; no ping yet." in told["text"]
+
+
 def test_what_an_alert_tells_does_not_change_while_it_waits(mail):
     check = mail.heart.create()
     mail.heart.pass_time(70)

@@ -373,9 +373,9 @@ def test_where_text_is_plain_nothing_says_otherwise(url):
         ({"late_seconds": 53}, '"nightly backup" is overdue', "53 seconds late since 2027-01-15 08:01 UTC; no ping"),
         ({"reason": "failed"}, '"nightly backup" is overdue: the job failed', "At 2027-01-15 08:00 UTC; no ping yet."),
         (
-            {"kind": "check.reminder", "overdue_seconds": 7200},
+            {"kind": "check.reminder", "overdue_seconds": 7200, "late_seconds": 7260},
             '"nightly backup" is still overdue',
-            "For 2 hours: late since 2027-01-15 08:01 UTC; ",
+            "For 2 hours: late since 2027-01-15 05:59 UTC; ",
         ),
         (
             {"kind": "check.recovered", "overdue_seconds": 840},
