@@ -12,6 +12,8 @@ from tests.support import wait_until
 SOON = {"period_seconds": 1, "grace_seconds": 0}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
+IS_WIDER = "(part) => part.scrollWidth > part.parentElement.clientWidth"
+
 
 @pytest.fixture
 def key(api):
@@ -48,6 +50,9 @@ def test_an_alerts_link_opens_the_check_that_it_tells_of_as_often_as_it_is_follo
     expect(late.get_by_text("Late for")).to_be_visible()
     expect(late.get_by_role("row")).to_contain_text(["Alert", "Overdue"])
     late.locator("summary").click()
+    with page.expect_response("**/checks?*"):
+        refresh(page)
+    expect(page.get_by_text("Refreshes itself")).to_be_visible()
     assert not is_open(late)
     page.goto(link)
     expect(late.locator("summary")).to_be_focused()
@@ -242,6 +247,9 @@ def test_nothing_is_wider_than_the_screen_with_an_outage_open(api, key, open_wit
     opened.get_by_role("button", name="Send a test alert").click()
     expect(opened.get_by_role("status")).to_contain_text("did not arrive")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    # A section clips what is too wide for it.
+    parts = opened.locator(".more > :visible").all()
+    assert [part.inner_text() for part in parts if part.evaluate(IS_WIDER)] == []
     opened.get_by_role("button", name="Edit").click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert page.get_by_role("dialog").evaluate("node => node.scrollWidth <= node.clientWidth")

@@ -218,11 +218,11 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
         {**overdue, "name": "snoozed", "snoozed_until": times[4], "deadline_at": times[4]},
         {**PINGED, "name": "unheard", "delivery": "failing", "deadline_at": times[4]},
         {**overdue, "name": "old"},
-        {**overdue, "name": "failed", "failed_at": times[2], "deadline_at": times[4]},
-        {**overdue, "name": "newer", "deadline_at": times[1]},
+        {**overdue, "name": "failed", "failed_at": times[1], "deadline_at": times[4]},
+        {**overdue, "name": "newer", "deadline_at": times[2]},
     ]
     (section,) = run("dashboard/groups.js", f"m.arrange({json.dumps(checks)}, {json.dumps(checks)})")
-    assert [check["name"] for check in section["checks"]] == ["failed", "newer", "old", "unheard", "snoozed"]
+    assert [check["name"] for check in section["checks"]] == ["newer", "failed", "old", "unheard", "snoozed"]
     assert run("dashboard/groups.js", f"m.summaryText({json.dumps(checks)})") == (
         "4 of 5 overdue · 1 check's alerts don't arrive · 1 snoozed"
     )
