@@ -164,8 +164,8 @@ class Alerts:
 _TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_seconds")
 _SEEN = ("last_ping_at", "deadline_at", "ping_count")
 _ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in ("id", "attempts", *_TOLD, *_SEEN))
-_STATUS_TOLD = {OVERDUE: "overdue", REMINDER: "overdue", RECOVERED: "on_time"}
-"""The status that a check had when an alert of this type was stored."""
+_STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
+"""The status that a check had when an alert of this type was stored. A reminder goes with its outage."""
 
 
 def _message(row: Row, now: int, base_url: str) -> Message:

@@ -54,7 +54,8 @@ function close() {
   clearTimeout(refreshTimer);
   closeDialogs();
   board.clear();
-  for (const notice of ["trouble", "stray"]) showText(byId(notice), "");
+  showText(byId("trouble"), "");
+  showText(byId("stray"), "");
   setText(byId("freshness"), "");
 }
 
@@ -205,12 +206,12 @@ async function snooze(row, seconds) {
   const asked = key;
   const [method, body] = seconds ? ["PUT", { seconds }] : ["DELETE"];
   try {
-    const answer = await call(method, `checks/${row.check.id}/snooze`, { key, body });
+    const { check } = await call(method, `checks/${row.check.id}/snooze`, { key, body });
     if (key !== asked) return;
     showText(row.part("snooze-error"), "");
     // The button that ends it goes away with it.
     if (!seconds) row.part("snooze").querySelector("button").focus();
-    if (answer) board.put(answer.check);
+    board.put(check);
   } catch (error) {
     showText(row.part("snooze-error"), error.message);
   }

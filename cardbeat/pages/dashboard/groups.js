@@ -71,8 +71,8 @@ function byNeed(a, b) {
 const beganAt = (check) => check.failed_at ?? check.deadline_at;
 
 function rankOf(check) {
-  const isOverdue = check.status === "overdue";
-  return ORDER.indexOf(isOverdue ? (check.snoozed_until ? "snoozed" : "overdue") : kindOf(check));
+  if (check.status !== "overdue") return ORDER.indexOf(kindOf(check));
+  return ORDER.indexOf(check.snoozed_until ? "snoozed" : "overdue");
 }
 
 /** One line about all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */

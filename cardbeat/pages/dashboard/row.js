@@ -128,12 +128,12 @@ export class Row {
     this.part("happened").hidden = !failedAt && status !== "overdue";
     if (this.part("happened").hidden) return;
     const since = failedAt ?? deadlineAt;
-    const seconds = (serverNow() - parseTime(since)) / 1000;
-    // A snooze or a longer period has moved the deadline.
-    const isKnown = seconds > 0;
-    const lasts = durationText(Math.max(0, seconds), 2);
-    const late = isKnown ? `Late for ${lasts}, since` : "Overdue until its next ping.";
-    setText(this.part("what"), failedAt ? `The job failed ${lasts} ago:` : late);
+    const seconds = Math.max(0, (serverNow() - parseTime(since)) / 1000);
+    const lasts = durationText(seconds, 2);
+    // A snooze or a longer period may have moved the deadline.
+    const isKnown = failedAt || seconds > 0;
+    const what = failedAt ? `The job failed ${lasts} ago:` : `Late for ${lasts}, since`;
+    setText(this.part("what"), isKnown ? what : "Overdue until its next ping.");
     this.part("since").hidden = !isKnown;
     showTime(this.part("since"), since);
   }
