@@ -165,7 +165,7 @@ _TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_sec
 _SEEN = ("last_ping_at", "deadline_at", "ping_count")
 _ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in ("id", "attempts", *_TOLD, *_SEEN))
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
-"""The status that a check had when an alert of this type was stored. A reminder goes with its outage."""
+"""The status that a check had when an alert of this type was stored. A reminder is deleted when its outage ends."""
 
 
 def _message(row: Row, now: int, base_url: str) -> Message:
