@@ -113,7 +113,7 @@ def merged_into_what_is_posted() -> None:
 
 def outage_counted_twice() -> None:
     """An alert that was stored as a recovery counts its outage too, which the alert before it has told."""
-    disk.REWRITTEN.append(("WHEN 'check.recovered' THEN 0", "WHEN 'check.recovered' THEN 1"))
+    disk.REWRITTEN.append(("WHEN 'check.overdue' THEN 1 ELSE 0", "WHEN 'check.reminder' THEN 0 ELSE 1"))
 
 
 def test_behind_a_failing_alert() -> None:
@@ -129,7 +129,7 @@ def failure_lost() -> None:
 
 
 def reminder_after_the_recovery() -> None:
-    """A reminder that waits stays when the check recovers."""
+    """A reminder that waits stays when the check recovers or is snoozed."""
     dropped = "type = 'check.reminder' AND check_id IN"
     disk.REWRITTEN.append((dropped, dropped.replace("reminder", "other")))
 
@@ -172,7 +172,7 @@ PLANTS = {
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),
     "fail": Plant(failure_lost, HOURLY, ("a failure is lost",)),
-    "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery")),
+    "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery", "goes out")),
     "snooze": Plant(snooze_forgotten_at_a_restart, HOURLY, ("is forgotten", "of a snoozed check")),
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),

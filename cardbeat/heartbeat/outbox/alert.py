@@ -129,7 +129,9 @@ def _sentence(told: Facts, check: Check) -> str:
         return f"{name} has recovered{after}; next ping expected by {_minute(check.deadline_at)}."
     began = f" at {_minute(told.created_at - told.overdue_seconds)}" if told.outages <= 1 else ""
     late = f"{_duration(told.late_seconds)} late" if told.type == OVERDUE and told.late_seconds else "late"
-    why = f"the job failed{began}" if told.reason == "failed" else f"{late} since {_minute(check.deadline_at)}"
+    # A snooze or a change during the outage has moved the deadline.
+    due_at = told.created_at - told.late_seconds if told.type == REMINDER else check.deadline_at
+    why = f"the job failed{began}" if told.reason == "failed" else f"{late} since {_minute(due_at)}"
     last = "no ping yet" if check.last_ping_at is None else f"last ping {_minute(check.last_ping_at)}"
     return f"{name} is {f'still overdue, for {lasted}' if told.type == REMINDER else 'overdue'}: {why}; {last}."
 

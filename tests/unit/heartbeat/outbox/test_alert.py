@@ -91,7 +91,7 @@ def test_the_body_has_type_time_check_values_link_and_sentence():
         ),
         (
             {"alert_type": "check.reminder", "late_seconds": 10_810, "overdue_seconds": 10_800},
-            '"nightly backup" is still overdue, for 3 hours: late since 2027-01-15 08:01 UTC; no ping yet.',
+            '"nightly backup" is still overdue, for 3 hours: late since 2027-01-15 04:59 UTC; no ping yet.',
         ),
         (
             {
