@@ -82,7 +82,7 @@ class Check:
 
     def as_of(self, now: float) -> "Check":
         """The check as it is at this Unix second: a snooze that has ended is none."""
-        return self if (self.snoozed_until or 0) > now else replace(self, snoozed_until=None)
+        return self if self.snoozed_until is None or self.snoozed_until > now else replace(self, snoozed_until=None)
 
     def as_json(self, base_url: str) -> dict[str, Any]:
         """The check as answers show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""

@@ -118,6 +118,7 @@ class Checks:
             now = int(self.clock())
             updated = _update(transaction, check, settings, now)
             if settings.repeat_seconds != check.repeat_seconds:
+                _restart_reminders(transaction, check.id, now)
                 self._alerts.drop_reminders(transaction, [check.id])
             if is_moved:
                 self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
@@ -277,26 +278,24 @@ def _insert(transaction: Transaction, values: dict[str, object], max_checks: int
 
 
 def _update(transaction: Transaction, check: Check, settings: Settings, now: int) -> Check:
-    # With another interval between reminders the first one counts from now, or from the end of the snooze.
-    begin = "CASE WHEN snoozed_until > :now THEN snoozed_until ELSE :now END"
-    restarts = settings.repeat_seconds != check.repeat_seconds
-    remind_at = f"CASE status WHEN 'overdue' THEN {begin} + :repeat_seconds END" if restarts else "remind_at"
     row = transaction.execute(
-        "UPDATE checks SET name = :name, period_seconds = :period_seconds, grace_seconds = :grace_seconds,"
-        " webhook_url = :webhook_url, repeat_seconds = :repeat_seconds,"
-        f" remind_at = {remind_at}, updated_at = :now, version = version + 1"
-        f" WHERE id = :id AND api_key_id = :key_id AND version = :version RETURNING {_COLUMNS}",
-        {
-            **dataclasses.asdict(settings),
-            "id": check.id,
-            "key_id": check.api_key_id,
-            "version": check.version,
-            "now": now,
-        },
+        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, repeat_seconds = ?, "
+        "updated_at = ?, version = version + 1 "
+        f"WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
+        (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
         raise Refusal("conflict")
     return Check(*row)
+
+
+def _restart_reminders(transaction: Transaction, check_id: str, now: int) -> None:
+    """Let the time to the next reminder, if the check is overdue, begin now or after its snooze."""
+    transaction.execute(
+        "UPDATE checks SET remind_at = CASE status WHEN 'overdue' THEN repeat_seconds +"
+        " CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END END WHERE id = ?",
+        (now, now, check_id),
+    )
 
 
 def _snooze(transaction: Transaction, values: dict[str, Any]) -> Check:

@@ -219,7 +219,7 @@ class Credit:
         wall clock without the later credits in the queue, which are given afterwards.
 
         If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much. A
-        snooze begins its clock in the future, so there the time of the last update tells what was stored afterwards.
+        ping since then may have started its clock at the end of a snooze that was over before.
         """
         moment = self.moment()
         self.note(transaction, moment)
@@ -248,10 +248,10 @@ class Credit:
         transaction.execute(
             "UPDATE checks SET "
             "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
-            " ELSE clock_from + :seconds END "
+            " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at <= :wall"
+            " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
-            "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0"
-            f" AND NOT (coalesce(snoozed_until, :now) > :now AND {_UPDATED_SINCE})))"
+            "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
             " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)",
             values,
         )
@@ -260,18 +260,12 @@ class Credit:
                 "UPDATE checks SET"
                 " snoozed_until = CASE WHEN snoozed_until > :now THEN snoozed_until + :seconds ELSE snoozed_until END,"
                 " remind_at = CASE WHEN remind_at > :now THEN remind_at + :seconds ELSE remind_at END"
-                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)"
-                f" AND NOT ({_UPDATED_SINCE})"
-                " AND NOT (overdue_at IS NOT NULL AND overdue_at >= :before AND overdue_at <= :wall)",
+                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
                 values,
             )
             _move_retries(transaction, noted, last_seq, moment.wall)
         monitor.note(transaction, credit_after_seq=last_seq)
         return True
-
-
-_UPDATED_SINCE = "updated_at >= :before AND updated_at <= :wall"
-"""The check was perhaps changed after the clock was set back."""
 
 
 def _move_retries(transaction: Transaction, noted: Mapping[str, int], last_seq: int, now: int) -> None:

@@ -87,9 +87,11 @@ def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) 
     ids = _padded(check_ids)
     return transaction.execute(
         "UPDATE checks SET clock_from = CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END,"
+        # Else a clock that is set back begins it again.
+        " snoozed_until = CASE WHEN snoozed_until > ? THEN snoozed_until END,"
         " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
         f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
-        (now, now, now, pings, *ids),
+        (now, now, now, now, pings, *ids),
     ).fetchall()
 
 

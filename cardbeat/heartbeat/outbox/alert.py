@@ -127,15 +127,13 @@ def _sentence(told: Facts, check: Check) -> str:
         since = f"the job failed at {began}" if told.reason == "failed" else f"overdue since {began}"
         after = f" after {lasted}: {since}" if told.overdue_seconds else ""
         return f"{name} has recovered{after}; next ping expected by {_minute(check.deadline_at)}."
-    is_new, late = told.type == OVERDUE, "late"
-    # Since the outage began, a snooze or a longer period may have moved the deadline.
-    deadline_at = check.deadline_at if is_new else told.created_at - told.late_seconds
-    if is_new and told.late_seconds:
-        late = f"{_duration(told.late_seconds)} late"
     began = f" at {_minute(told.created_at - told.overdue_seconds)}" if told.outages <= 1 else ""
-    why = f"the job failed{began}" if told.reason == "failed" else f"{late} since {_minute(deadline_at)}"
+    late = f"{_duration(told.late_seconds)} late" if told.type == OVERDUE and told.late_seconds else "late"
+    # A snooze or a change during the outage has moved the deadline.
+    due_at = told.created_at - told.late_seconds if told.type == REMINDER else check.deadline_at
+    why = f"the job failed{began}" if told.reason == "failed" else f"{late} since {_minute(due_at)}"
     last = "no ping yet" if check.last_ping_at is None else f"last ping {_minute(check.last_ping_at)}"
-    return f"{name} is {'overdue' if is_new else f'still overdue, for {lasted}'}: {why}; {last}."
+    return f"{name} is {f'still overdue, for {lasted}' if told.type == REMINDER else 'overdue'}: {why}; {last}."
 
 
 def _minute(seconds: int) -> str:

@@ -59,10 +59,9 @@ class Alerts:
         """
         if alert_type in (RECOVERED, REMINDER):
             self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
-        if alert_type == REMINDER:
-            checks = _without_waiting(transaction, checks)
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
-        alerts = [_new(alert_type, check, now) for check in told]
+        waiting = _waiting(transaction, told) if alert_type == REMINDER else ()
+        alerts = [_new(alert_type, check, now) for check in told if check.id not in waiting]
         is_low = self.database.reserve.is_low()
         if alerts and alert_type in (OVERDUE, RECOVERED):
             merged = _merge(transaction, alerts, is_low)
@@ -212,15 +211,11 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
     return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
-def _without_waiting(transaction: Transaction, checks: Sequence[Check]) -> list[Check]:
-    """Those of these checks for whose outages no alert waits."""
-    rows = transaction.execute(
-        "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
-        f" AND check_id IN ({', '.join('?' * len(checks))})",
-        [check.id for check in checks],
-    ).fetchall()
-    waiting = {row[0] for row in rows}
-    return [check for check in checks if check.id not in waiting]
+def _waiting(transaction: Transaction, checks: Sequence[Check]) -> set[str]:
+    """The ids of those of these checks for whose outages an alert waits."""
+    sql = "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
+    among = ", ".join("?" * len(checks)) or "NULL"
+    return {row[0] for row in transaction.execute(f"{sql} AND check_id IN ({among})", [it.id for it in checks])}
 
 
 def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:

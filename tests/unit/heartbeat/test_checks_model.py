@@ -31,7 +31,6 @@ class Model:
     pings: int = 0
     version: int = 1
     overdue: bool = False
-    overdue_at: int = -1
     has_failed: bool = False
     snoozed_until: int = 0
     remind_at: int | None = None
@@ -57,12 +56,16 @@ class Model:
             self.waiting -= 1
 
     def turn_overdue(self, now):
-        self.overdue, self.overdue_at = True, now
+        self.overdue = True
         self.start_reminders(now)
         self.tell(OVERDUE)
 
     def start_reminders(self, since):
         self.remind_at = since + self.repeat if self.overdue and self.repeat else None
+
+    def end_snooze(self, now):
+        """One that has ended is forgotten: a clock that is set back must not begin it again."""
+        self.snoozed_until = self.snoozed_until if self.snoozed_until > now else 0
 
     def change(self, now):
         self.version, self.updated_at = self.version + 1, now
@@ -77,14 +80,12 @@ class Model:
             if not self.overdue and self.clock_from < now:
                 self.clock_from = min(self.clock_from + seconds, now)
             return
-        is_changed = is_new(self.updated_at)
-        if not self.overdue and not (is_changed if self.snoozed_until > now else is_new(self.clock_from)):
+        if not self.overdue and not is_new(self.clock_from):
             self.clock_from += seconds
-        if not is_changed and not is_new(self.overdue_at):
-            if self.snoozed_until > now:
-                self.snoozed_until += seconds
-            if self.remind_at is not None and self.remind_at > now:
-                self.remind_at += seconds
+        if self.snoozed_until > now:
+            self.snoozed_until += seconds
+        if self.remind_at is not None and self.remind_at > now:
+            self.remind_at += seconds
 
     def sweep(self, now):
         if not self.overdue and self.deadline < now:
@@ -121,6 +122,7 @@ class Beating(RuleBasedStateMachine):
             model.tell(RECOVERED)
         model.overdue, model.remind_at, model.has_failed = False, None, False
         model.clock_from = max(self.clock.now, model.snoozed_until)
+        model.end_snooze(self.clock.now)
         model.pings += 1
 
     @rule(check=checks)

@@ -1,5 +1,6 @@
 """Reminders: when one is due, when it gives way, and that none is sent for a check that is back or snoozed."""
 
+import json
 import threading
 
 import pytest
@@ -305,6 +306,18 @@ def test_a_reminder_that_waits_for_its_turn_is_not_sent_once_the_check_is_snooze
     mail.record(other)
     mail.settled(3)
     assert posted(mail) == [OVERDUE, REMINDER, "check.test"]
+
+
+def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):
+    check = deliver_outage(mail)
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 86_400).wait()
+    pass_and_sweep(mail, 86_400 + REPEAT + 1)
+    mail.settled(2)
+    told = json.loads(mail.posted[-1][2])
+    assert (told["type"], told["data"]["check"]["snoozed_until"]) == (REMINDER, None)
+    assert (
+        '"check 1" is still overdue, for 1 day 5 minutes: late since 2027-01-15 08:01 UTC; no ping yet.' in told["text"]
+    )
 
 
 def test_a_reminder_survives_a_restart(mail):
