@@ -24,7 +24,7 @@ REASONS: Final[dict[str, Reason]] = {
         400,
         "There is no field {name} here; the fields are: {known}.",
         "nmae",
-        {"name": '"nmae"', "known": "name, period_seconds, grace_seconds, webhook_url"},
+        {"name": '"nmae"', "known": "name, period_seconds, grace_seconds, webhook_url, repeat_seconds"},
     ),
     "duplicate_field": Reason(400, "The field {name} is given more than once.", "name", {"name": '"name"'}),
     "invalid_field": Reason(
@@ -90,7 +90,7 @@ REASONS: Final[dict[str, Reason]] = {
     "headers_too_large": Reason(431, "Send at most {most} bytes of headers.", values={"most": 16384}),
     "too_many_headers": Reason(431, "Send at most {most} headers.", values={"most": 100}),
     "internal_error": Reason(500, "Something went wrong here; the operator's log has the details."),
-    "unknown_method": Reason(501, "Use one of the methods GET, HEAD, POST, PATCH and DELETE."),
+    "unknown_method": Reason(501, "Use one of the methods GET, HEAD, POST, PUT, PATCH and DELETE."),
     "transfer_encoding": Reason(501, "Send the body with Content-Length; no Transfer-Encoding works here."),
     "database_unavailable": Reason(503, "The database can't be used now; try again soon."),
     "disk_low": Reason(503, "The server's disk is nearly full, so nothing new or longer is taken; try again later."),

@@ -85,7 +85,7 @@ class Service:
             base_url = config.base_url or listener.url
             renders = RateLimit()
             self.keys = Keys(self.database, clock, config.tiers)
-            alerts = Alerts(self.database)
+            alerts = Alerts(self.database, base_url)
             checks = self._heartbeat(config, clock, alerts)
             webhook_secrets = WebhookSecrets(self.database, clock)
             unused = UnusedKeys(self.database, clock)

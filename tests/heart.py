@@ -18,6 +18,7 @@ from cardbeat.keys.store import Keys
 from tests.support import FakeClock
 
 HOOK = "https://hooks.example/x"
+BASE_URL = "https://beats.example"
 SWEEP_SECONDS = 60
 FREE_OF_LIMITS = Tier(max_checks=None)
 
@@ -53,7 +54,7 @@ class Heart:
         # Over a server a service sweeps with a fence alone, and otherwise than over a file.
         self.fence = fence or (NoFence() if database.fence else None)
         self.batches = {} if batch is None else {"batch": batch, "credit_batch": batch}
-        self.alerts = Alerts(database)
+        self.alerts = Alerts(database, BASE_URL)
         self.delivery = new_delivery(self.alerts, clock)
         self.keys = Keys(database, clock, {"free": tier})
         self.key = self.keys.issue("ops@example.com").wait().key
@@ -69,8 +70,8 @@ class Heart:
         options |= {"fence": self.fence, **self.batches}
         return Sweep(database or self.database, self.clock, self.alerts, self.delivery.wake, seconds, **options)
 
-    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK):
-        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url)
+    def create(self, period_seconds=60, grace_seconds=0, webhook_url=HOOK, repeat_seconds=None):
+        settings = Settings(f"check {next(self._names)}", period_seconds, grace_seconds, webhook_url, repeat_seconds)
         return self.checks.create(self.key, settings).wait()
 
     @staticmethod

@@ -44,6 +44,7 @@ _CHECK: dict[str, Kind] = {
     "last_ping_at": f"|{_TIME}",
     "delivery": f"|{_WORD}",
     "ping_url": "|[!-~]{1,2000}",
+    "snoozed_until": f"|{_TIME}",
     "webhook_url": ".{0,2000}",
 }
 """The members of a check that this client uses: types, or a pattern of the text. null counts as an empty text."""
@@ -127,6 +128,11 @@ class Api:
     def change(self, check: CheckJson, settings: Mapping[str, Any]) -> CheckJson:
         """The check as changed. Raises `Refused` 409 or 412, and changes nothing, if it has another version now."""
         return self._check(self._ask("PATCH", f"/checks/{check['id']}", settings, if_match=check["version"]))
+
+    def snooze(self, check: CheckJson, seconds: int) -> CheckJson:
+        """The check, snoozed for so many seconds; with 0 its snooze has ended."""
+        method, body = ("PUT", {"seconds": seconds}) if seconds else ("DELETE", None)
+        return self._check(self._ask(method, f"/checks/{check['id']}/snooze", body))
 
     def delete(self, check: CheckJson) -> None:
         """Delete the check. Raises `Refused` 412, and deletes nothing, if it has another version now."""

@@ -77,20 +77,30 @@ def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[tuple[Decl
 def plain(field: str, value: Any) -> Any:
     """A value of the file as the API takes it: a duration in seconds, a URL from the environment.
 
-    An empty URL is None, because TOML has no null to override the one in `[defaults]`. Raises `Invalid`.
+    An empty text is None for what a check may lack, because TOML has no null to override one in `[defaults]`. Raises
+    `Invalid`.
     """
     if field == "webhook_url" and isinstance(value, str):
         variable = _VARIABLE.fullmatch(value)
         if variable and not os.environ.get(variable[1], "").strip():
             raise Invalid("invalid_field", f"The environment has no variable {variable[1]} for webhook_url.")
         return (os.environ[variable[1]].strip() if variable else value) or None
+    if field == "repeat_seconds" and value == "":
+        return None
     if field.endswith("_seconds") and isinstance(value, str):
-        duration = _DURATION.fullmatch(value)
-        if duration is None:
+        seconds = seconds_of(value)
+        if seconds is None:
             sentence = f'The field {field} must be seconds, or a duration such as "1d", "15m" or "1h30m".'
             raise Invalid("invalid_field", sentence)
-        return sum(int(n or 0) * seconds for n, seconds in zip(duration.groups(), _UNIT_SECONDS.values(), strict=True))
+        return seconds
     return value
+
+
+def seconds_of(duration: str) -> int | None:
+    """The seconds of a duration such as `1h30m`, None for another text."""
+    found = _DURATION.fullmatch(duration)
+    units = _UNIT_SECONDS.values()
+    return found and sum(int(number or 0) * unit for number, unit in zip(found.groups(), units, strict=True))
 
 
 def _require_fields(where: str, table: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command `checks`: lists, pings, tests and applies the checks of a key over the API."""
+"""The command `checks`: lists, pings, tests, snoozes and applies the checks of a key over the API."""
 
 import argparse
 import json
@@ -33,10 +33,12 @@ SUBCOMMANDS = {
     "apply": Subcommand(("FILE",), ("--prune", "--yes", "--dry-run")),
     "ping": Subcommand(("NAME",)),
     "test": Subcommand(("NAME",), ("--wait",)),
+    "snooze": Subcommand(("NAME", "TIME"), ("--all",)),
 }
 
 _USAGE = (
-    "list | apply FILE [--prune [--yes]] [--dry-run]\n       | ping NAME | test NAME [--wait N] [--url URL] [--json]"
+    "list | apply FILE [--prune [--yes]] [--dry-run]\n       | ping NAME | test NAME [--wait N] | snooze NAME TIME"
+    "\n       [--url URL] [--json]"
 )
 _HOST = re.compile(r"https?://[^/?#\\@]+(?=[/?#]|\Z)", re.IGNORECASE)
 _PRUNE = "apply: delete the checks that the file does not name; one without any is refused unless it says check = []"
@@ -46,6 +48,8 @@ _EPILOG = f"Set the variable {KEY_VARIABLE} to your checks key; {URL.variable} c
 def parser() -> SubcommandParser:
     made = SubcommandParser("checks", SUBCOMMANDS, _USAGE, "The checks of a key, on a server near or far.", _EPILOG)
     made.add_argument("subject", nargs="?", metavar="FILE or NAME", help="TOML with the checks, or a check's name")
+    made.add_argument("time", nargs="?", metavar="TIME", help="of a snooze, such as 7d or 2h30m; off ends it")
+    made.add_argument("--all", action="store_true", help="snooze: all checks, with TIME alone")
     made.add_argument("--prune", action="store_true", help=_PRUNE)
     made.add_argument("--yes", action="store_true", help="with --prune: also checks that are still pinged")
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
@@ -80,7 +84,8 @@ def _list(api: Api, given: argparse.Namespace) -> int:
 def _row(check: CheckJson) -> tuple[str, ...]:
     return (
         check["name"],
-        "overdue" if check["status"] == "overdue" else "on time",
+        ("overdue" if check["status"] == "overdue" else "on time")
+        + (", snoozed" if check.get("snoozed_until") else ""),
         check.get("last_ping_at") or "never",
         check["deadline_at"],
         check.get("delivery") or "none yet" if check.get("webhook_url") else "no webhook",
@@ -196,6 +201,29 @@ def _outcome(alert: Mapping[str, Any], seconds: int) -> str:
     return f"{known} It is not tried again."
 
 
+def _snooze(api: Api, given: argparse.Namespace) -> int:
+    from cardbeat.client.declared import seconds_of  # noqa: PLC0415 - as above
+
+    time = given.subject if given.all else given.time
+    seconds = 0 if time == "off" else seconds_of(time)
+    if not seconds and time != "off":
+        raise StartupError(f"the time of a snooze must be a duration such as 7d or 2h30m, or off, not {time!r}")
+    done = []
+    for check in api.checks() if given.all else [_named(api, given.subject)]:
+        done.append(api.snooze(check, seconds or 0))
+        if not given.json:
+            say([_snoozed(done[-1])])
+    if given.json:
+        say([json.dumps([*map(_shown, done)] if given.all else _shown(done[0]))])
+    return 0
+
+
+def _snoozed(check: CheckJson) -> str:
+    until = check.get("snoozed_until")
+    state = f"snoozed until {until}" if until else f"not snoozed, deadline {check['deadline_at']}"
+    return f"{check['name']}: {state} (UTC)"
+
+
 def _named(api: Api, name: str) -> CheckJson:
     """The one check with this name."""
     named = [check for check in api.checks() if check["name"] == name.strip()]
@@ -209,4 +237,5 @@ _ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {
     "apply": _apply,
     "ping": _ping,
     "test": _test,
+    "snooze": _snooze,
 }

@@ -121,7 +121,8 @@ class SubcommandParser(Parser):
         """The values of the command line. Raises `StartupError` for what the action does not take."""
         given = self.parse_intermixed_args(list(argv))
         values, name = vars(given), given.action
-        arguments = self.subcommands[name].arguments
+        # `--all` stands in the place of the name that comes first.
+        arguments = self.subcommands[name].arguments[bool(values.get("all")) :]
         positional = [values[it.dest] for it in self.actions if not it.option_strings and it.dest != "action"]
         if len(positional) - positional.count(None) != len(arguments):
             self.error(f"{self.command} {name} takes {' and '.join(arguments) or 'nothing more'}")

@@ -1,8 +1,8 @@
-"""A check as a value, and the validation of the four fields that callers set. Pure: no database, no clock."""
+"""A check as a value, and the validation of the fields that callers set. Pure: no database, no clock."""
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from operator import itemgetter
 from typing import Any
 
@@ -14,7 +14,12 @@ NAME_CHARACTERS = 100
 LONGEST_SECONDS = 31_536_000
 """One year: the largest period and the largest grace."""
 REQUIRED = ("name", "period_seconds", "grace_seconds")
-CHANGEABLE = (*REQUIRED, "webhook_url")
+CHANGEABLE = (*REQUIRED, "webhook_url", "repeat_seconds")
+
+REPEAT_SECONDS = range(300, 2_592_001)
+"""Time between two reminders: at least 5 minutes, at most 30 days."""
+SNOOZE_SECONDS = range(60, 7_776_001)
+"""A snooze lasts at most 90 days."""
 
 SHORT_ID_CHARACTERS = 12
 """Of a check's id, where the whole must not be told: too many to be those of another check, too few to ping with."""
@@ -25,12 +30,13 @@ RefusedUrl = Callable[[str], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The four fields that a caller sets, validated."""
+    """The fields that a caller sets, validated."""
 
     name: str
     period_seconds: int
     grace_seconds: int
     webhook_url: str | None
+    repeat_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +44,11 @@ class Check:
     """One row of `checks`; all times are Unix seconds.
 
     `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
-    creation) plus any credit for downtime of the monitor. `outage` counts how often the check turned overdue; the last
-    time was at `overdue_at`, for the reason `late` or `failed`, when the deadline was `overdue_deadline_at`. `delivery`
-    is `ok` if the receiver took the last attempt, `failing` if not, None before the first attempt. `failed_at` is when
-    the job last signalled failure, None after the next ping. Pings, failures and attempts change neither `version` nor
-    `updated_at`.
+    creation) plus any credit for downtime of the monitor, or `snoozed_until` if that is later. `outage` counts how
+    often the check turned overdue; the last time was at `overdue_at`, for the reason `late` or `failed`, when the
+    deadline was `overdue_deadline_at`. `delivery` is `ok` if the receiver took the last attempt, `failing` if not, None
+    before the first attempt. `failed_at` is when the job last signalled failure, None after the next ping. Pings,
+    failures and attempts change neither `version` nor `updated_at`.
     """
 
     seq: int
@@ -73,6 +79,10 @@ class Check:
     def from_row(cls, row: Any) -> "Check":
         """The check in a row with named columns; the row may have other columns too."""
         return cls(*_columns_of(row))
+
+    def as_of(self, now: float) -> "Check":
+        """The check as it is at this Unix second: a snooze that has ended is none."""
+        return self if self.snoozed_until is None or self.snoozed_until > now else replace(self, snoozed_until=None)
 
     def as_json(self, base_url: str) -> dict[str, Any]:
         """The check as answers show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""
@@ -120,7 +130,7 @@ _columns_of = itemgetter(*COLUMNS)
 
 
 def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: RefusedUrl) -> Settings:
-    """The four fields in `values`, validated: a POST's body, or a check's fields with a PATCH merged in.
+    """The fields in `values`, validated: a POST's body, or a check's fields with a PATCH merged in.
 
     Raises `Invalid` for the first wrong field.
     """
@@ -129,10 +139,18 @@ def validated(values: Mapping[str, Any], min_period_seconds: int, refused_url: R
             raise Invalid("missing_field", field=field)
     return Settings(
         _name(values["name"]),
-        _whole_number(values, "period_seconds", min_period_seconds),
-        _whole_number(values, "grace_seconds", 0),
+        _whole_number(values, "period_seconds", range(min_period_seconds, LONGEST_SECONDS + 1)),
+        _whole_number(values, "grace_seconds", range(LONGEST_SECONDS + 1)),
         _webhook_url(values.get("webhook_url"), refused_url),
+        None if values.get("repeat_seconds") is None else _whole_number(values, "repeat_seconds", REPEAT_SECONDS),
     )
+
+
+def validated_snooze(values: Mapping[str, Any]) -> int:
+    """The seconds of a snooze in the body of a PUT. Raises `Invalid`."""
+    if values.get("seconds") is None:
+        raise Invalid("missing_field", field="seconds")
+    return _whole_number(values, "seconds", SNOOZE_SECONDS)
 
 
 def _name(value: Any) -> str:
@@ -154,11 +172,11 @@ def _name(value: Any) -> str:
     raise Invalid("invalid_field", f"The field name must {wrong}.", field="name")
 
 
-def _whole_number(values: Mapping[str, Any], field: str, least: int) -> int:
+def _whole_number(values: Mapping[str, Any], field: str, among: range) -> int:
     value = values[field]
     # `type`, because True is an int to isinstance.
-    if type(value) is not int or not least <= value <= LONGEST_SECONDS:
-        raise Invalid("invalid_field", field=field, least=least, most=LONGEST_SECONDS)
+    if type(value) is not int or value not in among:
+        raise Invalid("invalid_field", field=field, least=among[0], most=among[-1])
     return value
 
 

@@ -9,7 +9,7 @@ import dataclasses
 import re
 import secrets
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
@@ -52,7 +52,7 @@ class Checks:
 
     def __init__(self, database: Database, clock: Clock, alerts: Alerts, delivery: Delivery) -> None:
         self._database = database
-        self._clock = clock
+        self.clock = clock
         self._alerts = alerts
         self._delivery = delivery
         self._noted = {Signal.PING: self._ping, Signal.FAILURE: self._fail, Signal.OTHER: _look}
@@ -66,7 +66,7 @@ class Checks:
         values = {**dataclasses.asdict(settings), "id": secrets.token_hex(16), "key_id": key.id}
 
         def create(transaction: Transaction) -> Check:
-            return _insert(transaction, {**values, "now": int(self._clock())}, key.limits.max_checks)
+            return _insert(transaction, {**values, "now": int(self.clock())}, key.limits.max_checks)
 
         return self._database.create_later(create)
 
@@ -115,8 +115,11 @@ class Checks:
         is_moved = settings.webhook_url != check.webhook_url
 
         def write(transaction: Transaction) -> Check:
-            now = int(self._clock())
+            now = int(self.clock())
             updated = _update(transaction, check, settings, now)
+            if settings.repeat_seconds != check.repeat_seconds:
+                _restart_reminders(transaction, check.id, now)
+                self._alerts.drop_reminders(transaction, [check.id])
             if is_moved:
                 self._alerts.move(transaction, check.id, None if settings.webhook_url is None else now)
             return updated
@@ -124,6 +127,24 @@ class Checks:
         before, after = (len(f"{of.name}{of.webhook_url or ''}".encode()) for of in (check, settings))
         written = (self._database.create_later if after > before else self._database.write_later)(write)
         return written.map(self._wake_delivery) if is_moved else written
+
+    def snooze(self, key_id: str, check_id: str, seconds: int, version: int | None = None) -> Later[Check]:
+        """Send no overdue alert and no reminder for so many seconds; with 0, end a snooze. The clock starts then.
+
+        The result is the new row, or the row as it is if there was no snooze to end. It raises `Refusal` 412 if
+        `version` is given and the check has another one.
+        """
+
+        def write(transaction: Transaction) -> Check:
+            now = int(self.clock())
+            values = {"id": check_id, "key_id": key_id, "version": version, "now": now, "until": now + seconds}
+            snoozed = _snooze(transaction, values)
+            # During a snooze none is stored.
+            if seconds:
+                self._alerts.drop_reminders(transaction, [check_id])
+            return snoozed
+
+        return self._database.write_later(write)
 
     def delete(self, key_id: str, check_id: str, version: int | None = None) -> Later[None]:
         """Delete a check and its alerts; settled when that is on disk.
@@ -161,7 +182,7 @@ class Checks:
             check = _own(transaction, key_id, check_id)
             if check.webhook_url is None:
                 raise Invalid("no_webhook", field="webhook_url")
-            self._alerts.record_test(transaction, check, int(self._clock()))
+            self._alerts.record_test(transaction, check, int(self.clock()))
             return check
 
         return self._database.create_later(record).map(self._wake_delivery)
@@ -177,7 +198,7 @@ class Checks:
     def usage(self, key_id: str) -> tuple[int, int]:
         """The number of checks of a key, and of its test alerts in the last hour."""
         with self._database.read() as connection:
-            return _count(connection, key_id), tests_taken(connection, key_id, int(self._clock()))
+            return _count(connection, key_id), tests_taken(connection, key_id, int(self.clock()))
 
     def totals(self) -> dict[str, int]:
         """The number of checks by status, without those of revoked keys."""
@@ -194,7 +215,7 @@ class Checks:
     def _note_signals(self, transaction: Transaction, signals: list[tuple[str, Signal]]) -> list[Told | None]:
         """The outcomes of a group of signals, in their order; None if there is no such check."""
         # Read the clock in the writer, which runs groups one after another: the later ping has the later time.
-        now = int(self._clock())
+        now = int(self.clock())
         outcomes: list[Told | None] = [None] * len(signals)
         for part in in_order(signals):
             for signal, places in part.items():
@@ -242,9 +263,10 @@ def _insert(transaction: Transaction, values: dict[str, object], max_checks: int
     The insert comes first because its trigger locks the key's row of totals until the commit.
     """
     row = transaction.execute(
-        "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, "
+        "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, repeat_seconds, "
         "clock_from, created_at, updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, "
-        ":webhook_url, :now, :now, :now FROM keys WHERE id = :key_id AND revoked_at IS NULL RETURNING *",
+        ":webhook_url, :repeat_seconds, :now, :now, :now FROM keys "
+        "WHERE id = :key_id AND revoked_at IS NULL RETURNING *",
         values,
     ).fetchone()
     if row is None:
@@ -257,7 +279,7 @@ def _insert(transaction: Transaction, values: dict[str, object], max_checks: int
 
 def _update(transaction: Transaction, check: Check, settings: Settings, now: int) -> Check:
     row = transaction.execute(
-        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, "
+        "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, repeat_seconds = ?, "
         "updated_at = ?, version = version + 1 "
         f"WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
         (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
@@ -265,6 +287,31 @@ def _update(transaction: Transaction, check: Check, settings: Settings, now: int
     if row is None:
         raise Refusal("conflict")
     return Check(*row)
+
+
+def _restart_reminders(transaction: Transaction, check_id: str, now: int) -> None:
+    """Let the time to the next reminder, if the check is overdue, begin now or after its snooze."""
+    transaction.execute(
+        "UPDATE checks SET remind_at = CASE status WHEN 'overdue' THEN repeat_seconds +"
+        " CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END END WHERE id = ?",
+        (now, now, check_id),
+    )
+
+
+def _snooze(transaction: Transaction, values: dict[str, Any]) -> Check:
+    row = transaction.execute(
+        "UPDATE checks SET snoozed_until = :until, clock_from = :until, updated_at = :now, version = version + 1,"
+        " remind_at = CASE status WHEN 'overdue' THEN :until + repeat_seconds END"
+        " WHERE id = :id AND api_key_id = :key_id AND version = coalesce(:version, version)"
+        f" AND (:until > :now OR snoozed_until > :now) RETURNING {_COLUMNS}",
+        values,
+    ).fetchone()
+    if row is not None:
+        return Check(*row)
+    check = _own(transaction, values["key_id"], values["id"])
+    if values["version"] not in (None, check.version):
+        raise other_version(check)
+    return check
 
 
 def _delete(transaction: Transaction, key_id: str, check_id: str, version: int | None) -> None:

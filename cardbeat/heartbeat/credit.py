@@ -217,6 +217,9 @@ class Credit:
         Skips checks that were pinged or created after the outage: their `clock_from` lies between `credit_before` (if
         the clock was set back again, the next `credit_before`) and now. No `clock_from` moves past now. "Now" is the
         wall clock without the later credits in the queue, which are given afterwards.
+
+        If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much. A
+        ping since then may have started its clock at the end of a snooze that was over before.
         """
         moment = self.moment()
         self.note(transaction, moment)
@@ -233,34 +236,40 @@ class Credit:
             return _end_credit(transaction, noted)
         batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
         self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
+        values = {
+            "seconds": noted["credit_seconds"],
+            "before": noted["credit_before"],
+            "after_seq": noted["credit_after_seq"],
+            "last_seq": last_seq,
+            "now": moment.wall - behind,
+            "set_back_from": noted["next_credit_before"] if is_set_back else moment.wall + 1,
+            "wall": moment.wall,
+        }
         transaction.execute(
             "UPDATE checks SET "
             "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
-            " ELSE clock_from + :seconds END "
+            " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at <= :wall"
+            " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
             "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
             " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)",
-            {
-                "seconds": noted["credit_seconds"],
-                "before": noted["credit_before"],
-                "after_seq": noted["credit_after_seq"],
-                "last_seq": last_seq,
-                "now": moment.wall - behind,
-                "set_back_from": noted["next_credit_before"] if is_set_back else moment.wall + 1,
-                "wall": moment.wall,
-            },
+            values,
         )
         if noted["credit_seconds"] < 0:
+            transaction.execute(
+                "UPDATE checks SET"
+                " snoozed_until = CASE WHEN snoozed_until > :now THEN snoozed_until + :seconds ELSE snoozed_until END,"
+                " remind_at = CASE WHEN remind_at > :now THEN remind_at + :seconds ELSE remind_at END"
+                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
+                values,
+            )
             _move_retries(transaction, noted, last_seq, moment.wall)
         monitor.note(transaction, credit_after_seq=last_seq)
         return True
 
 
 def _move_retries(transaction: Transaction, noted: Mapping[str, int], last_seq: int, now: int) -> None:
-    """Move the next attempts for a batch of checks as far back as the clock was set: else they wait longer by as much.
-
-    Those before now are due anyway.
-    """
+    """Move the next attempts for a batch of checks as far back as the clock was set; those before now are due."""
     transaction.execute(
         "UPDATE alerts SET next_attempt_at = next_attempt_at + ? WHERE state = 'pending' AND next_attempt_at > ?"
         " AND check_id IN (SELECT id FROM checks WHERE seq > ? AND seq <= ?)",

@@ -60,9 +60,10 @@ def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -
     """Turn checks overdue that failed and are not snoozed; their rows, each with the column `KEY_PREFIX`."""
     return transaction.execute(
         "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
-        f" overdue_reason = 'failed' WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
+        " overdue_reason = 'failed', remind_at = ? + repeat_seconds"
+        f" WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
         f" AND (snoozed_until IS NULL OR snoozed_until <= ?) RETURNING *, {KEY_PREFIX}",
-        (now, *check_ids, now),
+        (now, now, *check_ids, now),
     ).fetchall()
 
 
@@ -75,19 +76,22 @@ def look_at(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
 def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
     """Turn overdue checks to on time; their rows, each with the column `KEY_PREFIX`."""
     return transaction.execute(
-        f"UPDATE checks SET status = 'on_time' WHERE status = 'overdue' AND id IN ({_marks(check_ids)})"
-        f" RETURNING *, {KEY_PREFIX}",
+        "UPDATE checks SET status = 'on_time', remind_at = NULL"
+        f" WHERE status = 'overdue' AND id IN ({_marks(check_ids)}) RETURNING *, {KEY_PREFIX}",
         check_ids,
     ).fetchall()
 
 
 def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:
-    """Record `pings` pings of each of these checks."""
+    """Record `pings` pings of each of these checks. A snooze goes on: the next ping is expected after it."""
     ids = _padded(check_ids)
     return transaction.execute(
-        "UPDATE checks SET clock_from = ?, last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
+        "UPDATE checks SET clock_from = CASE WHEN snoozed_until > ? THEN snoozed_until ELSE ? END,"
+        # Else a clock that is set back begins it again.
+        " snoozed_until = CASE WHEN snoozed_until > ? THEN snoozed_until END,"
+        " last_ping_at = ?, ping_count = ping_count + ?, failed_at = NULL"
         f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
-        (now, now, pings, *ids),
+        (now, now, now, now, pings, *ids),
     ).fetchall()
 
 

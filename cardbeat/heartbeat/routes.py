@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from cardbeat.clock import utc_text
 from cardbeat.concurrency.later import Later
 from cardbeat.errors import Invalid
-from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated
+from cardbeat.heartbeat.check import CHANGEABLE, Check, Settings, validated, validated_snooze
 from cardbeat.heartbeat.checks import Checks, Told, other_version
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.pings import Signal
@@ -51,6 +51,8 @@ class CheckRoutes:
             Route("GET", "/checks/{id}", self.read, guard=self._reader),
             Route("PATCH", "/checks/{id}", self.update, guard=self._bearer),
             Route("DELETE", "/checks/{id}", self.delete, guard=self._bearer),
+            Route("PUT", "/checks/{id}/snooze", self.snooze, guard=self._bearer),
+            Route("DELETE", "/checks/{id}/snooze", self.end_snooze, guard=self._bearer),
             Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=self._reader),
             Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=self._bearer),
             Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
@@ -103,10 +105,24 @@ class CheckRoutes:
     def delete(self, request: Request) -> Later[Response]:
         key = key_of(request)
         request.expect_no_body()
-        version = None
-        if "if-match" in request.headers:
-            version = _matched(request, self._own(request, key)).version
+        version = self._expected(request, key)
         return self._checks.delete(key.id, request.params["id"], version).map(lambda _: Response(204))
+
+    def snooze(self, request: Request) -> Later[Response]:
+        return self._snooze(request, validated_snooze(request.json_object(("seconds",))))
+
+    def end_snooze(self, request: Request) -> Later[Response]:
+        request.expect_no_body()
+        return self._snooze(request, 0)
+
+    def _snooze(self, request: Request, seconds: int) -> Later[Response]:
+        key = key_of(request)
+        snoozed = self._checks.snooze(key.id, request.params["id"], seconds, self._expected(request, key))
+        return snoozed.map(partial(self._answer, 200))
+
+    def _expected(self, request: Request, key: Key) -> int | None:
+        """The version that the check must have. Raises `Refusal` 412 if the header If-Match does not name it."""
+        return _matched(request, self._own(request, key)).version if "if-match" in request.headers else None
 
     def list_alerts(self, request: Request) -> Response:
         return Response.json(200, {"alerts": self._alerts.newest(self._own(request, key_of(request)).id)})
@@ -130,6 +146,7 @@ class CheckRoutes:
         return self._checks.get(key.id, self._checks.whole_id(key.id, check_id) if key.scope == READ else check_id)
 
     def _shown(self, check: Check, key: Key | None) -> dict[str, Any]:
+        check = check.as_of(self._checks.clock())
         if key is not None and key.scope == READ:
             return check.as_read(shown_of)
         return check.as_json(self._base_url)

@@ -1,4 +1,4 @@
-"""The sweep: marks the checks whose deadline has passed as overdue, each with its alert."""
+"""The sweep: marks the checks whose deadline has passed as overdue, and reminds of those that are, by alerts."""
 
 import contextlib
 import time
@@ -24,7 +24,12 @@ SWEEPS = "sweeps"
 POLL_SECONDS = 0.25
 """Interval at which a process without the lease looks for it."""
 
-_DUE_AT = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
+
+def _either(on_time: str, overdue: str) -> str:
+    return f"CASE WHEN status = 'on_time' THEN {on_time} ELSE {overdue} END"
+
+
+_DUE_AT = _either("deadline_at", "remind_at")
 """The expression of the index `checks_due`."""
 _DUE = (
     f"SELECT seq FROM checks WHERE {_DUE_AT} < ?"
@@ -35,9 +40,10 @@ _DUE = (
 
 
 class Step(NamedTuple):
-    """One write: the checks it marked, as the log names them. `is_last` if no more can be marked now."""
+    """One write: the checks it marked, as the log names them, and how many it reminded of. `is_last` if it was all."""
 
     overdue: list[str]
+    reminded: int
     is_last: bool
 
 
@@ -106,7 +112,7 @@ class Sweep:
         return self.age_seconds() <= 3 * max(self._sweep_seconds, self._interval)
 
     def sweep_once(self, moment: Moment | None = None) -> int:
-        """Mark all checks that are due at `moment` (by default now) as overdue; returns their number.
+        """Mark all checks that are due at `moment` (by default now) as overdue, and remind; returns how many it marked.
 
         Stops early if a credit becomes due, after an outage or a jump of the wall clock. The next sweep goes on.
         """
@@ -118,7 +124,7 @@ class Sweep:
             if step is None:
                 break
             marked += len(step.overdue)
-            if step.overdue:
+            if step.overdue or step.reminded:
                 self._wake()
             note(OVERDUE, step.overdue)
             if step.is_last:
@@ -130,6 +136,8 @@ class Sweep:
     def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
         """Mark one batch and store its alerts, in one transaction. None if a credit has to be given first.
 
+        Reminders of the batch are stored in the same way.
+
         If the wall clock has not jumped until now, it was right for all pings stored before: they read it inside
         transactions too. The jump is checked here because another process may have given the credit for it already.
         """
@@ -138,10 +146,15 @@ class Sweep:
         if not self.credit.note(transaction, counting=SWEEPS if is_empty else None) or self.credit.jumped_since(moment):
             return None
         if is_empty:
-            return Step([], is_last=True)
+            return Step([], 0, is_last=True)
         rows, is_last = self._mark(transaction, moment.wall)
-        self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in rows], moment.wall)
-        return Step([subject_of(row["id"], row["key_prefix"]) for row in rows], is_last)
+        # No reminder is due in the second in which an outage begins.
+        marked = [row for row in rows if row["overdue_at"] == moment.wall]
+        reminded = [Check.from_row(row) for row in rows if row["overdue_at"] != moment.wall]
+        self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in marked], moment.wall)
+        if reminded:
+            self._alerts.record(transaction, alert.REMINDER, reminded, moment.wall)
+        return Step([subject_of(row["id"], row["key_prefix"]) for row in marked], len(reminded), is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
         """Mark one batch; its rows, and whether it is known that no more can be marked now.
@@ -185,13 +198,17 @@ class Sweep:
 
 
 def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Row]:
-    """Mark these checks; their rows. The condition stands here again: with several writers a ping may have come since.
+    """Mark these checks, or if they are overdue, note when the next reminder is due; their rows.
 
-    `among` is SQL, for a list of `seq`, with these values.
+    `among` is SQL, for a list of `seq`, with these values. The condition stands here again: with several writers a ping
+    may have come since. `+ 0` keeps it from choosing the index. Reminders that were due earlier too are skipped.
     """
+    late, next_reminder = "'late'", "remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
     return transaction.execute(
-        "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
-        f" overdue_reason = 'late' WHERE seq IN ({among}) AND status = 'on_time' AND deadline_at < ?"
-        f" RETURNING *, {KEY_PREFIX}",
-        (now, *values, now),
+        f"UPDATE checks SET status = 'overdue', outage = outage + {_either('1', '0')},"
+        f" overdue_at = {_either('?', 'overdue_at')}, remind_at = {_either('? + repeat_seconds', next_reminder)},"
+        f" overdue_deadline_at = {_either('deadline_at', 'overdue_deadline_at')},"
+        f" overdue_reason = {_either(late, 'overdue_reason')}"
+        f" WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? RETURNING *, {KEY_PREFIX}",
+        (now, now, now, *values, now),
     ).fetchall()

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from cardbeat.config import FREE, TESTS_AN_HOUR
 from cardbeat.heartbeat.check import CHANGEABLE
+from cardbeat.heartbeat.outbox.alerts import LINK_CHARACTERS
 
 CHECK_ID: Final = "5f1c0f6e0f9a4c2d8b7e3a1d9c4b2e60"
 ALERT_ID: Final = "msg_2b7e151628aed2a6abf71589"
@@ -47,7 +48,11 @@ _ALERT: Final = {
     "created_at": "2026-03-02 02:46:30",
     "next_attempt_at": "2026-03-02 02:46:36",
 }
-_SENTENCE: Final = '"Nightly backup" has recovered: pinged again, next ping expected by 2026-03-02 02:46:07 UTC.'
+_LINK: Final = f"https://cards.example.com/dashboard#{CHECK_ID[:LINK_CHARACTERS]}"
+_SENTENCE: Final = (
+    '"Nightly backup" has recovered after 14 minutes: overdue since 2026-03-01 02:17 UTC; next ping expected by '
+    f"2026-03-02 02:46 UTC. {_LINK}"
+)
 
 EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     "Registration": {"checks": _EMAIL},
@@ -66,6 +71,7 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
     },
     "NewCheck": {"backup": {field: _CHECK[field] for field in CHANGEABLE}},
     "CheckChanges": {"grace": {"grace_seconds": 1800}},
+    "Snooze": {"day": {"seconds": 86400}},
     "CheckAnswer": {"backup": {"check": _CHECK}},
     "CheckPage": {"last": {"checks": [_CHECK], "next": None}},
     "Alerts": {"overdue": {"alerts": [_ALERT]}},
@@ -79,7 +85,13 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
         "recovered": {
             "type": "check.recovered",
             "timestamp": "2026-03-01T02:31:07Z",
-            "data": {"check": {name: value for name, value in _CHECK.items() if name in _IN_ALERT}},
+            "data": {
+                "check": {name: value for name, value in _CHECK.items() if name in _IN_ALERT},
+                "reason": "late",
+                "late_seconds": 867,
+                "overdue_seconds": 840,
+                "url": _LINK,
+            },
             "text": _SENTENCE,
             "content": _SENTENCE,
         }

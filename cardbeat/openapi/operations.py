@@ -32,9 +32,11 @@ PNG: Final[Json] = {"image/png": {"schema": {"type": "string", "format": "binary
 """OpenAPI 3.1 needs no schema here, but client generators look at `format`."""
 CHECK_LINKS: Final[Json] = {
     name: {"operationId": name, "parameters": {"id": "$response.body#/check/id"}}
-    for name in ("readCheck", "updateCheck", "deleteCheck", "listAlerts", "sendTestAlert", "ping", "pingByPost")
+    for name in (
+        *("readCheck", "updateCheck", "deleteCheck", "snoozeCheck", "endSnooze"),
+        *("listAlerts", "sendTestAlert", "ping", "pingByPost"),
+    )
 }
-
 
 READS: Final = "A read-only key may do this too."
 
@@ -223,6 +225,26 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {204: answer("The check is deleted.", "Cache-Control")},
         errors=(412,),
         parameters=(header("If-Match", "The ETag of the version to delete, a list of them, or `*`.", '"2"'),),
+    ),
+    "PUT /checks/{id}/snooze": Operation(
+        "snoozeCheck",
+        "Send no overdue alert and no reminder for a time",
+        {200: json_answer("The check with its `snoozed_until`.", "CheckAnswer", "ETag")},
+        errors=(412,),
+        description=(
+            "For a job that pauses. The clock starts again at `snoozed_until`, also after a ping. A check that is "
+            "overdue stays so until a ping, whose all-clear is sent; its reminders go on `repeat_seconds` after the "
+            "snooze. A failure is noted and not told. An overdue alert that waits already is still sent."
+        ),
+        parameters=(header("If-Match", "The ETag of the version to snooze, a list of them, or `*`.", '"2"'),),
+        body=json_body("Snooze"),
+    ),
+    "DELETE /checks/{id}/snooze": Operation(
+        "endSnooze",
+        "End a check's snooze",
+        {200: json_answer("The check, whose clock starts now if it was snoozed.", "CheckAnswer", "ETag")},
+        errors=(412,),
+        parameters=(header("If-Match", "The ETag of the version to change, a list of them, or `*`.", '"2"'),),
     ),
     "GET /checks/{id}/alerts": Operation(
         "listAlerts",

@@ -3,7 +3,14 @@
 from typing import Any, Final
 
 from cardbeat.characters import BIDI_CONTROLS, CONTROL, SEEN, SPACE
-from cardbeat.heartbeat.check import LONGEST_SECONDS, NAME_CHARACTERS, REQUIRED, SHORT_ID_CHARACTERS
+from cardbeat.heartbeat.check import (
+    LONGEST_SECONDS,
+    NAME_CHARACTERS,
+    REPEAT_SECONDS,
+    REQUIRED,
+    SHORT_ID_CHARACTERS,
+    SNOOZE_SECONDS,
+)
 from cardbeat.heartbeat.webhooks.target import URL_BYTES
 from cardbeat.keys.routes import MAX_EMAIL_LENGTH
 
@@ -59,6 +66,15 @@ SETTINGS: Final[dict[str, Json]] = {
         " host. The host's name has at most 253 characters, and each label of it at most 63. The URL has at most"
         f" {URL_BYTES:,} bytes in UTF-8. A read-only key sees its scheme and host only.",
     },
+    "repeat_seconds": {
+        "type": ["integer", "null"],
+        "minimum": REPEAT_SECONDS[0],
+        "maximum": REPEAT_SECONDS[-1],
+        "description": (
+            "Time between two `check.reminder` alerts while the check is overdue and not snoozed; null for none. A "
+            "reminder that was not delivered when the next one is due, or when the check recovers, is dropped."
+        ),
+    },
 }
 
 
@@ -97,7 +113,7 @@ CHECK: Final[dict[str, Json]] = {
         ),
     },
     "api_key_id": {"type": "string"},
-    **SETTINGS,
+    **{name: SETTINGS[name] for name in (*REQUIRED, "webhook_url")},
     "status": {"type": "string", "enum": ["on_time", "overdue"]},
     "last_ping_at": nullable(TIME),
     "deadline_at": {
@@ -117,13 +133,16 @@ CHECK: Final[dict[str, Json]] = {
         ),
     },
     "failed_at": {**nullable(TIME), "description": "UTC: when the job last signalled failure; null after a ping."},
-    "snoozed_until": {**nullable(TIME), "description": "UTC: no overdue alert and no reminder before it."},
-    "repeat_seconds": {"type": ["integer", "null"], "description": "Time between two reminders; null for none."},
+    "snoozed_until": {
+        **nullable(TIME),
+        "description": "UTC: no overdue alert and no reminder before it. Null without a snooze.",
+    },
+    "repeat_seconds": SETTINGS["repeat_seconds"],
 }
 
 SCHEMAS: Final[dict[str, Json]] = {
     "Scope": {"type": "string", "enum": ["cards", "checks", "read"]},
-    "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.test"]},
+    "AlertType": {"type": "string", "enum": ["check.overdue", "check.recovered", "check.reminder", "check.test"]},
     "DeliveryState": {"type": "string", "enum": ["ok", "failing"]},
     "Error": record(
         {
@@ -198,6 +217,14 @@ SCHEMAS: Final[dict[str, Json]] = {
         "required": list(REQUIRED),
         "additionalProperties": False,
     },
+    "Snooze": {
+        "type": "object",
+        "properties": {
+            "seconds": {"type": "integer", "minimum": SNOOZE_SECONDS[0], "maximum": SNOOZE_SECONDS[-1]},
+        },
+        "required": ["seconds"],
+        "additionalProperties": False,
+    },
     "CheckChanges": {"type": "object", "properties": SETTINGS, "additionalProperties": False},
     "Check": record(CHECK),
     "CheckAnswer": record({"check": ref("Check")}),
@@ -249,8 +276,27 @@ SCHEMAS: Final[dict[str, Json]] = {
         {
             "type": ref("AlertType"),
             "timestamp": {"type": "string", "format": "date-time"},
-            "data": record({"check": ref("CheckInAlert"), "outages": OUTAGES}, optional=("outages",)),
-            "text": {"type": "string", "description": "One sentence for people."},
+            "data": record(
+                {
+                    "check": ref("CheckInAlert"),
+                    "reason": {
+                        "type": ["string", "null"],
+                        "enum": ["late", "failed", None],
+                        "description": "Why the check turned overdue: no ping came in time, or the job said that it "
+                        "failed. Null in a test alert.",
+                    },
+                    "late_seconds": {**COUNT, "description": "Time since the deadline when the alert was stored."},
+                    "overdue_seconds": {
+                        **COUNT,
+                        "description": "Time since the check turned overdue when the alert was stored: of a "
+                        "`check.recovered`, how long the outage was.",
+                    },
+                    "url": {"type": "string", "format": "uri", "description": "Opens the check on the dashboard."},
+                    "outages": OUTAGES,
+                },
+                optional=("outages",),
+            ),
+            "text": {"type": "string", "description": "One sentence for people; it ends with `url`."},
             "content": {"type": "string", "description": "The same sentence."},
         }
     ),

@@ -302,7 +302,7 @@ def test_a_row_says_when_its_alerts_do_not_arrive_and_why(api, dashboard):
     alerts["alerts"][0] |= {"state": "pending", "next_attempt_at": "2026-01-01 00:00:00"}
     page.route("**/alerts", lambda route: route.fulfill(json=alerts))
     refresh(page)
-    expect(row(page, "Nightly backup").get_by_role("cell", name="Waiting, due now")).to_be_visible()
+    expect(row(page, "Nightly backup").get_by_role("cell", name="Not taken, due now")).to_be_visible()
 
 
 def test_a_check_that_was_never_pinged_waits_and_is_not_on_time(api, dashboard):
@@ -389,7 +389,7 @@ def test_older_alerts_are_shown_on_demand(api, dashboard):
     page = dashboard(key)
     details = open_row(page, "Nightly backup")
     expect(details.get_by_role("row")).to_have_count(6)
-    details.get_by_role("button", name="Show 1 older").click()
+    details.get_by_role("button", name="Show 1 more").click()
     expect(details.get_by_role("row")).to_have_count(7)
 
 

@@ -51,6 +51,14 @@ def test_a_duration_is_told_in_words(run, seconds, words):
     assert run("shared/time.js", f"m.durationText({seconds})") == words
 
 
+def test_a_duration_is_told_in_as_many_units_as_are_asked_for(run):
+    assert run("shared/time.js", "[1, 2, 4].map((units) => m.durationText(93_784, units))") == [
+        "1 day",
+        "1 day 2 hours",
+        "1 day 2 hours 3 minutes 4 seconds",
+    ]
+
+
 @pytest.mark.parametrize(("seconds", "amount"), [(0, [0, 1]), (90, [90, 1]), (3600, [1, 3600]), (172_800, [2, 86_400])])
 def test_an_amount_is_edited_in_its_largest_unit(run, seconds, amount):
     assert list(run("shared/time.js", f"m.inLargestUnit({seconds})").values()) == amount
@@ -177,6 +185,47 @@ def test_only_a_url_of_this_host_alone_is_told_to_be_one(run):
 )
 def test_what_stands_before_a_colon_and_a_space_names_a_group(run, name, group):
     assert list(run("dashboard/groups.js", f"m.splitName({name!r})").values()) == group
+
+
+PINGED = {"status": "on_time", "last_ping_at": "2026-01-01 00:00:00", "failed_at": None, "snoozed_until": None}
+LATER = "2026-01-02 00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("changes", "state", "kind"),
+    [
+        ({}, "on_time", "on_time"),
+        ({"last_ping_at": None}, "waiting", "waiting"),
+        ({"status": "overdue"}, "overdue", "attention"),
+        ({"status": "overdue", "failed_at": LATER}, "failed", "attention"),
+        ({"status": "overdue", "snoozed_until": LATER}, "overdue", "attention"),
+        ({"snoozed_until": LATER}, "snoozed", "on_time"),
+        # It failed while it was snoozed.
+        ({"snoozed_until": LATER, "failed_at": LATER}, "snoozed", "on_time"),
+        ({"snoozed_until": LATER, "last_ping_at": None}, "snoozed", "waiting"),
+        ({"delivery": "failing"}, "on_time", "attention"),
+    ],
+)
+def test_a_check_has_a_look_and_a_place_in_the_filter(run, changes, state, kind):
+    check = json.dumps({**PINGED, **changes})
+    assert run("dashboard/groups.js", f"[m.stateOf({check}), m.kindOf({check})]") == [state, kind]
+
+
+def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
+    times = [f"2026-01-0{day} 00:00:00" for day in range(1, 6)]
+    overdue = {**PINGED, "status": "overdue", "deadline_at": times[0]}
+    checks = [
+        {**overdue, "name": "snoozed", "snoozed_until": times[4], "deadline_at": times[4]},
+        {**PINGED, "name": "unheard", "delivery": "failing", "deadline_at": times[4]},
+        {**overdue, "name": "old"},
+        {**overdue, "name": "failed", "failed_at": times[1], "deadline_at": times[4]},
+        {**overdue, "name": "newer", "deadline_at": times[2]},
+    ]
+    (section,) = run("dashboard/groups.js", f"m.arrange({json.dumps(checks)}, {json.dumps(checks)})")
+    assert [check["name"] for check in section["checks"]] == ["newer", "failed", "old", "unheard", "snoozed"]
+    assert run("dashboard/groups.js", f"m.summaryText({json.dumps(checks)})") == (
+        "4 of 5 overdue · 1 check's alerts don't arrive · 1 snoozed"
+    )
 
 
 @pytest.mark.parametrize(

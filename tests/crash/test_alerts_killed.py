@@ -49,7 +49,7 @@ def dies_in(owner, name, moment):
 if owner:
     dies_in(globals()[owner], name, moment)
 database = open_database(Path(folder))
-alerts = Alerts(database)
+alerts = Alerts(database, "https://beats.example")
 courier = Courier(alerts, Sender(allow_private=True).post, time.time)
 delivery = Delivery(alerts, courier, time.time)
 keys = Keys(database, time.time, {"free": Tier()})

@@ -43,8 +43,9 @@ def key(app, server, monkeypatch):
     return key
 
 
-def settings(name, period=60, grace=0, url=None):
-    return {"name": name, "period_seconds": period, "grace_seconds": grace, "webhook_url": url}
+def settings(name, period=60, grace=0, url=None, repeat=None):
+    fields = {"name": name, "period_seconds": period, "grace_seconds": grace, "webhook_url": url}
+    return {**fields, "repeat_seconds": repeat}
 
 
 BASE = "https://cards.example"
@@ -65,12 +66,13 @@ def test_a_file_gives_the_whole_settings_of_each_check(tmp_path):
         tmp_path / "c.toml",
         'name = " db1: backup "',
         'name = "mail"\ngrace_seconds = 5\nwebhook_url = "https://b.example"',
-        'name = "quiet"\nwebhook_url = ""',
-        defaults='period_seconds = 86400\ngrace_seconds = 600\nwebhook_url = "https://a.example"',
+        'name = "quiet"\nwebhook_url = ""\nrepeat_seconds = ""',
+        defaults='period_seconds = 86400\ngrace_seconds = 600\nwebhook_url = "https://a.example"\n'
+        'repeat_seconds = "4h"',
     )
     assert load(file).checks == {
-        "db1: backup": settings("db1: backup", 86400, 600, "https://a.example"),
-        "mail": settings("mail", 86400, 5, "https://b.example"),
+        "db1: backup": settings("db1: backup", 86400, 600, "https://a.example", 14400),
+        "mail": settings("mail", 86400, 5, "https://b.example", 14400),
         "quiet": settings("quiet", 86400, 600, None),
     }
 
@@ -433,6 +435,52 @@ def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
     assert (status, err) == (2, "cardbeat: there are 0 checks named 'b'; see: checks list\n")
 
 
+@pytest.fixture
+def three(checks, key, tmp_path):
+    """The checks a, b and c."""
+    checks("apply", write(tmp_path / "c.toml", *(f"name = '{name}'\n{REST}" for name in "abc")))
+
+
+@pytest.mark.usefixtures("three")
+def test_a_check_is_snoozed_by_its_name(checks):
+    assert checks("snooze", "b", "7d") == (0, "b: snoozed until 2027-01-22 08:00:00 (UTC)\n", "")
+    listed = checks("list")[1].splitlines()[1:]
+    assert [re.split("  +", line)[1] for line in listed] == ["on time", "on time, snoozed", "on time"]
+    snoozed = json.loads(checks("snooze", "b", "1h30m", "--json")[1])
+    assert snoozed["snoozed_until"] == "2027-01-15 09:30:00"
+    assert checks("snooze", "b", "off") == (0, "b: not snoozed, deadline 2027-01-15 08:01:00 (UTC)\n", "")
+
+
+@pytest.mark.usefixtures("three")
+def test_all_checks_are_snoozed_at_once(checks):
+    status, out, _ = checks("snooze", "--all", "2h")
+    assert (status, out) == (0, "".join(f"{name}: snoozed until 2027-01-15 10:00:00 (UTC)\n" for name in "abc"))
+    ended = json.loads(checks("snooze", "off", "--all", "--json")[1])
+    assert [(check["name"], check["snoozed_until"]) for check in ended] == [("a", None), ("b", None), ("c", None)]
+
+
+@pytest.mark.usefixtures("three")
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (("a", "x"), "must be a duration such as 7d or 2h30m, or off, not 'x'"),
+        (("a", "0s"), "must be a duration"),
+        (("a", "3600"), "must be a duration"),
+        (("a", "59s"), "The field seconds must be an integer from 60 to 7776000 (seconds)."),
+        (("a", "91d"), "The field seconds must be an integer from 60 to 7776000 (seconds)."),
+        (("a",), "checks snooze takes NAME and TIME"),
+        (("--all",), "checks snooze takes TIME"),
+        (("a", "7d", "--all"), "checks snooze takes TIME"),
+        (("d", "7d"), "there are 0 checks named 'd'"),
+    ],
+)
+def test_another_snooze_is_refused_in_one_line(checks, argv, says):
+    status, out, err = checks("snooze", *argv)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert says in err
+    assert "snoozed" not in checks("list")[1]
+
+
 def test_all_pages_are_listed(server, key, monkeypatch):
     monkeypatch.setattr("cardbeat.client.api.PAGE", "/checks?limit=2")
     api = Api(server, key)
@@ -442,7 +490,7 @@ def test_all_pages_are_listed(server, key, monkeypatch):
 
 @pytest.mark.parametrize(
     "argv",
-    [(), ("list", "more"), ("apply",), ("ping",), ("list", "--prune"), ("ping", "a", "--dry-run"), ("all",)],
+    [(), ("list", "more"), ("apply",), ("ping",), ("list", "--prune"), ("ping", "--all"), ("all",)],
 )
 def test_other_arguments_are_one_line_and_status_2(checks, key, argv):
     status, out, err = checks(*argv)

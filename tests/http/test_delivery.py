@@ -5,6 +5,7 @@ import dataclasses
 import time
 
 import pytest
+from jsonschema import Draft202012Validator
 from standardwebhooks.webhooks import Webhook
 
 from tests.receiver import NO_CONTENT, Receiver, answer, hang, repeat
@@ -79,6 +80,31 @@ def test_an_outage_is_told_and_its_end_too_signed_for_any_verifier(customer):
     assert check["ping_url"].rpartition("/")[0].encode() not in receiver.received[0].body
     assert (overdue["data"]["check"]["ping_count"], recovered["data"]["check"]["ping_count"]) == (0, 1)
     assert receiver.ids == [alert["id"] for alert in reversed(customer.alerts(check))]
+
+
+def test_an_alert_says_why_how_late_and_for_how_long_and_links_to_the_check_as_openapi_describes_it(customer):
+    schemas = customer.app.json("GET", "/openapi.json")["components"]["schemas"]
+    described = Draft202012Validator({**schemas["Delivery"], "components": {"schemas": schemas}})
+    with Receiver() as receiver:
+        check = customer.check(receiver.url)
+        customer.goes_overdue()
+        wait_until(lambda: len(receiver.received) == 1)
+        for signal, seconds in (("", 8), ("/1", 9), ("/0", 10)):
+            customer.app.clock.advance(seconds)
+            customer.app("POST", f"/ping/{check['id']}{signal}")
+        wait_until(lambda: len(receiver.received) == 4)
+    alerts = [customer.verified(received) for received in receiver.received]
+    values = [(told["reason"], told["late_seconds"], told["overdue_seconds"]) for told in map(data_of, alerts)]
+    assert values == [("late", 1, 0), ("late", 9, 8), ("failed", 0, 0), ("failed", 0, 10)]
+    link = f"https://cards.example/dashboard#{check['id'][:8]}"
+    for alert in alerts:
+        described.validate(alert)
+        assert alert["data"]["url"] == link
+        assert alert["text"].endswith(f" {link}")
+
+
+def data_of(alert):
+    return alert["data"]
 
 
 def test_a_test_alert_is_sent_like_a_real_one(customer):

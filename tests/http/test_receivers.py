@@ -61,7 +61,8 @@ def test_apprise_makes_a_mail_of_what_it_gets(customer, tmp_path):
     shown = "Sicherung \N{EM DASH} 夜 \u2039b\u203a&amp;\u2039/b\u203a *5*"
     assert mail["Subject"] == f'Test alert for "{shown}"'
     plain = mail.get_body(("plain",)).get_content().strip()
-    assert plain == f'This is a test alert for "{shown}"; its alerts arrive here.'
+    link = f"https://cards.example/dashboard#{check['id'][:8]}"
+    assert plain == f'This is a test alert for "{shown}"; its alerts arrive here. {link}'
     page = mail.get_body(("html",))
     assert page is None or "<b>" not in page.get_content()
 

@@ -98,6 +98,7 @@ def run_one(options: argparse.Namespace) -> int:
             **world.counts,
             "alerts": world.witness.recorded,
             "outages": world.witness.overdue,
+            "reminders": world.witness.reminders,
             "merges": world.witness.merged,
         },
     }

@@ -64,16 +64,21 @@ class Faults:
             "checks deleted": lambda: world.any_owner().delete(),
             "tests of alerts": lambda: world.any_owner().test(),
         }
+        self._of_nights: dict[str, Fault] = {
+            "checks snoozed": lambda: world.any_owner().snooze(),
+            "reminders changed": lambda: world.any_owner().remind(),
+        }
         self._of_keys: dict[str, Fault] = {"keys revoked": lambda: world.any_owner().revoke()}
 
     @property
     def kinds(self) -> list[str]:
-        return [*self._of_machine, *self._of_people, *RECEIVERS, *self._of_keys]
+        return [*self._of_machine, *self._of_people, *self._of_nights, *RECEIVERS, *self._of_keys]
 
     def begin(self) -> None:
         gap_seconds = self._gap_seconds
         self._every(gap_seconds, self._of_machine)
         self._every(gap_seconds / 2, self._of_people)
+        self._every(gap_seconds / 10, self._of_nights)
         self._every(gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()})
         revocations = max(600.0, self._world.sweep_seconds * self._world.options["sweeps_between_revocations"])
         self._every(revocations, self._of_keys)

@@ -4,8 +4,9 @@ receivers got and when nobody could listen, and nothing of how the product works
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from tests.simulation.troubles import JITTER_SECONDS, Troubles
@@ -65,6 +66,18 @@ class Known:
     """When its owner was told that it is deleted, or that its key is revoked."""
     is_deleted: bool = False
     """Whether it was the first; what a revoked key leaves goes later."""
+    repeats: set[int | None] = field(default_factory=lambda: {None})
+    """What its `repeat_seconds` may be now."""
+    touched_at: float = 0.0
+    """When its owner last sent a change or a snooze, or was told what became of one."""
+    asked_snoozes: int = 0
+    """Those that are not answered yet."""
+    snoozed_at: float = 0.0
+    snoozed_until: float = 0.0
+    """Since when, and until when at the least, it is surely snoozed, if no further snooze is asked for."""
+    snoozed_until_most: float = 0.0
+    is_clock_of_snooze: bool = False
+    """Whether a snooze may have started its clock."""
 
 
 @dataclass(slots=True)
@@ -97,6 +110,18 @@ class Told:
     """The URLs that answered 410 to it."""
 
 
+@dataclass(slots=True)
+class Outage:
+    """One that is told, and its reminders so far."""
+
+    began_at: float
+    repeats: set[int | None]
+    """What `repeat_seconds` may have been since."""
+    reminders: int = 0
+    newest: str = ""
+    """The id of the last reminder."""
+
+
 class Model:
     """`sweep_seconds` and `poll_seconds` are what the servers run with."""
 
@@ -114,6 +139,9 @@ class Model:
         """Keys and the hosts whose last answer to them came at once."""
         self._outages: dict[tuple[str, str, int], str] = {}
         self._last_type: dict[str, str] = {}
+        self._outage_of: dict[str, Outage] = {}
+        """By the id of a check that is overdue."""
+        self._recovered_at: dict[str, float] = {}
         self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
         """By check and by key: when alerts were posted for the first time, in the last hour."""
         self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
@@ -127,6 +155,7 @@ class Model:
         if status == 200:
             check.pings += 1
             check.sent_at, check.told_at, check.is_blurred, check.is_failing = sent_at, now, False, False
+            check.is_clock_of_snooze &= check.asked_snoozes > 0 or sent_at <= check.snoozed_until_most + JITTER_SECONDS
             self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a ping", check)
         elif status == 404:
             self.require(check.may_be_gone, "a check is unknown that nobody has deleted", check)
@@ -141,7 +170,9 @@ class Model:
         if status != 200:
             self.answered_ping(check, sent_at, now, status)
         else:
-            check.is_failing = True
+            # During a snooze it is noted, and the check stays on time.
+            may_be_snoozed = check.asked_snoozes > 0 or sent_at <= check.snoozed_until_most + JITTER_SECONDS
+            check.is_failing |= not may_be_snoozed
             self.require(check.gone_at is None or sent_at <= check.gone_at, "a deleted check took a failure", check)
 
     def unanswered(self, sent_at: float, about: object) -> None:
@@ -151,6 +182,35 @@ class Model:
         if status == 200:
             check.changes += 1
             self.require_between(version, 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
+
+    def asks_repeat(self, check: Known, repeats: set[int | None]) -> None:
+        """It may have each of these from now on."""
+        check.touched_at = inf
+        check.repeats = repeats
+        if check.id in self._outage_of:
+            self._outage_of[check.id].repeats |= repeats
+
+    def asks_snooze(self, check: Known) -> None:
+        check.asked_snoozes += 1
+        check.is_clock_of_snooze, check.touched_at = True, inf
+
+    def answered_snooze(self, check: Known, sent_at: float, now: float, seconds: int | None) -> None:
+        """It was snoozed for so many seconds, 0 to end that; None if that is not known."""
+        check.asked_snoozes -= 1
+        check.touched_at = now
+        if seconds is None or now < self.calm_since + self._near:
+            # Nor is it known after the clock was set, until that is credited.
+            check.snoozed_until, check.snoozed_until_most = 0.0, inf
+        else:
+            check.snoozed_at, check.snoozed_until = now, sent_at + seconds
+            check.snoozed_until_most = now + seconds
+
+    @staticmethod
+    def _is_snoozed(check: Known | None, moment: float) -> bool:
+        """Whether it surely was at that moment."""
+        if check is None or check.asked_snoozes:
+            return False
+        return check.snoozed_at < moment < check.snoozed_until - 3 * JITTER_SECONDS
 
     def _require_calm_service(self, sent_at: float, sentence: str, about: object) -> None:
         self.require(sent_at < self.calm_since + MARGIN, sentence, about)
@@ -165,6 +225,13 @@ class Model:
         self.alerts[alert.id] = self.open[alert.seq] = alert
         if alert.type == "check.test":
             return
+        self._created[alert.check_id].append(alert.created_at)
+        check = self.checks.get(alert.check_id)
+        is_snoozed = alert.type != "check.recovered" and self._is_snoozed(check, alert.decided_at)
+        self.require(not is_snoozed, "an alert of a snoozed check is recorded", (alert, check))
+        if alert.type == "check.reminder":
+            self._reminded(alert)
+            return
         outage = (alert.check_id, alert.type, alert.ping_count)
         self.require(outage not in self._outages, "an outage is told twice", alert)
         self._outages[outage] = alert.id
@@ -174,7 +241,27 @@ class Model:
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
         self.require(alert.type == expected, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
-        self._created[alert.check_id].append(alert.created_at)
+        self._turned(alert, check)
+
+    def _turned(self, alert: Told, check: Known | None) -> None:
+        if alert.type == "check.overdue":
+            self._outage_of[alert.check_id] = Outage(alert.decided_at, set(check.repeats) if check else set())
+        else:
+            self._outage_of.pop(alert.check_id, None)
+            self._recovered_at[alert.check_id] = alert.recorded_at
+
+    def _reminded(self, alert: Told) -> None:
+        """A reminder follows an outage that is told, as often as its span has passed since, and no sooner."""
+        outage = self._outage_of.get(alert.check_id)
+        self.require(outage is not None, "a reminder is recorded of a check that is not overdue", alert)
+        assert outage is not None
+        outage.reminders, outage.newest = outage.reminders + 1, alert.id
+        spans = [seconds for seconds in outage.repeats if seconds is not None]
+        # A check whose creation is not answered yet is not known.
+        self.require(bool(spans) or not outage.repeats, "a reminder is recorded that was not asked for", alert)
+        least = outage.reminders * min(spans, default=0)
+        is_early = self.calm_since < outage.began_at and alert.decided_at - outage.began_at < least - MARGIN
+        self.require(not is_early, f"{outage.reminders} reminders came too soon", (alert, outage))
 
     def merged(self, before: Told, now: Told, created_at: int, may_merge: bool) -> None:
         """An alert that waits behind another one, and was never posted, tells all that followed too.
@@ -200,6 +287,7 @@ class Model:
         self.alerts[now.id] = self.open[now.seq] = now
         self._outages[now.check_id, now.type, now.ping_count] = now.id
         self._last_type[now.check_id] = now.type
+        self._turned(now, self.checks.get(now.check_id))
 
     def finished(self, alert: Told, state: str, attempts: int, url: str | None) -> None:
         """An alert ends as delivered where its receiver has taken it, or as failed for a reason that was announced."""
@@ -231,7 +319,26 @@ class Model:
 
     def removed(self, alert: Told) -> None:
         check = self.checks.get(alert.check_id)
-        self.require(check is None or check.may_be_gone, "an alert is lost", alert)
+        outage = self._outage_of.get(alert.check_id)
+        # A reminder gives way to the next one and to the recovery, and a change or a snooze may drop it.
+        is_dropped = outage is None or outage.newest != alert.id or (check and check.touched_at >= alert.recorded_at)
+        is_reminder = alert.type == "check.reminder"
+        self.require(
+            check is None or check.may_be_gone or bool(is_reminder and is_dropped), "an alert is lost", (alert, check)
+        )
+
+    def require_in_order(self, waiting: Iterable[tuple[str, str]]) -> None:
+        """A reminder waits alone. `waiting` has the check's id and the type of each alert of an outage that waits."""
+        types = defaultdict[str, list[str]](list)
+        for check_id, alert_type in waiting:
+            types[check_id].append(alert_type)
+        for check_id, those in types.items():
+            is_alone = len(those) == 1 or "check.reminder" not in those
+            self.require(is_alone, f"a reminder does not give way: {those}", check_id)
+
+    def is_told(self, check_id: str) -> bool:
+        """Whether the last alert of the check is that of an outage."""
+        return self._last_type.get(check_id) == "check.overdue"
 
     # What receivers get.
 
@@ -246,6 +353,13 @@ class Model:
         self.require(
             gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert
         )
+        if alert.type == "check.reminder":
+            is_late = alert.check_id not in self._outage_of and (
+                now > self._recovered_at[alert.check_id] + PING_SECONDS
+            )
+            self.require(not is_late, "a reminder goes out after the recovery", alert)
+            is_snoozed = self._is_snoozed(check, now - PING_SECONDS)
+            self.require(not is_snoozed, "a reminder of a snoozed check goes out", alert)
         is_test = alert.type == "check.test"
         for other in self.open.values():
             if other.seq >= alert.seq:
@@ -274,6 +388,12 @@ class Model:
             alert.due_at += max(0.0, -seconds)
             alert.set_back += max(0.0, -seconds)
             alert.set_forward += max(0.0, seconds)
+        for check in self.checks.values():
+            if seconds > 0:
+                check.snoozed_until -= seconds
+            else:
+                # How far it moves back depends on who listened then.
+                check.snoozed_until_most = inf if check.snoozed_until_most else 0.0
 
     def slept(self, seconds: float) -> None:
         """Waits are by the monotonic clock, which stands still meanwhile: a retry may be later by as much."""
@@ -282,12 +402,12 @@ class Model:
 
     # What can be seen at any moment.
 
-    def require_check(self, check: Known, row: Mapping[str, Any], now: float, outage: Told | None) -> None:
+    def require_check(self, check: Known, row: Mapping[str, Any], now: float, wall: float, outage: Told | None) -> None:
         """Nothing acknowledged is lost, versions are exact, and there is no credit without silence.
 
         `outage` is the alert of the one that the check is in.
         """
-        is_told = self._last_type.get(check.id) == "check.overdue"
+        is_told = self.is_told(check.id)
         self.require(is_told == (row["status"] == "overdue"), "the last alert tells another status", (check, dict(row)))
         self.require_between(
             row["version"], 1 + check.changes, check.lost_changes + check.asked_changes, "version", check
@@ -296,9 +416,10 @@ class Model:
         if check.is_failing and not (check.is_blurred or check.under_way or check.asked_pings):
             is_noted = row["status"] == "overdue" and row["failed_at"] is not None
             self.require(is_noted, "a failure is lost", (check, dict(row)))
+        self._require_snooze(check, row, now, wall)
         is_settled = self.calm_since + self._near < now
         # A ping that is stored already, and not answered yet, has started the clock too.
-        if check.is_blurred or check.under_way or check.asked_pings or not is_settled:
+        if check.is_blurred or check.under_way or check.asked_pings or check.is_clock_of_snooze or not is_settled:
             return
         credit = row["clock_from"] - (row["last_ping_at"] or row["created_at"])
         decided_at, until = (now, now) if outage is None else (outage.decided_at, outage.recorded_at)
@@ -310,6 +431,23 @@ class Model:
             known = self.troubles.since(check.sent_at)
             sentence = f"a clock was credited with {credit} s, between {low:.0f} and {high:.0f} s are due"
             raise Violation(f"{sentence}, now {now:.0f}, until {until:.0f}: {check} {known}")
+
+    def _require_snooze(self, check: Known, row: Mapping[str, Any], now: float, wall: float) -> None:
+        """A snooze lasts as long as its owner was told, and holds the clock; and what is overdue will be told again."""
+        until = now - wall + row["snoozed_until"] if row["snoozed_until"] is not None else 0.0
+        about = (check, dict(row), until)
+        if until > now + JITTER_SECONDS:
+            self.require(row["clock_from"] >= row["snoozed_until"], "the clock runs during a snooze", about)
+        if check.asked_snoozes:
+            return
+        if self._is_snoozed(check, now):
+            # Each jump of the clock rounds.
+            self.require(until >= check.snoozed_until - 3 * JITTER_SECONDS, "a snooze is forgotten", about)
+        if until > now:
+            self.require(until <= check.snoozed_until_most + JITTER_SECONDS, "a snooze lasts too long", about)
+        if len(check.repeats) == 1:
+            is_due = row["status"] == "overdue" and check.repeats != {None}
+            self.require(is_due == (row["remind_at"] is not None), "a reminder is due, or none", about)
 
     def require_in_time(self, now: float, deliverer: str | None, host_of: dict[str, str | None]) -> None:
         """Nobody is starved: each alert goes out within its time while nothing is wrong.

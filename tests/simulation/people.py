@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 RETRY_SECONDS = (1.0, 2.0, 4.0, 8.0, 16.0)
 """The waits of `curl --retry 5 --retry-connrefused`."""
+ENDED_SNOOZES = 0.3
+"""Of so many the owner does not wait for the end."""
 FIRST_RETRY_SECONDS = 5.0
 """After this an owner tries again what was refused, and then after twice as long each time."""
 
@@ -22,7 +24,7 @@ class Job:
         self._world = world
         self._luck = world.luck
         self.owner = owner
-        self.known = Known(check["id"], owner.id, sent_at, world.now)
+        self.known = Known(check["id"], owner.id, sent_at, world.now, repeats={check["repeat_seconds"]})
         world.model.checks[check["id"]] = self.known
         world.jobs[check["id"]] = self
         self.hook = check["webhook_url"]
@@ -146,7 +148,12 @@ class Owner:
         if self.is_gone:
             return
         sent_at = self._world.now
-        body = {"name": f"job {len(self.jobs)}", "webhook_url": self._world.new_hook(), **self._world.new_period()}
+        body = {
+            "name": f"job {len(self.jobs)}",
+            "webhook_url": self._world.new_hook(),
+            "repeat_seconds": self._world.new_repeat(),
+            **self._world.new_period(),
+        }
 
         def created(status: int, answer: dict[str, Any]) -> None:
             if status == 201:
@@ -179,12 +186,59 @@ class Owner:
         job = self._any_job()
         return self._patch(job, self._world.new_period()) and self._patch(job, {"name": "other"})
 
+    def remind(self) -> bool:
+        """Another time between reminders, or none."""
+        job = self._any_failing_job()
+        is_known = job is not None and job.known.touched_at <= self._world.now
+        return is_known and self._patch(job, {"repeat_seconds": self._world.new_repeat()})
+
+    def snooze(self) -> bool:
+        """Mostly one whose alerts wait, or that is snoozed already."""
+        sweeps = self._luck.choice((3.0, 30.0, 300.0)) * self._luck.random()
+        return self._snooze(self._any_failing_job(), max(60, int(self._world.sweep_seconds * sweeps)))
+
+    def _end_snooze(self, job: Job) -> None:
+        if job in self.jobs and not self.is_gone and self._snooze(job, 0):
+            self._world.count("snoozes ended")
+
+    def _snooze(self, job: Job | None, seconds: int) -> bool:
+        if job is None or job.known.asked_snoozes:
+            return False
+        known, world, sent_at = job.known, self._world, self._world.now
+        jumped = world.machine.jump_seconds
+        known.asked_changes += 1
+        world.model.asks_snooze(known)
+
+        def told(status: int, answer: dict[str, Any]) -> None:
+            known.asked_changes -= 1
+            if status == 200 and seconds:
+                if self._luck.random() < ENDED_SNOOZES:
+                    world.scheduler.after(seconds * self._luck.random(), self._end_snooze, job)
+                world.model.answered_change(known, 200, answer["check"]["version"])
+            elif status in (0, 200):
+                # To end a snooze that has ended changes nothing.
+                known.lost_changes += 1
+            if status:
+                is_known = status == 200 and world.machine.jump_seconds == jumped
+                world.model.answered_snooze(known, sent_at, world.now, seconds if is_known else None)
+
+        def late(_status: int, _answer: dict[str, Any]) -> None:
+            world.model.answered_snooze(known, sent_at, world.now, None)
+
+        path = f"/checks/{known.id}/snooze"
+        method, body = ("PUT", {"seconds": seconds}) if seconds else ("DELETE", None)
+        self._ask(method, path, told, body, late)
+        return True
+
     def _patch(self, job: Job | None, changes: dict[str, Any]) -> bool:
         if job is None:
             return False
         known, world = job.known, self._world
         server = world.any_server()
         known.asked_changes += 1
+        before = known.repeats
+        if "repeat_seconds" in changes:
+            world.model.asks_repeat(known, before | {changes["repeat_seconds"]})
 
         def told(status: int, answer: dict[str, Any]) -> None:
             known.asked_changes -= 1
@@ -195,6 +249,9 @@ class Owner:
                 job.adopt(answer["check"])
                 if "webhook_url" in changes:
                     world.model.moved(known.id, world.now, server.process_name)
+            if status and "repeat_seconds" in changes:
+                known.touched_at = world.now
+                known.repeats = {changes["repeat_seconds"]} if status == 200 else before
 
         def late(status: int, answer: dict[str, Any]) -> None:
             if status == 200:
@@ -272,7 +329,7 @@ class Owner:
         late: Callable[[int, dict[str, Any]], None] | None = None,
         server: Server | None = None,
     ) -> None:
-        """`told` has status 0 where there was no answer."""
+        """`told` has status 0 where there was no answer, and `late` if there never is one."""
         sent_at, world = self._world.now, self._world
 
         def answered(answer: tuple[int, dict[str, Any]] | None) -> None:
@@ -283,7 +340,7 @@ class Owner:
             told(status, json)
 
         def answered_late(answer: tuple[int, dict[str, Any]] | None) -> None:
-            if answer is not None and late is not None:
-                late(*answer)
+            if late is not None:
+                late(*(answer or (0, {})))
 
         (server or world.any_server()).ask(method, path, answered, body, self._key, answered_late)

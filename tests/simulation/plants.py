@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
-from cardbeat.heartbeat import credit, removal
+from cardbeat.heartbeat import checks, credit, removal, sweep
 from cardbeat.heartbeat.delivery import delivery
 from cardbeat.heartbeat.outbox import alert, alerts, attempts
 from cardbeat.keys import store
@@ -39,8 +39,7 @@ class Plant(NamedTuple):
 
 def no_guard_in_the_sweep() -> None:
     """A check that is overdue is marked again."""
-    disk.REWRITTEN.append(("status = 'on_time' AND deadline_at <", "deadline_at <"))
-    disk.REWRITTEN.append(("CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END", "deadline_at"))
+    disk.REWRITTEN.append(("CASE WHEN status = 'on_time' THEN", "CASE WHEN 1 THEN"))
 
 
 def alert_outside_the_transaction() -> None:
@@ -98,8 +97,8 @@ def revocation_in_one_transaction() -> None:
 
 def move_not_told() -> None:
     """The process that delivers does not hear of a webhook URL that another one has changed."""
-    noted = "INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?"
-    disk.REWRITTEN.append((noted, f"{noted} AND 0"))
+    noted = "INTO moves (check_seq) SELECT seq FROM checks WHERE"
+    disk.REWRITTEN.append((noted, f"{noted} 0 AND"))
 
 
 def gone_from_the_url_before() -> None:
@@ -114,7 +113,7 @@ def merged_into_what_is_posted() -> None:
 
 def outage_counted_twice() -> None:
     """An alert that was stored as a recovery counts its outage too, which the alert before it has told."""
-    disk.REWRITTEN.append(("WHEN 'check.recovered' THEN 0", "WHEN 'check.recovered' THEN 1"))
+    disk.REWRITTEN.append(("WHEN 'check.overdue' THEN 1 ELSE 0", "WHEN 'check.reminder' THEN 0 ELSE 1"))
 
 
 def test_behind_a_failing_alert() -> None:
@@ -124,7 +123,40 @@ def test_behind_a_failing_alert() -> None:
 
 def failure_lost() -> None:
     """A failure is noted, and the check stays on time."""
-    disk.REWRITTEN.append(("overdue_reason = 'failed' WHERE status = 'on_time'", "overdue_reason = 'failed' WHERE 0"))
+    disk.REWRITTEN.append(
+        ("remind_at = ? + repeat_seconds WHERE status = 'on_time'", "remind_at = ? + repeat_seconds WHERE 0")
+    )
+
+
+def reminder_after_the_recovery() -> None:
+    """A reminder that waits stays when the check recovers or is snoozed."""
+    dropped = "type = 'check.reminder' AND check_id IN"
+    disk.REWRITTEN.append((dropped, dropped.replace("reminder", "other")))
+
+
+def snooze_forgotten_at_a_restart() -> None:
+    """What is snoozed is known to the process alone."""
+    start = sweep.Sweep.start
+    sql = "UPDATE checks SET snoozed_until = NULL, clock_from = coalesce(last_ping_at, created_at)"
+
+    def forget(self: Any) -> None:
+        self._database.write_later(lambda connection: connection.execute(f"{sql} WHERE snoozed_until > updated_at"))
+        start(self)
+
+    sweep.Sweep.start = forget  # type: ignore[method-assign]
+
+
+def two_alerts_for_one_outage() -> None:
+    """A job that fails while its check is overdue begins another outage."""
+    note_failures = checks.note_failures
+
+    def as_if_on_time(*arguments: Any) -> Any:
+        return [(check_id, "on_time", deadline_at) for check_id, _, deadline_at in note_failures(*arguments)]
+
+    checks.note_failures = as_if_on_time
+    disk.REWRITTEN.append(
+        ("remind_at = ? + repeat_seconds WHERE status = 'on_time' AND", "remind_at = ? + repeat_seconds WHERE")
+    )
 
 
 PLANTS = {
@@ -140,5 +172,8 @@ PLANTS = {
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),
     "fail": Plant(failure_lost, HOURLY, ("a failure is lost",)),
+    "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery", "goes out")),
+    "snooze": Plant(snooze_forgotten_at_a_restart, HOURLY, ("is forgotten", "of a snoozed check")),
+    "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

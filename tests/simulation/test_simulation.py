@@ -35,7 +35,9 @@ def test_a_seed_replays_exactly():
     assert first["counts"] == again["counts"]
 
 
-@pytest.mark.parametrize("bug", ["guard", "transaction", "slow-work", "order", "revocation", "wake-up"])
+@pytest.mark.parametrize(
+    "bug", ["guard", "transaction", "slow-work", "order", "revocation", "wake-up", "reminder", "snooze", "twice"]
+)
 def test_a_bug_that_is_put_back_is_found(bug):
     run = simulate("--plants", bug)
     print(run.stdout)

@@ -39,6 +39,7 @@ class Witness:
         self._last_seq = 0
         self.recorded = 0
         self.overdue = 0
+        self.reminders = 0
         self.merged = 0
         self.commits = 0
 
@@ -94,6 +95,7 @@ class Witness:
             self._last_seq = row["seq"]
             self.recorded += 1
             self.overdue += row["type"] == "check.overdue"
+            self.reminders += row["type"] == "check.reminder"
             *facts, outages = row
             self._model.recorded(Told(*facts, decided_at, now, recorded_by, now, outages))
         pending = {row["seq"]: row for row in self._rows(_PENDING)}
@@ -120,6 +122,8 @@ class Witness:
             del self._model.open[told.seq]
             self._let_next_go(told, now)
             self._require_reason(told)
+        waiting = [(row["check_id"], row["type"]) for row in pending.values() if row["outage"] is not None]
+        self._model.require_in_order(waiting)
 
     def _may_be_low(self, now: float) -> bool:
         """Whether the disk is nearly full, or was a moment ago."""
@@ -144,7 +148,8 @@ class Witness:
     def _require_told(self) -> None:
         """The change of status and its alert are one transaction."""
         for row in self._rows(_UNTOLD):
-            self._model.require(False, "an outage is marked and has no alert", tuple(row))
+            # After many reminders the history has forgotten it.
+            self._model.require(self._model.is_told(row["id"]), "an outage is marked and has no alert", tuple(row))
 
     def _require_swept(self, now: float) -> None:
         # A change may set a deadline that has passed already.
@@ -152,9 +157,13 @@ class Witness:
             "SELECT id, max(deadline_at, updated_at) AS deadline_at FROM checks WHERE status = 'on_time' AND api_key_id"
             " IN (SELECT id FROM keys WHERE revoked_at IS NULL) ORDER BY 2 LIMIT 1"
         )
-        if rows:
-            passed_at = now - (self._machine.wall() - rows[0]["deadline_at"])
-            self._model.require_swept(passed_at, now, rows[0]["id"])
+        rows += self._rows(
+            "SELECT id, max(remind_at, updated_at) FROM checks WHERE status = 'overdue' AND remind_at IS NOT NULL AND"
+            " api_key_id IN (SELECT id FROM keys WHERE revoked_at IS NULL) ORDER BY 2 LIMIT 1"
+        )
+        for check_id, due_at in rows:
+            passed_at = now - (self._machine.wall() - due_at)
+            self._model.require_swept(passed_at, now, check_id)
 
     def _require_removed(self, now: float) -> None:
         if self._model.revoked:
@@ -186,4 +195,4 @@ class Witness:
             if not told:
                 return
             outage = self._model.alerts[told[0]["id"]]
-        self._model.require_check(check, row, now, outage)
+        self._model.require_check(check, row, now, self._machine.wall(), outage)

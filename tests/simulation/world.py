@@ -149,6 +149,11 @@ class World:
         period = max(2, int(self.sweep_seconds * sweeps))
         return {"period_seconds": min(period, 31_536_000), "grace_seconds": int(period * self.luck.uniform(0, 0.3))}
 
+    def new_repeat(self) -> int | None:
+        """Of the time between two reminders; most checks have none, so that no key uses up its posts."""
+        seconds = self.sweep_seconds * self.luck.uniform(1, 30) * max(1.0, self.options["checks"] / 50)
+        return None if self.luck.random() < 0.6 else min(2_592_000, max(300, int(seconds)))
+
     def cut(self) -> None:
         """Power is lost, and comes back: all processes die, and the monotonic clock starts anew."""
         processes = [server.process for server in self.servers if server.process is not None]

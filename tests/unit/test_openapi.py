@@ -19,7 +19,7 @@ from cardbeat.openapi.parts import STATUSES
 from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS
 
 PACKAGE = Path(cardbeat.__file__).parent
-METHODS = {"get", "post", "patch", "delete"}
+METHODS = {"get", "post", "put", "patch", "delete"}
 REFUSALS = {"Refusal", "Invalid", "Unavailable", "_unauthorized"}
 """What takes a code as its first argument."""
 

@@ -69,6 +69,9 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
         "clock_from": _CLOCK_FROM,
         "overdue_deadline_at": _CLOCK_FROM,
+        "snoozed_until": _CLOCK_FROM,
+        "repeat_seconds": range(300, 2_592_001),
+        "remind_at": _CLOCK_FROM,
     },
     "alerts": {
         "id": f"msg_{_ID}",

@@ -73,7 +73,7 @@ class Dispatcher:
         self._woken = False
 
     def wake(self) -> None:
-        """Note that new alerts, or another webhook URL of a check that has some, are committed."""
+        """Note that new alerts, or moves of some (`PendingAlerts.moves_after`), are committed."""
         with self._changed:
             self._woken = True
             self._changed.notify()
@@ -115,11 +115,11 @@ class Dispatcher:
         self.couriers.forget(len(results))
         for result in results:
             self._schedule.forget(result.queue)
-            is_moved = result.attempt is not None and result.attempt.seq in moved
-            if result.is_held and result.wait_seconds is not None and not result.queue.is_moved:
-                self._hold(result.queue, result.wait_seconds)
-            elif result.wait_seconds is None or result.is_held or is_moved:
+            is_moved = result.queue.is_moved or (result.attempt is not None and result.attempt.seq in moved)
+            if result.wait_seconds is None or is_moved:
                 self._checks.append(result.queue.check_seq)
+            elif result.is_held:
+                self._hold(result.queue, result.wait_seconds)
             else:
                 self._wait(result.queue, result.wait_seconds)
         self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
@@ -180,7 +180,7 @@ class Dispatcher:
         self._poll_at = self._elapsed() + (self._poll_seconds if not new and self._read_again is None else 0)
 
     def _read_moves(self, last: int) -> int:
-        """Read the URL changes after number `last`, plan their checks' alerts again, and return the last number."""
+        """Read the moves after number `last`, plan their checks' alerts again, and return the last number."""
         moves = self._pending.moves_after(last)
         # Under the lock, because a courier may take one of these queues now.
         with self._changed:

@@ -60,11 +60,11 @@ class CheckQueue:
     is_counted: bool = False
     """Whether its alert is among those that its key may cause; a retry needs no other turn."""
     is_moved: bool = False
-    """Whether its check got another webhook URL while it was taken."""
+    """Whether its check was moved while it was taken: what comes next must be read again."""
     is_taken: bool = False
     """Whether a post runs for it, or has ended and is not recorded yet."""
     is_replaced: bool = False
-    """Whether another queue replaced it because the webhook URL changed. It is never posted for."""
+    """Whether another queue replaced it because its check was moved. It is never posted for."""
 
 
 class Lanes:

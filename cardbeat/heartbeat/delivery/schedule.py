@@ -50,7 +50,7 @@ class Schedule:
         del self._queues[queue.check_seq, queue.is_test]
 
     def replace(self, check_seq: int) -> None:
-        """Forget the queues of a check that has another webhook URL, except those that a post runs for."""
+        """Forget the queues of a check that was moved, except those that a post runs for."""
         for is_test in (False, True):
             queue = self._queues.get((check_seq, is_test))
             if queue is not None and queue.is_taken:

@@ -17,6 +17,7 @@ from cardbeat.heartbeat.check import Check
 
 OVERDUE = "check.overdue"
 RECOVERED = "check.recovered"
+REMINDER = "check.reminder"
 TEST = "check.test"
 ALERTS_AN_HOUR = 12
 """Alerts of a check's outages that are told one by one in an hour; the newest that waits then tells what follows."""
@@ -37,25 +38,47 @@ class Outcome:
     retry_after: str | None = None
 
 
-def body_of(alert_type: str, check: Check, created_at: int, outages: int) -> bytes:
-    """The JSON body of an alert about `check`; some receivers get another form (`receivers`). Most show `text`.
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What an alert tells beside the check, as of the Unix second `created_at` when it was stored.
 
-    `outages` is how many outages begin with this alert, 0 for a mere recovery: an alert before it told of its outage.
-    An alert that tells several transitions together was created at the begin of the first outage.
+    `late_seconds` counts from the deadline, `overdue_seconds` from when the check turned overdue, for the `reason`
+    `late` or `failed`. `outages` is how many outages begin with this alert, 0 for a mere recovery or a reminder. An
+    alert that tells several transitions together was created at the begin of the first outage; the rest is of the last.
     """
-    sentence = _sentence(alert_type, check)
-    data: dict[str, object] = {"check": check.as_told()}
-    if outages > 1 or (outages and alert_type == RECOVERED):
-        since = f"since {utc_text(created_at)} UTC"
-        sentence += f" {outages} outages {since} are told together." if outages > 1 else f" It was overdue {since}."
-        data["outages"] = outages
+
+    type: str
+    created_at: int
+    outages: int
+    reason: str
+    late_seconds: int
+    overdue_seconds: int
+
+
+def body_of(told: Facts, check: Check, url: str) -> bytes:
+    """The JSON body of an alert; some receivers get another form (`receivers`). Most show `text`.
+
+    `check` has the state that the alert tells. `url` leads to it; the sentence ends with it.
+    """
+    sentence = _sentence(told, check)
+    data: dict[str, object] = {
+        "check": check.as_told(),
+        "reason": None if told.type == TEST else told.reason,
+        "late_seconds": told.late_seconds,
+        "overdue_seconds": told.overdue_seconds,
+        "url": url,
+    }
+    if told.outages > 1:
+        sentence += f" {told.outages} outages since {_minute(told.created_at)} are told together."
+    if told.outages > 1 or (told.outages and told.type == RECOVERED):
+        data["outages"] = told.outages
     body = {
-        "type": alert_type,
+        "type": told.type,
         # ISO 8601, as Standard Webhooks asks.
-        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(created_at)),
+        "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(told.created_at)),
         "data": data,
-        "text": sentence,
-        "content": sentence,
+        "text": f"{sentence} {url}",
+        "content": f"{sentence} {url}",
     }
     return to_json(body).encode()
 
@@ -94,14 +117,35 @@ def shown_name(name: str) -> str:
     return name
 
 
-def _sentence(alert_type: str, check: Check) -> str:
-    name, deadline = shown_name(check.name), utc_text(check.deadline_at)
-    if alert_type == TEST:
-        return f'This is a test alert for "{name}"; its alerts arrive here.'
-    if alert_type == RECOVERED:
-        return f'"{name}" has recovered: pinged again, next ping expected by {deadline} UTC.'
-    last = "no ping yet" if check.last_ping_at is None else f"last ping {utc_text(check.last_ping_at)} UTC"
-    return f'"{name}" is overdue: {last}, expected by {deadline} UTC.'
+def _sentence(told: Facts, check: Check) -> str:
+    name, lasted = f'"{shown_name(check.name)}"', _duration(told.overdue_seconds)
+    if told.type == TEST:
+        return f"This is a test alert for {name}; its alerts arrive here."
+    if told.type == RECOVERED:
+        # The last ping is the one that ended the outage.
+        began = _minute((check.last_ping_at or told.created_at) - told.overdue_seconds)
+        since = f"the job failed at {began}" if told.reason == "failed" else f"overdue since {began}"
+        after = f" after {lasted}: {since}" if told.overdue_seconds else ""
+        return f"{name} has recovered{after}; next ping expected by {_minute(check.deadline_at)}."
+    began = f" at {_minute(told.created_at - told.overdue_seconds)}" if told.outages <= 1 else ""
+    late = f"{_duration(told.late_seconds)} late" if told.type == OVERDUE and told.late_seconds else "late"
+    # A snooze or a change during the outage has moved the deadline.
+    due_at = told.created_at - told.late_seconds if told.type == REMINDER else check.deadline_at
+    why = f"the job failed{began}" if told.reason == "failed" else f"{late} since {_minute(due_at)}"
+    last = "no ping yet" if check.last_ping_at is None else f"last ping {_minute(check.last_ping_at)}"
+    return f"{name} is {f'still overdue, for {lasted}' if told.type == REMINDER else 'overdue'}: {why}; {last}."
+
+
+def _minute(seconds: int) -> str:
+    return f"{utc_text(seconds)[:16]} UTC"
+
+
+def _duration(seconds: int) -> str:
+    """In words and rounded down: `53 seconds`, `1 minute`, `2 hours 14 minutes`, `3 days 1 hour`."""
+    minutes = seconds // 60
+    units = (minutes // 1440, "day"), (minutes // 60 % 24, "hour"), (minutes % 60, "minute")
+    said = [f"{number} {unit}{'s' * (number > 1)}" for number, unit in units if number]
+    return " ".join(said[:2]) or f"{seconds} second{'s' * (seconds != 1)}"
 
 
 _LOOK_ALIKES = str.maketrans("<>", "\u2039\u203a")

@@ -9,7 +9,7 @@ from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
 from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.outbox import attempts
-from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, TEST, body_of
+from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, REMINDER, TEST, Facts, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
 from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
@@ -17,6 +17,9 @@ from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
 WAITING_ALERTS, WAITING_WHILE_LOW = 20, 2
 """Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk. The second is while the
 disk is low, and beyond `ALERTS_AN_HOUR`."""
+
+LINK_CHARACTERS = 8
+"""Of a check's id in the link to the dashboard: enough for one person's checks, too few to ping with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +36,13 @@ class Message:
 class Alerts:
     """The alerts of all checks.
 
-    Methods with a transaction work inside the caller's. There is no state, so any thread may use it.
+    Methods with a transaction work inside the caller's. There is no state, so any thread may use it. `base_url` is
+    where people reach the dashboard.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, base_url: str) -> None:
         self.database = database
+        self._base_url = base_url
 
     def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> None:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
@@ -48,11 +53,17 @@ class Alerts:
         No further one is added beyond `WAITING_ALERTS`, or `WAITING_WHILE_LOW`: the newest that waits then tells the
         new transition too, and how many outages it tells. While the disk is low, a new alert takes the place of the
         check's oldest finished one.
+
+        A waiting reminder gives way to the next one and to the recovery, which thus never waits for its retries. No
+        reminder is stored while another alert of the check's outages waits.
         """
+        if alert_type in (RECOVERED, REMINDER):
+            self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
-        alerts = [_new(alert_type, check, now) for check in told]
+        waiting = _waiting(transaction, told) if alert_type == REMINDER else ()
+        alerts = [_new(alert_type, check, now) for check in told if check.id not in waiting]
         is_low = self.database.reserve.is_low()
-        if alerts and alert_type != TEST:
+        if alerts and alert_type in (OVERDUE, RECOVERED):
             merged = _merge(transaction, alerts, is_low)
             alerts = [alert for alert in alerts if alert.check_id not in merged]
         if alerts:
@@ -74,12 +85,26 @@ class Alerts:
         """
         sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND state NOT IN ('delivered', 'failed')"
         if transaction.execute(sql, (due_at, check_id)).rowcount:
-            self.database.hold(transaction, "alerts")
-            # A new row instead of an update: its `seq` must be the highest.
-            transaction.execute(
-                "DELETE FROM moves WHERE check_seq = (SELECT seq FROM checks WHERE id = ?)", (check_id,)
-            )
-            transaction.execute("INSERT INTO moves (check_seq) SELECT seq FROM checks WHERE id = ?", (check_id,))
+            self._note_moves(transaction, [check_id])
+
+    def drop_reminders(self, transaction: Transaction, check_ids: Sequence[str]) -> None:
+        """Delete the reminders of these checks that wait. One that is being sent now may still arrive."""
+        if check_ids:
+            rows = transaction.execute(
+                "DELETE FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND type = 'check.reminder'"
+                f" AND check_id IN ({', '.join('?' * len(check_ids))}) RETURNING check_id",
+                check_ids,
+            ).fetchall()
+            if rows:
+                self._note_moves(transaction, [row[0] for row in rows])
+
+    def _note_moves(self, transaction: Transaction, check_ids: Sequence[str]) -> None:
+        """Let delivery read again which alert of these checks is next, and where it goes."""
+        self.database.hold(transaction, "alerts")
+        checks = f"SELECT seq FROM checks WHERE id IN ({', '.join('?' * len(check_ids))})"
+        # New rows instead of an update: their `seq` must be the highest.
+        transaction.execute(f"DELETE FROM moves WHERE check_seq IN ({checks})", check_ids)
+        transaction.execute(f"INSERT INTO moves (check_seq) {checks}", check_ids)
 
     def message(self, seq: int, now: int) -> Message | None:
         """What an attempt at this Unix second needs; None if the alert is finished or deleted, or its key revoked."""
@@ -91,7 +116,7 @@ class Alerts:
                 " WHERE alerts.seq = ? AND alerts.state = 'pending' AND keys.revoked_at IS NULL",
                 (now, seq),
             ).fetchone()
-        return row and _message(row)
+        return row and _message(row, now, self._base_url)
 
     def store(self, made: Sequence[Attempt]) -> set[int]:
         """Store results of attempts in one transaction, as `attempts.store` does.
@@ -135,26 +160,20 @@ class Alerts:
         return [_shown(row) for row in rows]
 
 
-_ALERT_COLUMNS = ", ".join(
-    f"alerts.{name} AS alert_{name}"
-    for name in ("id", "type", "attempts", "created_at", "outages", "last_ping_at", "deadline_at", "ping_count")
-)
+_TOLD = ("type", "created_at", "outages", "reason", "late_seconds", "overdue_seconds")
+_SEEN = ("last_ping_at", "deadline_at", "ping_count")
+_ALERT_COLUMNS = ", ".join(f"alerts.{name} AS alert_{name}" for name in ("id", "attempts", *_TOLD, *_SEEN))
 _STATUS_TOLD = {OVERDUE: "overdue", RECOVERED: "on_time"}
-"""The status that a check had when an alert of this type was stored."""
+"""The status that a check had when an alert of this type was stored. A reminder is deleted when its outage ends."""
 
 
-def _message(row: Row) -> Message:
+def _message(row: Row, now: int, base_url: str) -> Message:
     """The message of an alert, whose check is shown with the state that the alert tells."""
-    check, alert_type = Check.from_row(row), row["alert_type"]
-    told = replace(
-        check,
-        status=_STATUS_TOLD.get(alert_type, check.status),
-        last_ping_at=row["alert_last_ping_at"],
-        deadline_at=row["alert_deadline_at"],
-        ping_count=row["alert_ping_count"],
-    )
+    check, told = Check.from_row(row), Facts(*(row[f"alert_{name}"] for name in _TOLD))
+    seen = {name: row[f"alert_{name}"] for name in _SEEN}
+    shown = replace(check.as_of(now), status=_STATUS_TOLD.get(told.type, check.status), **seen)
     signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
-    body = body_of(alert_type, told, row["alert_created_at"], row["alert_outages"])
+    body = body_of(told, shown, f"{base_url}/dashboard#{check.id[:LINK_CHARACTERS]}")
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
@@ -168,13 +187,20 @@ class _New(NamedTuple):
     last_ping_at: int | None
     deadline_at: int
     ping_count: int
+    reason: str
+    late_seconds: int
+    overdue_seconds: int
     now: int
 
 
 def _new(alert_type: str, check: Check, now: int) -> _New:
-    outage = None if alert_type == TEST else check.outage
     seen = check.last_ping_at, check.deadline_at, check.ping_count
-    return _New(f"msg_{secrets.token_hex(16)}", check.id, alert_type, outage, *seen, now)
+    name = f"msg_{secrets.token_hex(16)}"
+    if alert_type == TEST:
+        return _New(name, check.id, alert_type, None, *seen, "late", 0, 0, now)
+    # The clock may have been set back since.
+    late, overdue = (max(0, now - (since or now)) for since in (check.overdue_deadline_at, check.overdue_at))
+    return _New(name, check.id, alert_type, check.outage, *seen, check.overdue_reason or "late", late, overdue, now)
 
 
 def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
@@ -185,6 +211,13 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
     return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
+def _waiting(transaction: Transaction, checks: Sequence[Check]) -> set[str]:
+    """The ids of those of these checks for whose outages an alert waits."""
+    sql = "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
+    among = ", ".join("?" * len(checks)) or "NULL"
+    return {row[0] for row in transaction.execute(f"{sql} AND check_id IN ({among})", [it.id for it in checks])}
+
+
 def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
 
@@ -193,9 +226,11 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     """
     transaction.execute(
         f"{_with_new(alerts)} INSERT INTO alerts"
-        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, created_at, next_attempt_at)"
-        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{RECOVERED}' THEN 0 ELSE 1 END,"
-        " new.last_ping_at, new.deadline_at, new.ping_count, now, CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
+        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, reason, late_seconds,"
+        " overdue_seconds, created_at, next_attempt_at)"
+        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
+        " new.last_ping_at, new.deadline_at, new.ping_count, reason, late_seconds, overdue_seconds, now,"
+        " CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
         "), now) END FROM new"
@@ -205,7 +240,8 @@ def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
     )
 
 
-_NEW_ROW = "(?, ?, ?, CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), ?)"
+_NUMBER = "CAST(? AS BIGINT)"
+_NEW_ROW = f"(?, ?, ?, {_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}, ?, {_NUMBER}, {_NUMBER}, ?)"
 
 
 def _with_new(alerts: Sequence[_New]) -> str:
@@ -230,7 +266,8 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         f"{_with_new(alerts)} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
         " created_at = CASE outages WHEN 0 THEN new.now ELSE created_at END,"
-        " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count"
+        " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count,"
+        " reason = new.reason, late_seconds = new.late_seconds, overdue_seconds = new.overdue_seconds"
         f" FROM new WHERE alerts.seq = (SELECT max(old.seq + 0) {waiting})"
         f" AND (SELECT count(*) {waiting}) >= CASE WHEN"
         " (SELECT created_at FROM alerts AS told WHERE told.check_id = new.check_id AND told.outage IS NOT NULL"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlunsplit
 
-from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST, shown_name, to_json
+from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, REMINDER, TEST, shown_name, to_json
 from cardbeat.heartbeat.webhooks.target import BadTarget, Target, parse
 
 Json = dict[str, Any]
@@ -64,7 +64,7 @@ def _slack(alert: Json) -> Json:
 
 def _discord(alert: Json) -> Json:
     """https://docs.discord.com/developers/resources/webhook#execute-webhook"""
-    return {"content": _escaped(alert["content"]), "allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
+    return {"content": _escaped(alert, str), "allowed_mentions": {"parse": []}, "flags": _SUPPRESS_EMBEDS}
 
 
 def _mattermost(alert: Json) -> Json:
@@ -73,7 +73,7 @@ def _mattermost(alert: Json) -> Json:
     The server decodes character references (`&#64;channel`) before it looks for mentions, so `&` becomes a reference.
     A backslash before `&` would be shown by its web client.
     """
-    return {"text": _escaped(alert["text"].replace("&", "&amp;"))}
+    return {"text": _escaped(alert, lambda text: text.replace("&", "&amp;"))}
 
 
 def _telegram(alert: Json) -> Json:
@@ -86,58 +86,78 @@ def _google_chat(alert: Json) -> Json:
 
     A single marker formats nothing and stays; two or more are replaced by look-alikes. Unknown members are refused.
     """
-    text = alert["text"]
+    text, url = _parted(alert)
     for marker, twin in _TWINS.items():
         text = text.replace(marker, twin) if text.count(marker) > 1 else text
-    return {"text": text}
+    return {"text": text + url}
 
 
 def _teams(alert: Json) -> Json:
     """https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/connectors-using
 
-    A `TextRun` has no Markdown, only functions for times, such as `{{DATE(...)}}`.
+    A `TextRun` has no Markdown and no links, only functions for times, such as `{{DATE(...)}}`: the link is a button.
     """
-    inline = {"type": "TextRun", "text": re.sub(r"\{(?=\{)", "{\u200b", alert["text"])}
+    text, url = _parted(alert)
+    inline = {"type": "TextRun", "text": re.sub(r"\{(?=\{)", "{\u200b", text.rstrip())}
     card = {
         "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
         "type": "AdaptiveCard",
         "version": "1.2",
         "body": [{"type": "RichTextBlock", "inlines": [inline]}],
+        "actions": [{"type": "Action.OpenUrl", "title": "Open the check", "url": url}],
     }
     attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": card}
     return {"type": "message", "attachments": [attachment]}
 
 
 def _gotify(alert: Json) -> Json:
-    """https://gotify.net/api-docs, `POST /message`: plain text without extras.
+    """https://gotify.net/api-docs, `POST /message`: plain text unless https://gotify.net/docs/msgextras say otherwise.
 
     Priorities, from the README of its Android app: 0 no notification, 4 to 7 sound, 8 to 10 sound and vibration.
     """
-    priority = 8 if alert["type"] == OVERDUE else 5
-    return {"title": _title(alert), "message": alert["text"], "priority": priority}
+    priority = 8 if alert["type"] in (OVERDUE, REMINDER) else 5
+    extras = {"client::notification": {"click": {"url": alert["data"]["url"]}}}
+    return {**_titled(alert, "message"), "priority": priority, "extras": extras}
 
 
 def _ntfy(alert: Json) -> Json:
     """https://docs.ntfy.sh/publish/#publish-as-json: to the root, with the topic in the body; Markdown is off."""
-    return {"title": _title(alert), "message": alert["text"]}
+    return {**_titled(alert, "message"), "click": alert["data"]["url"]}
 
 
 def _apprise(alert: Json) -> Json:
     """https://github.com/caronc/apprise-api#persistent-stateful-storage-solution"""
     kind = _APPRISE_TYPES[alert["type"]]
-    return {"type": kind, "title": _title(alert), "body": alert["text"], "format": "text"}
+    return {"type": kind, **_titled(alert, "body"), "format": "text"}
 
 
-def _title(alert: Json) -> str:
-    return _TITLES[alert["type"]].format(shown_name(alert["data"]["check"]["name"]))
+def _titled(alert: Json, rest_name: str) -> Json:
+    """The title, and as another member the rest of the sentence: a closed notification shows one line of it."""
+    has_failed = alert["type"] == OVERDUE and alert["data"]["reason"] == "failed"
+    pattern = '"{}" is overdue: the job failed' if has_failed else _TITLES[alert["type"]]
+    title = pattern.format(shown_name(alert["data"]["check"]["name"]))
+    rest = alert["text"].removeprefix(title).lstrip(":;, ")
+    return {"title": title, rest_name: rest[0].upper() + rest[1:]}
 
 
-def _escaped(text: str) -> str:
-    return _MARKDOWN.sub(r"\\\g<0>", text)
+def _escaped(alert: Json, prepared: Callable[[str], str]) -> str:
+    text, url = _parted(alert)
+    return _MARKDOWN.sub(r"\\\g<0>", prepared(text)) + url
 
 
-_TITLES = {OVERDUE: '"{}" is overdue', RECOVERED: '"{}" has recovered', TEST: 'Test alert for "{}"'}
-_APPRISE_TYPES = {OVERDUE: "failure", RECOVERED: "success", TEST: "info"}
+def _parted(alert: Json) -> tuple[str, str]:
+    """The sentence, and the link at its end, which markup must not be looked for in."""
+    url = alert["data"]["url"]
+    return alert["text"].removesuffix(url), url
+
+
+_TITLES = {
+    OVERDUE: '"{}" is overdue',
+    REMINDER: '"{}" is still overdue',
+    RECOVERED: '"{}" has recovered',
+    TEST: 'Test alert for "{}"',
+}
+_APPRISE_TYPES = {OVERDUE: "failure", REMINDER: "failure", RECOVERED: "success", TEST: "info"}
 _SUPPRESS_EMBEDS = 1 << 2
 _ENTITIES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 _MARKDOWN = re.compile(r"[\\`*_~|\[\]]")

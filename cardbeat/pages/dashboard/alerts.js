@@ -2,11 +2,16 @@
 
 import { explain } from "./answers.js";
 import { call } from "../shared/api.js";
-import { setText, showText } from "../shared/dom.js";
+import { setText, showText, showTime } from "../shared/dom.js";
 import { receiverName } from "../editor/receivers.js";
-import { dateText, fromNow, parseTime, serverNow } from "../shared/time.js";
+import { fromNow, parseTime, serverNow } from "../shared/time.js";
 
-const TYPES = { "check.overdue": "Overdue", "check.recovered": "Recovered", "check.test": "Test" };
+const TYPES = {
+  "check.overdue": "Overdue",
+  "check.reminder": "Reminder",
+  "check.recovered": "Recovered",
+  "check.test": "Test",
+};
 const STATES = { pending: "Waiting", delivered: "Delivered", failed: "Given up" };
 const SHOWN = 5;
 const WATCHED_MILLISECONDS = 15_000;
@@ -18,21 +23,40 @@ export async function showAlerts(key, row) {
   row.showAnswer(alerts);
   row.part("alerts-table").hidden = alerts.length === 0;
   showText(row.part("alerts-note"), alerts.length ? "" : noneText(row.check));
-  fillRows(row.part("alerts-rows"), alerts.map(cells));
-  showOlder(row, alerts.length - SHOWN);
+  const shown = shownFirst(alerts);
+  fillRows(row.part("alerts-rows"), alerts, shown);
+  showOlder(row, alerts.length - shown.size);
   return alerts;
+}
+
+/** The alerts that are shown at once: the newest of outages, and of tests one only, because they must bury none. */
+export function shownFirst(alerts) {
+  const isTest = ({ type }) => type === "check.test";
+  const outages = alerts.filter((alert) => !isTest(alert)).slice(0, SHOWN);
+  return new Set([...outages, ...alerts.filter(isTest).slice(0, outages.length ? 1 : SHOWN)]);
 }
 
 /** Sends a test alert and shows in the row whether it has arrived, as soon as that is known. */
 export async function sendTest(key, row) {
   const note = row.part("test-note");
-  setText(note, "Sending a test alert…");
+  const say = (state, text) => {
+    note.dataset.state = state;
+    setText(note, text);
+  };
+  say("pending", "Sending a test alert…");
   try {
     await call("POST", `checks/${row.check.id}/test-alert`, { key });
-    setText(note, resultText(await triedTest(key, row), row.check));
+    const test = await triedTest(key, row);
+    say(outcomeOf(test), resultText(test, row.check));
   } catch (error) {
-    setText(note, error.message);
+    say("failed", error.message);
   }
+}
+
+/** How the last attempt went, for the eye: "delivered", "failed" or "pending". */
+function outcomeOf(alert) {
+  if (alert?.state === "delivered") return "delivered";
+  return alert?.attempts && explain(alert) ? "failed" : "pending";
 }
 
 /** The newest test alert once it was tried, or after some seconds in any case. */
@@ -63,22 +87,14 @@ function showOlder(row, count) {
   const button = row.part("older");
   const isDone = "older" in row.part("alerts-table").dataset;
   button.hidden = isDone || count < 1;
-  setText(button, `Show ${count} older`);
+  setText(button, `Show ${count} more`);
 }
 
-function cells(alert) {
-  return [
-    TYPES[alert.type] ?? alert.type,
-    dateText(parseTime(alert.created_at)),
-    stateText(alert),
-    String(alert.attempts),
-    answerText(alert),
-  ];
-}
-
-function stateText({ state, next_attempt_at: next }) {
-  const text = STATES[state] ?? state;
-  if (state !== "pending" || !next) return text;
+function stateText(alert) {
+  const { state, next_attempt_at: next } = alert;
+  if (state !== "pending") return STATES[state] ?? state;
+  const text = outcomeOf(alert) === "failed" ? "Not taken" : STATES.pending;
+  if (!next) return text;
   const at = parseTime(next);
   return `${text}, ${at > serverNow() ? `next try ${fromNow(at)}` : "due now"}`;
 }
@@ -91,14 +107,27 @@ function answerText(alert) {
 
 const capitalized = (text) => text[0].toUpperCase() + text.slice(1);
 
-const HEADS = ["Alert", "Raised", "Delivery", "Attempts", "Last answer"];
+// By the headings of the columns. "Raised" holds a <time>.
+const TEXTS = {
+  Alert: ({ type }) => TYPES[type] ?? type,
+  Raised: null,
+  Delivery: stateText,
+  Attempts: ({ attempts }) => String(attempts),
+  "Last answer": answerText,
+};
 
 // Existing rows are changed in place, so that a selection in them survives a refresh.
-function fillRows(body, rows) {
-  while (body.rows.length > rows.length) body.deleteRow(-1);
-  rows.forEach((texts, index) => {
+function fillRows(body, alerts, shown) {
+  while (body.rows.length > alerts.length) body.deleteRow(-1);
+  alerts.forEach((alert, index) => {
     const row = body.rows[index] ?? newRow(body);
-    texts.forEach((text, column) => setText(row.cells[column], text));
+    row.dataset.isOlder = String(!shown.has(alert));
+    row.dataset.state = outcomeOf(alert);
+    for (const cell of row.cells) {
+      const text = TEXTS[cell.dataset.head];
+      if (text) setText(cell, text(alert));
+      else showTime(cell.firstChild, alert.created_at);
+    }
   });
 }
 
@@ -106,10 +135,11 @@ function fillRows(body, rows) {
 function newRow(body) {
   const row = body.insertRow();
   row.setAttribute("role", "row");
-  for (const head of HEADS) {
+  for (const [head, text] of Object.entries(TEXTS)) {
     const cell = row.insertCell();
     cell.setAttribute("role", "cell");
     cell.dataset.head = head;
+    if (!text) cell.append(document.createElement("time"));
   }
   return row;
 }

@@ -24,7 +24,7 @@ let refreshes = 0;
 let lastRefresh;
 let isDead = false;
 
-const board = new Board({ edit, remove, test, openAlerts });
+const board = new Board({ edit, remove, test, snooze, openAlerts });
 
 function open(newKey) {
   close();
@@ -55,6 +55,7 @@ function close() {
   closeDialogs();
   board.clear();
   showText(byId("trouble"), "");
+  showText(byId("stray"), "");
   setText(byId("freshness"), "");
 }
 
@@ -115,9 +116,23 @@ function showFresh(checks) {
   if (isDead) board.setDead(false);
   isDead = false;
   board.show(checks);
+  followLink(checks);
   lastRefresh = serverNow();
   showText(byId("trouble"), "");
   setText(byId("freshness"), `As of ${dateText(lastRefresh)}. Refreshes itself.`);
+}
+
+/** Opens the check that the page's address names by the beginning of its id, as the link in an alert does. */
+function followLink(checks) {
+  const [, start] = /^#([0-9a-f]{8,32})$/.exec(location.hash) ?? [];
+  const check = start && checks.find(({ id }) => id.startsWith(start));
+  showText(byId("stray"), start && !check && `This key has no check ${start}…: it was deleted, or it is another key's.`);
+  if (!check) return;
+  // So that the same link opens it again.
+  history.replaceState(null, "", location.pathname + location.search);
+  const { element } = board.reveal(check);
+  element.scrollIntoView();
+  element.querySelector("summary").focus({ preventScroll: true });
 }
 
 function explainTrouble(error) {
@@ -186,6 +201,23 @@ async function test(row) {
   refresh();
 }
 
+/** Snoozes a check for so many seconds from now; 0 ends its snooze. */
+async function snooze(row, seconds) {
+  const asked = key;
+  const [method, body] = seconds ? ["PUT", { seconds }] : ["DELETE"];
+  try {
+    const { check } = await call(method, `checks/${row.check.id}/snooze`, { key, body });
+    if (key !== asked) return;
+    showText(row.part("snooze-error"), "");
+    // The button that ends it goes away with it.
+    if (!seconds) row.part("snooze").querySelector("button").focus();
+    board.put(check);
+  } catch (error) {
+    showText(row.part("snooze-error"), error.message);
+  }
+  refresh();
+}
+
 async function openAlerts(row) {
   try {
     await showAlerts(key, row);
@@ -201,6 +233,7 @@ byId("create-first").addEventListener("click", create);
 byId("leave").addEventListener("click", signOut);
 byId("back").addEventListener("click", () => showSection("board"));
 document.addEventListener("visibilitychange", refresh);
+addEventListener("hashchange", refresh);
 // A sign-out in one tab signs out all tabs.
 addEventListener("storage", () => key && !findKey(key) && leave());
 setInterval(() => document.hidden || isDead || board.rows.forEach((row) => row.showTimes()), 1000);

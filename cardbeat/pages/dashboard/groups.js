@@ -1,15 +1,16 @@
 // The order and the headings of the checks: those that need attention first. Pure.
 
-/** "overdue", "waiting" (for its first ping) or "on_time". */
-export function stateOf({ status, last_ping_at: lastPing }) {
-  if (status === "overdue") return "overdue";
-  return lastPing ? "on_time" : "waiting";
+/** "failed" or "overdue"; else "snoozed", "waiting" (for its first ping) or "on_time". */
+export function stateOf(check) {
+  if (check.status === "overdue") return check.failed_at ? "failed" : "overdue";
+  if (check.snoozed_until) return "snoozed";
+  return check.last_ping_at ? "on_time" : "waiting";
 }
 
 /** A check's name in the filter: "attention" if it is overdue or its alerts don't arrive, "waiting" or "on_time". */
-export function kindOf(check) {
-  const state = stateOf(check);
-  return state === "overdue" || check.delivery === "failing" ? "attention" : state;
+export function kindOf({ status, delivery, last_ping_at: lastPing }) {
+  if (status === "overdue" || delivery === "failing") return "attention";
+  return lastPing ? "on_time" : "waiting";
 }
 
 /** `db1: backup` is the check `backup` of the group `db1`; without a group it is "". */
@@ -24,7 +25,7 @@ export function countKinds(checks) {
   return counts;
 }
 
-const ORDER = ["overdue", "attention", "waiting", "on_time"];
+const ORDER = ["overdue", "attention", "snoozed", "waiting", "on_time"];
 const ATTENTION = "Needs attention";
 const collator = new Intl.Collator(undefined, { numeric: true });
 
@@ -61,23 +62,30 @@ function groupBy(items, keyOf) {
 const placeOf = (key) => (key === ATTENTION ? 0 : key ? 1 : 2);
 const restTitle = (sections) => (sections > 1 ? "All others" : "All checks");
 
-// The newest outage first; the others by name.
+// The newest outage first, and those that are snoozed after all that need attention; the others by name.
 function byNeed(a, b) {
-  const newest = a.status === "overdue" ? collator.compare(b.deadline_at, a.deadline_at) : 0;
+  const newest = a.status === "overdue" ? collator.compare(beganAt(b), beganAt(a)) : 0;
   return rankOf(a) - rankOf(b) || newest || collator.compare(a.name, b.name);
 }
 
-const rankOf = (check) => ORDER.indexOf(check.status === "overdue" ? "overdue" : kindOf(check));
+const beganAt = (check) => check.failed_at ?? check.deadline_at;
+
+function rankOf(check) {
+  if (check.status !== "overdue") return ORDER.indexOf(kindOf(check));
+  return ORDER.indexOf(check.snoozed_until ? "snoozed" : "overdue");
+}
 
 /** One line about all checks, such as "2 of 50 overdue · 1 check's alerts don't arrive". */
 export function summaryText(checks) {
   const all = checks.length;
   const overdue = checks.filter(({ status }) => status === "overdue").length;
   const failing = checks.filter(({ delivery }) => delivery === "failing").length;
+  const snoozed = checks.filter(({ snoozed_until: until }) => until).length;
   const waiting = checks.filter((check) => stateOf(check) === "waiting").length;
   const parts = [
     overdue && `${overdue} of ${all} overdue`,
     failing && `${failing} ${failing === 1 ? "check's" : "checks'"} alerts don't arrive`,
+    snoozed && `${snoozed} snoozed`,
     waiting && `${waiting} waiting for ${waiting === 1 ? "its" : "their"} first ping`,
   ].filter(Boolean);
   return parts.join(" · ") || (all === 0 ? "" : all === 1 ? "It is on time" : `All ${all} are on time`);

@@ -2,17 +2,23 @@
 
 import { explain, lastFailed } from "./answers.js";
 import { copies } from "../shared/copy.js";
-import { fromTemplate, part, setText, showText } from "../shared/dom.js";
+import { fromTemplate, part, setText, showText, showTime } from "../shared/dom.js";
 import { splitName, stateOf } from "./groups.js";
 import { keep, recall } from "../shared/keep.js";
 import { receiverName } from "../editor/receivers.js";
 import { RECIPES, reachText } from "./pings.js";
 import { makeTabs } from "./tabs.js";
-import { dateText, durationText, fromNow, parseTime } from "../shared/time.js";
+import { durationText, fromNow, parseTime, serverNow } from "../shared/time.js";
 
-const STATUS = { overdue: "Overdue", waiting: "Waiting for its first ping", on_time: "On time" };
+const STATUS = {
+  failed: "Failed",
+  overdue: "Overdue",
+  snoozed: "Snoozed",
+  waiting: "Waiting for its first ping",
+  on_time: "On time",
+};
 const RECIPE_NAME = "cardbeat.recipe";
-const CHANGES = ["edit", "delete", "test"];
+const CHANGES = ["edit", "delete", "test", "snooze"];
 const ANSWER_MILLISECONDS = 60_000;
 
 // A row begins with the recipe that was chosen last: users run most jobs in one way.
@@ -24,7 +30,7 @@ export class Row {
   #recipe = lastRecipe;
   #selectRecipe;
 
-  /** `on` holds what the buttons do: edit, remove, test, openAlerts; each is called with this row. */
+  /** `on` holds what the buttons do: edit, remove, test, snooze, openAlerts; each is called with this row. */
   constructor(on) {
     this.element = fromTemplate("check-row");
     this.part = (name) => part(this.element, name);
@@ -32,6 +38,9 @@ export class Row {
     this.part("edit").addEventListener("click", () => on.edit(this));
     this.part("delete").addEventListener("click", () => on.remove(this));
     this.part("test").addEventListener("click", () => on.test(this));
+    this.part("snooze").addEventListener("click", ({ target }) => {
+      if (target.dataset.seconds) on.snooze(this, Number(target.dataset.seconds));
+    });
     this.part("older").addEventListener("click", () => this.#showOlder());
     this.part("details").addEventListener("toggle", () => this.isOpen && this.#open(on));
     this.#selectRecipe = makeTabs(this.part("recipes"), this.part("recipe-panel"), RECIPES, (id) =>
@@ -58,7 +67,9 @@ export class Row {
     this.check = check;
     this.element.dataset.state = stateOf(check);
     this.#showName(isInGroup);
-    setText(this.part("status"), STATUS[stateOf(check)]);
+    setText(this.part("status"), statusText(check));
+    this.part("wake").hidden = !check.snoozed_until;
+    this.#placeSetup();
     setText(this.part("schedule"), scheduleText(check));
     setText(this.part("pings"), String(check.ping_count));
     for (const name of CHANGES) this.part(name).disabled = name === "test" && !check.webhook_url;
@@ -85,10 +96,12 @@ export class Row {
   showTimes() {
     this.#showTime("last", this.check.last_ping_at);
     this.#showTime("deadline", this.check.deadline_at);
+    if (this.isOpen) this.#showHappened();
   }
 
   #open(on) {
     this.#showRecipe();
+    this.#showHappened();
     on.openAlerts(this);
   }
 
@@ -103,11 +116,33 @@ export class Row {
 
   #showTime(name, text) {
     const node = this.part(name);
-    const time = text && parseTime(text);
-    setText(node, time ? fromNow(time) : "never");
-    setText(this.part(`${name}-date`), time ? dateText(time) : "Never");
-    node.dateTime = time ? `${text.replace(" ", "T")}Z` : "";
-    node.title = time ? `${text} UTC` : "";
+    showTime(node, text, text ? fromNow(parseTime(text)) : "never");
+    showTime(this.part(`${name}-date`), text, text ? undefined : "Never");
+  }
+
+  // What a person needs who was woken: what is wrong, since when, and until when nothing more is said.
+  #showHappened() {
+    const { status, failed_at: failedAt, deadline_at: deadlineAt, snoozed_until: until } = this.check;
+    this.part("snoozed").hidden = !until;
+    if (until) showTime(this.part("snoozed-until"), until);
+    this.part("happened").hidden = !failedAt && status !== "overdue";
+    if (this.part("happened").hidden) return;
+    const since = failedAt ?? deadlineAt;
+    const seconds = Math.max(0, (serverNow() - parseTime(since)) / 1000);
+    const lasts = durationText(seconds, 2);
+    // A snooze or a longer period may have moved the deadline.
+    const isKnown = failedAt || seconds > 0;
+    const what = failedAt ? `The job failed ${lasts} ago:` : `Late for ${lasts}, since`;
+    setText(this.part("what"), isKnown ? what : "Overdue until its next ping.");
+    this.part("since").hidden = !isKnown;
+    showTime(this.part("since"), since);
+  }
+
+  // How to ping comes first until the first ping, then what happened. Moved only if needed: it may have the focus.
+  #placeSetup() {
+    const [setup, alerts] = [this.part("setup"), this.part("alerts")];
+    const [first, second] = stateOf(this.check) === "waiting" ? [setup, alerts] : [alerts, setup];
+    if (first.nextElementSibling !== second) second.before(first);
   }
 
   #showDelivery() {
@@ -145,6 +180,10 @@ export class Row {
 
   // A screen reader that lists the buttons must not read "Edit" twenty times.
   #nameControls(name) {
+    for (const button of this.part("snooze").querySelectorAll("[data-seconds]")) {
+      const words = button.dataset.seconds === "0" ? `End the snooze of ${name}` : `Snooze ${name} for ${button.textContent}`;
+      button.setAttribute("aria-label", words);
+    }
     const labels = {
       edit: `Edit ${name}`,
       delete: `Delete ${name}`,
@@ -156,9 +195,14 @@ export class Row {
   }
 }
 
-function scheduleText({ period_seconds: period, grace_seconds: grace }) {
+function statusText(check) {
+  const text = STATUS[stateOf(check)];
+  return check.status === "overdue" && check.snoozed_until ? `${text}, snoozed` : text;
+}
+
+function scheduleText({ period_seconds: period, grace_seconds: grace, repeat_seconds: repeat }) {
   const late = grace ? `, may be ${durationText(grace)} late` : "";
-  return `Every ${durationText(period)}${late}`;
+  return `Every ${durationText(period)}${late}${repeat ? `; reminds every ${durationText(repeat)}` : ""}`;
 }
 
 /** The text on alerts in a check's line, with a label where no column has a heading. */

@@ -10,6 +10,7 @@ const LABELS = {
   name: "Name",
   period_seconds: "Runs every",
   grace_seconds: "May be late by",
+  repeat_seconds: "Remind every",
   webhook_url: "Webhook",
 };
 
@@ -17,6 +18,7 @@ const SHOWN = {
   name: (name) => name,
   period_seconds: durationText,
   grace_seconds: durationText,
+  repeat_seconds: (seconds) => (seconds === null ? "none" : durationText(seconds)),
   webhook_url: (url) => url ?? "none",
 };
 

@@ -8,8 +8,9 @@ import { FIELDS, changes, isEmpty, settingsOf } from "./merge.js";
 import { RECEIVERS } from "./receivers.js";
 import { durationText, inLargestUnit } from "../shared/time.js";
 
-const NEW = { name: "", period_seconds: 86_400, grace_seconds: 3_600, webhook_url: null };
-const AMOUNTS = ["period_seconds", "grace_seconds"];
+const NEW = { name: "", period_seconds: 86_400, grace_seconds: 3_600, repeat_seconds: null, webhook_url: null };
+const AMOUNTS = ["period_seconds", "grace_seconds", "repeat_seconds"];
+const NO_AMOUNT = { count: "", size: 3_600 };
 const CONFLICTS = [409, 412];
 
 const controls = () => byId("editor-form").elements;
@@ -55,7 +56,7 @@ function fill(title, saveText, settings) {
   controls().test.checked = true;
   byId("receivers").open = false;
   for (const field of AMOUNTS) {
-    const { count, size } = inLargestUnit(settings[field]);
+    const { count, size } = settings[field] === null ? NO_AMOUNT : inLargestUnit(settings[field]);
     controls()[field].value = count;
     controls()[`${field}_unit`].value = size;
   }
@@ -66,8 +67,8 @@ function fill(title, saveText, settings) {
 /** The values of the form. Throws ApiError for an amount that is no whole number; the server checks the rest. */
 function read() {
   FIELDS.forEach(clear);
-  const [period_seconds, grace_seconds] = AMOUNTS.map(readSeconds);
-  return { name: controls().name.value.trim(), period_seconds, grace_seconds, webhook_url: webhookUrl() };
+  const amounts = Object.fromEntries(AMOUNTS.map((field) => [field, readSeconds(field)]));
+  return { name: controls().name.value.trim(), ...amounts, webhook_url: webhookUrl() };
 }
 
 const webhookUrl = () => controls().webhook_url.value.trim() || null;
@@ -78,6 +79,7 @@ const wantsTest = () => offersTest() && controls().test.checked;
 
 function readSeconds(field) {
   const text = controls()[field].value.trim();
+  if (!text && field === "repeat_seconds") return null;
   if (/^[0-9]{1,9}$/.test(text)) return Number(text) * Number(controls()[`${field}_unit`].value);
   throw new ApiError(400, "Write a whole number, such as 5.", { field });
 }
@@ -85,8 +87,7 @@ function readSeconds(field) {
 function showMeaning() {
   let text = "";
   try {
-    const [period, grace] = AMOUNTS.map(readSeconds);
-    text = `Overdue after ${durationText(period + grace)} without a ping.`;
+    text = `Overdue after ${durationText(readSeconds("period_seconds") + readSeconds("grace_seconds"))} without a ping.`;
   } catch {
     // The field shows this error when it is saved.
   }

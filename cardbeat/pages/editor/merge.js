@@ -1,8 +1,8 @@
 // Two edits of one check: what was opened, what was saved in another place, what was typed. Pure.
 
-export const FIELDS = ["name", "period_seconds", "grace_seconds", "webhook_url"];
+export const FIELDS = ["name", "period_seconds", "grace_seconds", "repeat_seconds", "webhook_url"];
 
-/** The four fields of a check that can be changed. */
+/** The fields of a check that can be changed. */
 export const settingsOf = (check) => Object.fromEntries(FIELDS.map((field) => [field, check[field]]));
 
 /** The fields of `settings` that differ from the check's. */

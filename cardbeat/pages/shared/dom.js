@@ -1,5 +1,7 @@
 // Helpers to read and change the page. Texts are never parsed as HTML.
 
+import { dateText, parseTime } from "./time.js";
+
 export const byId = (id) => document.getElementById(id);
 
 /** The descendant of `root` with this `data-part`. */
@@ -11,6 +13,13 @@ export const fromTemplate = (id) => byId(id).content.firstElementChild.cloneNode
 /** Sets the text of a node. Does nothing if it is the same: a selection in it, or a screen reader, goes on. */
 export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
+}
+
+/** Shows a time of the API in a <time>, in words or as a date; hovering tells it in UTC. */
+export function showTime(node, text, words = dateText(parseTime(text))) {
+  setText(node, words);
+  node.dateTime = text ? `${text.replace(" ", "T")}Z` : "";
+  node.title = text ? `${text} UTC` : "";
 }
 
 /** Shows the text in the node, or hides the node when there is none. */

@@ -8,7 +8,7 @@ const UNITS = [
 ];
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
-const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const absolute = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "long" });
 
 let aheadMilliseconds = 0;
 
@@ -31,18 +31,18 @@ export function fromNow(time, now = serverNow()) {
   return relative.format(Math.round(seconds / size), unit);
 }
 
-/** The date and time of day in the browser's time zone. */
+/** The date, the time of day and the name of the browser's time zone. */
 export const dateText = (time) => absolute.format(time);
 
-/** "1 day 12 hours". */
-export function durationText(seconds) {
+/** "1 day 12 hours", in at most so many units. */
+export function durationText(seconds, units = UNITS.length) {
   const parts = [];
   for (const [unit, size] of UNITS) {
     const count = Math.floor(seconds / size);
     seconds %= size;
     if (count) parts.push(`${count} ${unit}${count === 1 ? "" : "s"}`);
   }
-  return parts.join(" ") || "0 seconds";
+  return parts.slice(0, units).join(" ") || "0 seconds";
 }
 
 /** The largest unit that divides a number of seconds without remainder: `{count, size}`. */

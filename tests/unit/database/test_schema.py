@@ -19,7 +19,7 @@ from cardbeat.database.sqlite import file as sqlite_file
 from cardbeat.errors import StartupError
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from tests.artifact import ROOT, clean_environment
-from tests.heart import Heart
+from tests.heart import BASE_URL, Heart
 from tests.postgresql import BOTH_ENGINES
 from tests.support import App, further_scripts, service_of
 
@@ -151,17 +151,20 @@ def test_waiting_alerts_of_a_stored_database_tell_what_their_bodies_told(stored,
     """Its first check has an overdue alert from before its first ping, and a recovery after it."""
     folder, url = stored
     database = open_database(folder, url)
-    messages = [Alerts(database).message(seq, NOW) for seq in (1, 3)]
+    messages = [Alerts(database, BASE_URL).message(seq, NOW) for seq in (1, 3)]
     database.close()
     overdue, recovered = (json.loads(message.body) for message in messages)
     check = overdue["data"]["check"]
     assert overdue["timestamp"] == "2027-01-15T08:00:10Z"
     assert (check["status"], check["last_ping_at"], check["deadline_at"]) == ("overdue", None, "2027-01-15 08:00:01")
     assert check["ping_count"] == 0
-    assert overdue["text"] == '"check 1" is overdue: no ping yet, expected by 2027-01-15 08:00:01 UTC.'
+    said = '"check 1" is overdue: 9 seconds late since 2027-01-15 08:00 UTC; no ping yet. '
+    assert overdue["text"] == said + overdue["data"]["url"]
     check = recovered["data"]["check"]
     assert (check["status"], check["last_ping_at"], check["ping_count"]) == ("on_time", "2027-01-15 08:00:10", 1)
-    assert recovered["text"].endswith("next ping expected by 2027-01-15 08:00:11 UTC.")
+    # How long the outage was is not known.
+    said = '"check 1" has recovered; next ping expected by 2027-01-15 08:00 UTC. '
+    assert recovered["text"] == said + recovered["data"]["url"]
 
 
 @BOTH_ENGINES

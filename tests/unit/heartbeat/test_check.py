@@ -15,8 +15,10 @@ def settings(**values):
     return validated(GOOD | values, 1, refuse_ftp)
 
 
-def test_the_four_fields_come_out_as_they_went_in():
-    assert settings(webhook_url="https://x.example/") == Settings("nightly backup", 86_400, 600, "https://x.example/")
+def test_the_fields_come_out_as_they_went_in():
+    url = "https://x.example/"
+    assert settings(webhook_url=url) == Settings("nightly backup", 86_400, 600, url, None)
+    assert settings(webhook_url=url, repeat_seconds=300) == Settings("nightly backup", 86_400, 600, url, 300)
 
 
 @pytest.mark.parametrize(

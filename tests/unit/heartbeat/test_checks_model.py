@@ -2,14 +2,21 @@
 
 import threading
 from dataclasses import dataclass, field
+from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule, run_state_machine_as_test
 
-from tests.heart import SWEEP_SECONDS, Heart
+from cardbeat.heartbeat.outbox import alerts
+from cardbeat.heartbeat.pings import Signal
+from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
+
+REPEATS = st.sampled_from([None, 300, 400, 1000])
+OVERDUE, REMINDER, RECOVERED = "check.overdue", "check.reminder", "check.recovered"
 
 
 @dataclass
@@ -18,15 +25,75 @@ class Model:
 
     period: int
     grace: int
+    repeat: int | None
     clock_from: int
+    updated_at: int
     pings: int = 0
     version: int = 1
     overdue: bool = False
+    has_failed: bool = False
+    snoozed_until: int = 0
+    remind_at: int | None = None
     alerts: list[str] = field(default_factory=list)
+    waiting: int = 0
+    """How many of the newest alerts wait."""
 
     @property
     def deadline(self):
         return self.clock_from + self.period + self.grace
+
+    def tell(self, alert_type):
+        """The first reminder of those that wait is the only one that does, and gives way."""
+        if alert_type != OVERDUE:
+            self.drop_reminder()
+        if alert_type != REMINDER or not self.waiting:
+            self.alerts.append(alert_type)
+            self.waiting += 1
+
+    def drop_reminder(self):
+        if self.waiting and self.alerts[-1] == REMINDER:
+            self.alerts.pop()
+            self.waiting -= 1
+
+    def turn_overdue(self, now):
+        self.overdue = True
+        self.start_reminders(now)
+        self.tell(OVERDUE)
+
+    def start_reminders(self, since):
+        self.remind_at = since + self.repeat if self.overdue and self.repeat else None
+
+    def end_snooze(self, now):
+        """One that has ended is forgotten: a clock that is set back must not begin it again."""
+        self.snoozed_until = self.snoozed_until if self.snoozed_until > now else 0
+
+    def change(self, now):
+        self.version, self.updated_at = self.version + 1, now
+
+    def credit(self, seconds, now, window):
+        """Move what was stored before the clock was set; `window` is for how long it may have been."""
+
+        def is_new(moment):
+            return now - window - 1 <= moment <= now
+
+        if seconds >= 0:
+            if not self.overdue and self.clock_from < now:
+                self.clock_from = min(self.clock_from + seconds, now)
+            return
+        if not self.overdue and not is_new(self.clock_from):
+            self.clock_from += seconds
+        if self.snoozed_until > now:
+            self.snoozed_until += seconds
+        if self.remind_at is not None and self.remind_at > now:
+            self.remind_at += seconds
+
+    def sweep(self, now):
+        if not self.overdue and self.deadline < now:
+            self.turn_overdue(now)
+        elif self.overdue and self.remind_at is not None and self.remind_at < now:
+            while self.remind_at <= now:
+                self.remind_at += self.repeat
+            self.tell(REMINDER)
 
 
 class Beating(RuleBasedStateMachine):
@@ -41,10 +108,10 @@ class Beating(RuleBasedStateMachine):
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
 
-    @rule(target=checks, period=st.integers(1, 200), grace=st.integers(0, 100))
-    def create(self, period, grace):
-        check = self.heart.create(period, grace)
-        self.models[check.id] = Model(period, grace, self.clock.now)
+    @rule(target=checks, period=st.integers(1, 200), grace=st.integers(0, 100), repeat=REPEATS)
+    def create(self, period, grace, repeat):
+        check = self.heart.create(period, grace, repeat_seconds=repeat)
+        self.models[check.id] = Model(period, grace, repeat, self.clock.now, self.clock.now)
         return check
 
     @rule(check=checks)
@@ -52,18 +119,62 @@ class Beating(RuleBasedStateMachine):
         model = self.models[check.id]
         assert self.heart.ping(check).recovered == model.overdue
         if model.overdue:
-            model.alerts.append("check.recovered")
-        model.overdue = False
-        model.clock_from = self.clock.now
+            model.tell(RECOVERED)
+        model.overdue, model.remind_at, model.has_failed = False, None, False
+        model.clock_from = max(self.clock.now, model.snoozed_until)
+        model.end_snooze(self.clock.now)
         model.pings += 1
 
-    @rule(check=checks, period=st.integers(1, 200), grace=st.integers(0, 100))
-    def patch(self, check, period, grace):
+    @rule(check=checks)
+    def fail(self, check):
+        model, now = self.models[check.id], self.clock.now
+        self.heart.checks.signal(check.id, Signal.FAILURE).wait()
+        if not model.overdue and model.snoozed_until <= now:
+            model.turn_overdue(now)
+        model.has_failed = True
+
+    @rule(check=checks, seconds=st.integers(60, 3000))
+    def snooze(self, check, seconds):
+        self.put_snooze(check, seconds)
+
+    @rule(check=checks)
+    def end_snooze(self, check):
+        if self.models[check.id].snoozed_until > self.clock.now:
+            self.put_snooze(check, 0)
+        else:
+            assert self.heart.checks.snooze(self.heart.key.id, check.id, 0).wait() == self.heart.read(check)
+
+    def put_snooze(self, check, seconds):
+        model, now = self.models[check.id], self.clock.now
+        assert self.heart.checks.snooze(self.heart.key.id, check.id, seconds).wait() == self.heart.read(check)
+        model.snoozed_until = model.clock_from = now + seconds
+        model.change(now)
+        model.drop_reminder()
+        model.start_reminders(now + seconds)
+
+    @rule(check=checks, period=st.integers(1, 200), grace=st.integers(0, 100), repeat=REPEATS)
+    def patch(self, check, period, grace, repeat):
         read = self.heart.read(check)
-        changed = self.heart.settings(read, period_seconds=period, grace_seconds=grace)
+        changed = self.heart.settings(read, period_seconds=period, grace_seconds=grace, repeat_seconds=repeat)
         assert self.heart.checks.update(read, changed).wait() == self.heart.read(check)
         model = self.models[check.id]
-        model.period, model.grace, model.version = period, grace, model.version + 1
+        model.period, model.grace = period, grace
+        model.change(self.clock.now)
+        if repeat != model.repeat:
+            model.repeat = repeat
+            model.drop_reminder()
+            model.start_reminders(max(self.clock.now, model.snoozed_until))
+
+    @rule(check=checks, most=st.sampled_from([1, 100, 100]))
+    def deliver(self, check, most):
+        """The receiver takes so many of the alerts that wait."""
+        with self.heart.database.read() as connection:
+            sql = "SELECT seq FROM alerts WHERE check_id = ? AND state = 'pending' ORDER BY seq LIMIT ?"
+            waiting = [row["seq"] for row in connection.execute(sql, (check.id, most))]
+        taken = [self.heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in waiting]
+        if taken:
+            self.heart.alerts.store(taken)
+        self.models[check.id].waiting -= len(taken)
 
     @rule(check=consumes(checks))
     def delete(self, check):
@@ -74,6 +185,11 @@ class Beating(RuleBasedStateMachine):
     def wait_and_sweep(self, seconds):
         self.heart.pass_time(seconds)
         self.beat(lost=0)
+
+    @rule(minutes=st.integers(5, 20))
+    def sweep_for_minutes(self, minutes):
+        for _ in range(minutes):
+            self.wait_and_sweep(SWEEP_SECONDS)
 
     @rule(seconds=st.integers(0, 50))
     def wait(self, seconds):
@@ -97,14 +213,17 @@ class Beating(RuleBasedStateMachine):
         self.clock.advance(seconds)
         self.beat(lost=seconds)
 
-    def beat(self, lost):
+    @rule(seconds=st.integers(3, 100_000))
+    def set_the_clock_back(self, seconds):
+        listened = self.clock.now - self.swept_at
+        self.clock.advance(-seconds)
+        self.beat(lost=-seconds, window=listened)
+
+    def beat(self, lost, window=0):
         """A round of the sweep, by the model and by the code."""
         for model in self.models.values():
-            if not model.overdue:
-                model.clock_from = min(model.clock_from + lost, self.clock.now)
-                if model.deadline < self.clock.now:
-                    model.overdue = True
-                    model.alerts.append("check.overdue")
+            model.credit(lost, self.clock.now, window)
+            model.sweep(self.clock.now)
         self.heart.sweep.credit.give_due(threading.Event())
         self.heart.sweep.sweep_once()
         self.swept_at = self.clock.now
@@ -115,8 +234,7 @@ class Beating(RuleBasedStateMachine):
         assert [check.id for check in rows] == list(self.models)
         for check in rows:
             model = self.models[check.id]
-            stored = (check.status, check.deadline_at, check.ping_count, check.version)
-            assert stored == ("overdue" if model.overdue else "on_time", model.deadline, model.pings, model.version)
+            assert stored(check.as_of(self.clock.now)) == expected(model, self.clock.now)
             assert self.heart.alert_types(check) == model.alerts
 
     @invariant()
@@ -126,16 +244,46 @@ class Beating(RuleBasedStateMachine):
         assert self.heart.checks.count(self.heart.key.id) == len(self.models)
 
 
+def stored(check) -> dict[str, Any]:
+    return {
+        "status": check.status,
+        "deadline_at": check.deadline_at,
+        "pings": check.ping_count,
+        "version": check.version,
+        "updated_at": check.updated_at,
+        "has_failed": check.failed_at is not None,
+        "snoozed_until": check.snoozed_until,
+        "repeat": check.repeat_seconds,
+    }
+
+
+def expected(model, now) -> dict[str, Any]:
+    return {
+        "status": "overdue" if model.overdue else "on_time",
+        "deadline_at": model.deadline,
+        "pings": model.pings,
+        "version": model.version,
+        "updated_at": model.updated_at,
+        "has_failed": model.has_failed,
+        "snoozed_until": model.snoozed_until if model.snoozed_until > now else None,
+        "repeat": model.repeat,
+    }
+
+
 def empty(transaction):
     for table in ("keys", "monitor"):
         transaction.execute(f"DELETE FROM {table}")
 
 
 @BOTH_ENGINES
-def test_rows_are_what_the_rules_make_of_them(database):
+@pytest.mark.parametrize("histories", [40, pytest.param(200, marks=pytest.mark.slow)])
+def test_rows_are_what_the_rules_make_of_them(database, monkeypatch, histories):
+    # How alerts are merged is tested elsewhere.
+    monkeypatch.setattr(alerts, "ALERTS_AN_HOUR", 10**6)
+    monkeypatch.setattr(alerts, "WAITING_ALERTS", 10**6)
     run_state_machine_as_test(
         lambda: Beating(database),
         settings=settings(
-            max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=histories, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )

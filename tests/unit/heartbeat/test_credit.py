@@ -4,7 +4,8 @@ import pytest
 
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.credit import lost_seconds
-from tests.heart import SWEEP_SECONDS, Heart
+from cardbeat.heartbeat.pings import Signal
+from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL
 
 HOUR = 3600
@@ -322,6 +323,81 @@ def test_a_jump_of_the_clock_alerts_nobody_wrongly_and_loses_nobody(heart, jump)
     heart.pass_time(SWEEP_SECONDS)
     assert beat(heart) == 1
     assert heart.alert_types(check) == ["check.overdue"]
+
+
+def snoozed(heart, seconds, **settings):
+    check = heart.create(HOUR, **settings)
+    return heart.checks.snooze(heart.key.id, check.id, seconds).wait()
+
+
+def test_a_snooze_lasts_no_longer_because_the_clock_was_set_back(heart):
+    check = snoozed(heart, 2 * HOUR)
+    beat(heart)
+    heart.pass_time(10)
+    heart.clock.advance(-30 * HOUR)
+    beat(heart)
+    moved = heart.read(check)
+    assert moved.snoozed_until == moved.clock_from == check.snoozed_until - 30 * HOUR
+
+
+def test_a_downtime_and_a_clock_that_is_set_forward_end_a_snooze_when_it_was_to_end(heart):
+    check = snoozed(heart, 10 * HOUR)
+    beat(heart)
+    heart.clock.advance(2 * HOUR)
+    beat(heart, heart.new_sweep())
+    heart.clock.advance(2 * HOUR)
+    beat(heart)
+    assert heart.read(check).snoozed_until == heart.read(check).clock_from == check.snoozed_until
+
+
+def test_a_downtime_over_the_end_of_a_snooze_is_credited_up_to_now(heart):
+    check = snoozed(heart, HOUR)
+    beat(heart)
+    heart.clock.advance(5 * HOUR)
+    beat(heart, heart.new_sweep())
+    assert heart.read(check).clock_from == heart.clock.now
+
+
+def test_a_ping_after_the_clock_was_set_back_counts_though_a_snooze_was_over_before(heart):
+    check = snoozed(heart, 60)
+    beat(heart)
+    for _ in range(2):
+        heart.pass_time(SWEEP_SECONDS - 5)
+        beat(heart)
+    heart.clock.advance(-HOUR // 2)
+    heart.pass_time(5)
+    heart.ping(check)
+    heart.pass_time(5)
+    beat(heart)
+    assert heart.read(check).clock_from == heart.clock.now - 5
+    heart.ping(check)
+    assert heart.read(check).deadline_at == heart.clock.now + HOUR
+
+
+def test_a_snooze_that_was_over_at_a_ping_does_not_begin_again_because_the_clock_is_set_back(heart):
+    check = snoozed(heart, 60)
+    beat(heart)
+    heart.pass_time(61)
+    heart.ping(check)
+    heart.clock.advance(-HOUR // 2)
+    assert heart.checks.signal(check.id, Signal.FAILURE).wait().status == "overdue"
+
+
+@pytest.mark.parametrize("jump", [-30 * HOUR, 30 * HOUR])
+def test_a_reminder_waits_no_longer_because_the_clock_was_set(heart, jump):
+    check = heart.create(HOUR, repeat_seconds=600)
+    heart.checks.signal(check.id, Signal.FAILURE).wait()
+    heart.alerts.store([heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    beat(heart)
+    heart.pass_time(10)
+    heart.clock.advance(jump)
+    beat(heart)
+    reminders = 0 if jump < 0 else 1
+    assert heart.alert_types(check) == ["check.overdue", *["check.reminder"] * reminders]
+    for _ in range(10):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart)
+    assert heart.alert_types(check) == ["check.overdue", "check.reminder"]
 
 
 def test_a_retry_waits_no_longer_because_the_clock_was_set_back_while_the_server_was_down(heart):

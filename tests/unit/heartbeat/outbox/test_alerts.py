@@ -9,7 +9,8 @@ from cardbeat.heartbeat.outbox import attempts
 from cardbeat.heartbeat.outbox.alerts import WAITING_ALERTS
 from cardbeat.heartbeat.outbox.attempts import KEPT
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
-from tests.heart import HOOK
+from cardbeat.heartbeat.pings import Signal
+from tests.heart import BASE_URL, HOOK
 from tests.mail import Mail
 from tests.postgresql import BOTH_ENGINES, SQLITE
 from tests.support import wait_until
@@ -197,6 +198,55 @@ def told_by_the_last(mail, check):
     return json.loads(mail.alerts.message(seq, int(mail.clock())).body)
 
 
+def test_an_alert_tells_how_late_for_how_long_and_why_as_of_when_it_was_stored_and_links_to_the_check(mail):
+    check = mail.heart.create()
+    mail.heart.pass_time(70)
+    mail.heart.sweep.sweep_once()
+    late = told_by_the_last(mail, check)["data"]
+    mail.heart.pass_time(20)
+    mail.heart.ping(check)
+    recovered = told_by_the_last(mail, check)["data"]
+    mail.heart.pass_time(10)
+    mail.heart.checks.signal(check.id, Signal.FAILURE).wait()
+    failed = told_by_the_last(mail, check)["data"]
+    mail.heart.pass_time(90)
+    mail.heart.ping(check)
+    better = told_by_the_last(mail, check)["data"]
+    mail.record(mail.heart.read(check))
+    values = [
+        tuple(data[name] for name in ("reason", "late_seconds", "overdue_seconds"))
+        for data in (late, recovered, failed, better, told_by_the_last(mail, check)["data"])
+    ]
+    assert values == [("late", 10, 0), ("late", 30, 20), ("failed", 0, 0), ("failed", 40, 90), (None, 0, 0)]
+    assert late["url"] == better["url"] == f"{BASE_URL}/dashboard#{check.id[:8]}"
+
+
+def test_a_reminder_tells_of_its_outage_though_a_snooze_has_moved_the_deadline(mail):
+    check = mail.heart.create(repeat_seconds=600)
+    late_at = mail.in_text(60)
+    mail.heart.pass_time(70)
+    mail.heart.sweep.sweep_once()
+    mail.alerts.store([mail.heart.attempt(1, "delivered", 204, None, None, HOOK, 0)])
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 86_400, None).wait()
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 0, None).wait()
+    for _ in range(11):
+        mail.heart.pass_time(60)
+        mail.heart.sweep.sweep_once()
+    told = told_by_the_last(mail, check)
+    values = [told["data"][name] for name in ("reason", "late_seconds", "overdue_seconds")]
+    assert (told["type"], values) == ("check.reminder", ["late", 670, 660])
+    assert f"is still overdue, for 11 minutes: late since {late_at[:16]} UTC; no ping yet." in told["text"]
+
+
+def test_what_an_alert_tells_does_not_change_while_it_waits(mail):
+    check = mail.heart.create()
+    mail.heart.pass_time(70)
+    mail.heart.sweep.sweep_once()
+    first = told_by_the_last(mail, check)
+    mail.heart.pass_time(7000)
+    assert told_by_the_last(mail, check) == first
+
+
 def test_beyond_12_alerts_in_an_hour_the_newest_that_waits_tells_what_follows(mail):
     check = mail.heart.create()
     flap(mail, check, 6)
@@ -209,7 +259,7 @@ def test_beyond_12_alerts_in_an_hour_the_newest_that_waits_tells_what_follows(ma
     assert (told["data"]["outages"], told["data"]["check"]["status"]) == (4, "on_time")
     assert told["timestamp"].startswith(began.replace(" ", "T"))
     assert told["data"]["check"]["ping_count"] == 10
-    assert told["text"].endswith(f" 4 outages since {began} UTC are told together.")
+    assert f" 4 outages since {began[:16]} UTC are told together. https://" in told["text"]
     mail.heart.pass_time(61)
     mail.heart.sweep.sweep_once()
     assert waiting(mail, check)[-1] == (11, "check.overdue")
@@ -291,7 +341,8 @@ def test_a_recovery_that_is_merged_into_the_begin_of_its_outage_says_since_when(
     told = told_by_the_last(mail, check)
     assert waiting(mail, check)[-2:] == [(6, "check.overdue"), (7, "check.recovered")]
     assert told["data"]["outages"] == 1
-    assert told["text"].endswith(f" It was overdue since {began} UTC.")
+    assert told["data"]["overdue_seconds"] == 5
+    assert f" has recovered after 5 seconds: overdue since {began[:16]} UTC; " in told["text"]
 
 
 def test_without_a_webhook_for_a_while_what_waits_is_bounded_all_the_same(mail):

@@ -12,7 +12,8 @@ from jsonschema import Draft202012Validator
 
 from cardbeat.heartbeat.outbox.alert import body_of
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS, request_for
-from tests.unit.heartbeat.outbox.test_alert import NOW, check_with
+from tests.unit.heartbeat.outbox.test_alert import KINDS, check_with, told_with
+from tests.unit.heartbeat.outbox.test_alert import URL as LINK
 from tests.unit.test_architecture import ROOT
 
 SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
@@ -33,7 +34,6 @@ HOME_ASSISTANT = "http://homeassistant.example:8123/api/webhook/cardbeat-4f1c"
 ANY = "https://hooks.example/x"
 
 URLS = (SLACK, DISCORD, MATTERMOST, NTFY, GOTIFY, TELEGRAM, GOOGLE_CHAT, TEAMS, APPRISE, HOME_ASSISTANT, ANY)
-KINDS = ("check.overdue", "check.recovered", "check.test")
 
 TEXT = {"type": "string", "minLength": 1}
 ANYTHING = {}
@@ -100,12 +100,14 @@ NTFY_SCHEMA = exactly(
     email=TEXT,
     call=TEXT,
 )
-# https://gotify.net/api-docs, CreateMessage; without extras the text is plain.
+# https://gotify.net/api-docs, CreateMessage, and https://gotify.net/docs/msgextras; the text is plain unless
+# client::display says otherwise.
 GOTIFY_SCHEMA = exactly(
     {"message": TEXT},
     title=TEXT,
     priority={"type": "integer", "minimum": 0, "maximum": 10},
     appid={"type": "integer"},
+    extras=exactly({"client::notification": exactly({"click": exactly({"url": TEXT})})}),
 )
 # https://core.telegram.org/bots/api#sendmessage, of which the query holds a part; without parse_mode text is plain.
 TELEGRAM_SCHEMA = exactly(
@@ -146,6 +148,10 @@ TEAMS_SCHEMA = exactly(
                             },
                         },
                         **{"$schema": {"const": "http://adaptivecards.io/schemas/adaptive-card.json"}},
+                        actions={
+                            "type": "array",
+                            "items": exactly({"type": {"const": "Action.OpenUrl"}, "title": TEXT, "url": TEXT}),
+                        },
                     ),
                 },
                 contentUrl={"type": "null"},
@@ -184,12 +190,12 @@ SCHEMAS = {
 }
 
 
-def stored(kind="check.overdue", name="nightly backup"):
-    return body_of(kind, check_with(name), NOW, outages=kind != "check.recovered")
+def stored(kind="check.overdue", name="nightly backup", link=LINK, **told):
+    return body_of(told_with(kind, **told), check_with(name), link)
 
 
-def sent_to(url, kind="check.overdue", name="nightly backup"):
-    return json.loads(request_for(url, stored(kind, name))[1])
+def sent_to(url, kind="check.overdue", name="nightly backup", **told):
+    return json.loads(request_for(url, stored(kind, name, **told))[1])
 
 
 def understood(url, sent):
@@ -198,9 +204,10 @@ def understood(url, sent):
 
 
 def words(url, sent):
-    """The sentence, wherever the receiver looks for it."""
+    """The sentence and its link, wherever the receiver looks for them; without what its title says already."""
     if url == TEAMS:
-        return sent["attachments"][0]["content"]["body"][0]["inlines"][0]["text"]
+        card = sent["attachments"][0]["content"]
+        return f"{card['body'][0]['inlines'][0]['text']} {card['actions'][0]['url']}"
     return sent.get("message") or sent.get("body") or sent.get("content") or sent["text"]
 
 
@@ -209,7 +216,15 @@ def words(url, sent):
 def test_each_receiver_gets_what_it_documents(url, kind):
     sent = sent_to(url, kind)
     Draft202012Validator(SCHEMAS[url]).validate(understood(url, sent))
-    assert words(url, sent) == json.loads(stored(kind))["text"]
+    assert_tells(words(url, sent), json.loads(stored(kind))["text"], sent.get("title"))
+
+
+def assert_tells(said, text, title):
+    """`said` is the whole text, or what follows the title in it."""
+    if title is None or not text.startswith(title):
+        assert said == text
+    else:
+        assert text.removeprefix(title).lstrip(":;, ") == said[0].lower() + said[1:]
 
 
 @given(
@@ -234,7 +249,8 @@ def test_ntfy_gets_it_at_its_root_with_the_topic_in_it_and_the_rest_of_the_query
     assert json.loads(sent) == {
         "topic": "alerts",
         "title": 'Test alert for "nightly backup"',
-        "message": 'This is a test alert for "nightly backup"; its alerts arrive here.',
+        "message": f'This is a test alert for "nightly backup"; its alerts arrive here. {LINK}',
+        "click": LINK,
     }
 
 
@@ -345,25 +361,56 @@ def test_what_a_name_holds_of_an_adaptive_cards_functions_is_text(braces):
 @pytest.mark.parametrize("url", [NTFY, GOTIFY, TELEGRAM, APPRISE])
 def test_where_text_is_plain_nothing_says_otherwise(url):
     sent = sent_to(url, name=MARKUP)
-    assert words(url, sent) == json.loads(stored(name=MARKUP))["text"]
-    assert not sent.keys() & {"markdown", "parse_mode", "entities", "extras"}
+    assert_tells(words(url, sent), json.loads(stored(name=MARKUP))["text"], sent.get("title"))
+    assert not sent.keys() & {"markdown", "parse_mode", "entities"}
+    assert "client::display" not in sent.get("extras", {})
     assert sent.get("format", "text") == "text"
 
 
-def test_a_title_says_which_check_and_what():
-    assert [sent_to(GOTIFY, kind)["title"] for kind in KINDS] == [
-        '"nightly backup" is overdue',
-        '"nightly backup" has recovered',
-        'Test alert for "nightly backup"',
-    ]
+@pytest.mark.parametrize(
+    ("told", "title", "start"),
+    [
+        ({"late_seconds": 53}, '"nightly backup" is overdue', "53 seconds late since 2027-01-15 08:01 UTC; no ping"),
+        ({"reason": "failed"}, '"nightly backup" is overdue: the job failed', "At 2027-01-15 08:00 UTC; no ping yet."),
+        (
+            {"kind": "check.reminder", "overdue_seconds": 7200, "late_seconds": 7260},
+            '"nightly backup" is still overdue',
+            "For 2 hours: late since 2027-01-15 05:59 UTC; ",
+        ),
+        (
+            {"kind": "check.recovered", "overdue_seconds": 840},
+            '"nightly backup" has recovered',
+            "After 14 minutes: overdue since 2027-01-15 07:46 UTC; next",
+        ),
+        ({"kind": "check.recovered"}, '"nightly backup" has recovered', "Next ping expected by 2027-01-15 08:01 UTC."),
+        ({"kind": "check.test"}, 'Test alert for "nightly backup"', 'This is a test alert for "nightly backup"; '),
+    ],
+)
+def test_a_title_says_which_check_and_what_and_the_message_goes_on(told, title, start):
+    for url in (NTFY, GOTIFY, APPRISE):
+        sent = sent_to(url, **told)
+        assert sent["title"] == title
+        assert words(url, sent).startswith(start)
+        assert words(url, sent).endswith(f". {LINK}")
+
+
+@pytest.mark.parametrize("url", URLS)
+def test_a_link_stays_as_it_is_whatever_is_escaped_around_it(url):
+    link = "https://my_cards~.example/_a_~b~/dashboard#0123abcd"
+    assert words(url, sent_to(url, name=MARKUP, link=link)).endswith(f" {link}")
+
+
+def test_a_tap_on_a_notification_opens_the_check():
+    assert sent_to(NTFY)["click"] == LINK
+    assert sent_to(GOTIFY)["extras"]["client::notification"]["click"]["url"] == LINK
 
 
 def test_gotify_makes_most_noise_for_what_is_overdue():
-    assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [8, 5, 5]
+    assert [sent_to(GOTIFY, kind)["priority"] for kind in KINDS] == [8, 8, 5, 5]
 
 
 def test_apprise_is_told_which_kind_it_is():
-    assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "success", "info"]
+    assert [sent_to(APPRISE, kind)["type"] for kind in KINDS] == ["failure", "failure", "success", "info"]
     assert set(sent_to(APPRISE)) == {"type", "title", "body", "format"}
 
 
