@@ -24,6 +24,13 @@ class BoundedSocket(socket.socket):
     deadline: float
     room: int
 
+    @classmethod
+    def over(cls, plain: socket.socket, deadline: float, room: int) -> Self:
+        """Take over a connection."""
+        connection = cls(plain.family, plain.type, plain.proto, plain.detach())
+        connection.deadline, connection.room = deadline, room
+        return connection
+
     def settle(self) -> None:
         """Let the next call wait no longer than until the deadline."""
         self.settimeout(seconds_left(self.deadline))
@@ -54,13 +61,11 @@ class BoundedTlsSocket(BoundedSocket):
     _plain_room: int
 
     @classmethod
-    def over(cls, plain: socket.socket, context: ssl.SSLContext, host: str, deadline: float, room: int) -> Self:
-        """Take over a connection, and shake hands. `room` is for what TLS carries."""
-        connection = cls(plain.family, plain.type, plain.proto, plain.detach())
+    def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str) -> Self:
+        """Take over a connection, and shake hands. Its room is for what TLS carries."""
+        connection = cls.over(plain, plain.deadline, plain.room + plain.room // TLS_PART + TLS_BYTES)
+        connection._plain_room = plain.room
         try:
-            connection.deadline = deadline
-            connection.room = room + room // TLS_PART + TLS_BYTES
-            connection._plain_room = room
             connection._shake_hands(context, host)
         except BaseException:
             connection.close()

@@ -5,18 +5,17 @@ there it can read neither the key nor the answer.
 """
 
 import http.client
-import io
 import ipaddress
 import ssl
 import time
 import urllib.request
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from cardbeat.bounded_socket import BoundedTlsSocket
+from cardbeat.bounded_socket import BoundedSocket, BoundedTlsSocket
 
 TIMEOUT_SECONDS = 30
-"""For the connection, and again for the whole answer however it trickles."""
+"""For the connection, and again for all that follows, however it trickles."""
 ANSWER_BYTES = 16 * 2**20
 """Of an answer with its head. A page of the longest checks has 9 MB."""
 
@@ -58,53 +57,23 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class _Source(io.RawIOBase):
-    """Reads a connection until a deadline, and at most `ANSWER_BYTES`."""
-
-    def __init__(self, connection: Any, raw: Any) -> None:
-        self._connection = connection
-        self._raw = raw
-        self._room = ANSWER_BYTES
-        self._ends = time.monotonic() + TIMEOUT_SECONDS
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        left = self._ends - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("timed out")
-        if self._room == 0:
-            raise http.client.HTTPException(f"its answer is longer than {ANSWER_BYTES // 2**20} MiB")
-        self._connection.settimeout(left)
-        count: int = self._raw.readinto(memoryview(buffer)[: self._room])
-        self._room -= count
-        return count
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-class _BoundedResponse(http.client.HTTPResponse):
-    def __init__(self, sock: Any, *arguments: Any, **named: Any) -> None:
-        super().__init__(sock, *arguments, **named)
-        self.fp = io.BufferedReader(_Source(sock, self.fp.detach()))
-
-
 class _BoundedConnection(http.client.HTTPConnection):
-    response_class = _BoundedResponse
+    """Bounded once it is connected. The proxy that may stand between is the user's own."""
+
+    sock: BoundedSocket
+
+    def connect(self) -> None:
+        super().connect()
+        self.sock = BoundedSocket.over(self.sock, time.monotonic() + TIMEOUT_SECONDS, ANSWER_BYTES)
 
 
 class _BoundedTlsConnection(_BoundedConnection):
     default_port = http.client.HTTPS_PORT
 
     def connect(self) -> None:
-        """Connect, through a proxy if there is one, and shake hands with the server itself."""
         super().connect()
         host = self._tunnel_host or self.host  # type: ignore[attr-defined]
-        context, ends = ssl.create_default_context(), time.monotonic() + TIMEOUT_SECONDS
-        self.sock = BoundedTlsSocket.over(self.sock, context, host, ends, ANSWER_BYTES)
+        self.sock = BoundedTlsSocket.secured(self.sock, ssl.create_default_context(), host)
 
 
 class _BareHandler(urllib.request.AbstractHTTPHandler):

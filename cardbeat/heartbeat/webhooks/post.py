@@ -178,8 +178,7 @@ class _TlsConnection(_Connection):
     default_port = http.client.HTTPS_PORT
 
     def _connected(self) -> BoundedSocket:
-        plain = super()._connected()
-        return BoundedTlsSocket.over(plain, self._sender.tls, self.host, plain.deadline, ANSWER_BYTES)
+        return BoundedTlsSocket.secured(super()._connected(), self._sender.tls, self.host)
 
 
 def _connected(address: IpAddress, port: int, deadline: float, seconds: float) -> BoundedSocket:
