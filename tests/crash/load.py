@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tests.crash.client import Answer, ask, exchange, new_check
@@ -153,7 +153,7 @@ class Load:
             found.append(f"alerts did not arrive: {stored - set(first)}")
         told = defaultdict(list)
         for alert in first.values():
-            told[alert["data"]["check"]["id"]].append(alert["type"])
+            told[alert["data"]["check"]["id"]] += turns_told(alert)
         for client in self.clients:
             found += _missing_of(client, _stored(database, schema, client), told)
         return found
@@ -167,6 +167,14 @@ class Load:
     def doubles(self) -> int:
         """Alerts that arrived once more, under the same id."""
         return len(self.receiver.received) - len(set(self.receiver.ids))
+
+
+def turns_told(alert: Mapping[str, Any]) -> list[str]:
+    """The types of what an alert tells: past 12 in an hour, the newest of those that wait tells what follows too."""
+    outage = ["check.overdue", "check.recovered"]
+    if alert["type"] == "check.recovered":
+        return outage * alert["data"].get("outages", 0) or [alert["type"]]
+    return [*outage * (alert["data"].get("outages", 1) - 1), alert["type"]]
 
 
 def _told(receiver: Receiver, start: int = 0) -> int:
