@@ -194,7 +194,7 @@ def _missing_of(client: Client, rows: dict[str, dict[str, Any]], told: dict[str,
         return ["a check is missing"]
     steady, flapping = rows[client.steady["id"]], rows[client.flapping]
     alerts, tests = [alert["type"] for alert in told[client.flapping]], [it["type"] for it in told[client.steady["id"]]]
-    # Past 12 in an hour the newest that waits, which may be the 12th, tells what follows too: a recovery may stay untold.
+    # Past 12 in an hour the newest that waits, maybe the 12th, tells what follows too: a recovery may stay untold.
     one_by_one = alerts[: ALERTS_AN_HOUR - 1]
     turns = (["check.overdue", "check.recovered"] * ALERTS_AN_HOUR)[: len(one_by_one)]
     is_overdue = flapping["status"] == "overdue"
