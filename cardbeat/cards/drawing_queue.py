@@ -70,13 +70,18 @@ class Waiting:
 
     def is_outdone(self, newest: Waiter, in_all: int) -> bool:
         """Whether there is no room, and none has more waiting than the key and the client of this card."""
-        of_key = self._of_key[newest.key_id] + 1
+        of_key, of_client = self._of_key[newest.key_id] + 1, self._of_client[newest.client] + 1
         if of_key > WAITING_OF_KEY:
             clients = self._of_both.get(newest.key_id, Counter())
             return _is_most(clients[newest.client] + 1, clients)
         if len(self.cards) < in_all:
             return False
-        return _is_most(of_key, self._of_key) and _is_most(self._of_client[newest.client] + 1, self._of_client)
+        if not all(_is_most(max(of_key, of_client) - 1, counter) for counter in (self._of_key, self._of_client)):
+            return False
+        if of_client > of_key:
+            keys = [key for key, clients in list(self._of_both.items()) if newest.client in clients]
+            return all(of_key >= self._of_key[key] for key in keys)
+        return all(of_client >= self._of_client[client] for client in list(self._of_both.get(newest.key_id, ())))
 
     def _counters(self, waiter: Waiter) -> list[tuple[Counter[str], str]]:
         of_both = self._of_both.setdefault(waiter.key_id, Counter())
@@ -96,7 +101,7 @@ class DrawingQueue:
     thread that has drawn keeps some megabytes of memory.
 
     A card that has waited for `WAIT_SECONDS` is refused. Past `WAITING_OF_KEY` a card of the client that has most
-    waiting for this key is refused. Past `waiting_in_all` a card of the key with most waiting is refused, see
+    waiting for this key is refused. Past `waiting_in_all` a card of the key or client with most waiting is refused, see
     `gives_way`. `renders` limits how many a key may add in a minute. A cards key is public: clients of one key share
     what it may have.
     """
@@ -203,14 +208,16 @@ def turn_cost(seconds: float) -> float:
 def gives_way(waiters: Sequence[Waiter]) -> int:
     """The place, in the order of arrival, of the card to refuse.
 
-    It is one of the key with most waiting cards; among those, one of the client with most; among those, the newest. So
-    neither many cards of one key nor many keys of one client keep others out, even if all clients have one address.
+    It is one of the key or the client that has most waiting; among those of that client, one of the key with most; then
+    one of the client with most; then the newest. So neither many cards of one key nor many keys of one client keep
+    others out, even if all clients have one address.
     """
     keys = Counter(waiter.key_id for waiter in waiters)
     clients = Counter(waiter.client for waiter in waiters)
 
-    def weight(place: int) -> tuple[int, int, int]:
-        return keys[waiters[place].key_id], clients[waiters[place].client], place
+    def weight(place: int) -> tuple[int, int, int, int]:
+        key, client = keys[waiters[place].key_id], clients[waiters[place].client]
+        return max(key, client), key, client, place
 
     return max(range(len(waiters)), key=weight)
 

@@ -56,8 +56,16 @@ def test_ordinary_cards_are_soon_drawn_beside_many_keys_with_dear_ones() -> None
 
 
 def test_the_newest_of_the_key_with_most_waiting_gives_way() -> None:
-    waiters = [Waiter("a", "x"), Waiter("b", "y"), Waiter("a", "x"), Waiter("c", "y"), Waiter("d", "y")]
+    waiters = [Waiter("a", "x"), Waiter("b", "y"), Waiter("a", "x"), Waiter("c", "z"), Waiter("d", "w")]
     assert gives_way(waiters) == 2
+
+
+def test_many_keys_of_one_client_give_way_to_a_page_of_one_key() -> None:
+    """A network with 100 keys and 5 cards for each had 30 of 48 new cards of another one refused."""
+    page = [Waiter("page", "y")] * 48
+    crowd = [Waiter(f"key{number % 100}", "x") for number in range(464)]
+    assert gives_way([*page, *crowd]) == len(page) + 463
+    assert gives_way([*crowd, *page]) == 463
 
 
 def test_among_keys_with_as_many_the_newest_of_the_client_with_most_gives_way() -> None:
