@@ -5,10 +5,9 @@ Each keeps its UUID as its id, so that only the host in the ping URLs of jobs ch
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import compress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,12 +54,16 @@ class Unfit(NamedTuple):
     problem: str
 
 
-class _NothingDone(Exception):
-    """Undoes the transaction of a dry run. Holds whether each check was stored."""
+Outcome = Fit | Unfit | None
+"""A check that was stored, or why it can't be; None if one with its id exists."""
 
-    def __init__(self, stored: list[bool]) -> None:
+
+class _NothingDone(Exception):
+    """Undoes the transaction of a dry run. Holds what became of each check in it."""
+
+    def __init__(self, outcomes: list[Outcome]) -> None:
         super().__init__()
-        self.stored = stored
+        self.outcomes = outcomes
 
 
 def parser() -> Parser:
@@ -83,11 +86,12 @@ def run(argv: Sequence[str]) -> int:
     with opened(given, tiers_from(TIERS.value(given)), advice) as (database, keys):
         key = _key(keys, given.key)
         url = plain("webhook_url", given.webhook_url)
-        listed = [_judged(check, key.limits, url) for check in _read(given.file)]
-        fit, unfit = [it for it in listed if isinstance(it, Fit)], [it for it in listed if isinstance(it, Unfit)]
-        stored = _import(database, key, fit, dry_run=given.dry_run)
-    done = list(compress(fit, stored))
-    there = [it.settings.name for it, is_stored in zip(fit, stored, strict=True) if not is_stored]
+        listed = list(_without_twins(_judged(check, key.limits, url) for check in _read(given.file)))
+        fit = [it for it in listed if isinstance(it, Fit)]
+        outcomes = _import(database, key, fit, dry_run=given.dry_run)
+    done = [it for it in outcomes if isinstance(it, Fit)]
+    there = [it.settings.name for it, outcome in zip(fit, outcomes, strict=True) if outcome is None]
+    unfit = [it for it in (*listed, *outcomes) if isinstance(it, Unfit)]
     if given.json:
         imported = [{"id": it.id, "name": it.settings.name, "lost": it.lost} for it in done]
         shown = {"imported": imported, "present": there, "not_imported": [it._asdict() for it in unfit]}
@@ -100,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
 def _told(done: list[Fit], there: list[str], unfit: list[Unfit], deed: str) -> Iterator[str]:
     for it in done:
         yield f"{deed} {it.settings.name}" + (f", without its {', '.join(it.lost)}" if it.lost else "")
-    yield from (f"left as it is: {name}, whose id, or one like it, is here already" for name in there)
+    yield from (f"left as it is: {name}, whose id is here already" for name in there)
     yield from (f"not imported: {it.name}: {it.problem}" for it in unfit)
     counts = f"{len(done)} imported, {len(there)} left as they are, {len(unfit)} not imported"
     yield counts.replace("imported", "to import") if deed != "imported" else counts
@@ -150,6 +154,18 @@ def _judged(check: dict[str, Any], limits: Tier, webhook_url: str | None) -> Fit
     return Fit(uuid.replace("-", "").lower(), settings, [*lost, "slug"] if pings_by_slug else lost)
 
 
+def _without_twins(checks: Iterable[Fit | Unfit]) -> Iterator[Fit | Unfit]:
+    """These checks, but only the first with each id can be imported."""
+    names: dict[str, str] = {}
+    for it in checks:
+        if isinstance(it, Fit) and it.id in names:
+            yield Unfit(it.settings.name, f"it has the UUID of {names[it.id]}, which stands before it in the file")
+            continue
+        if isinstance(it, Fit):
+            names[it.id] = it.settings.name
+        yield it
+
+
 def _problem(check: dict[str, Any]) -> str:
     """Why a check can't be watched as it was; empty if it can."""
     if "schedule" in check:
@@ -163,41 +179,41 @@ def _problem(check: dict[str, Any]) -> str:
     return "it is paused, and here a check is always watched" if check.get("status") == "paused" else ""
 
 
-def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -> list[bool]:
-    """Store all of these checks or none, as new ones. Tells of each whether its id was new: others are left alone."""
+def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -> list[Outcome]:
+    """Store these checks as new ones: all that can be, or none if the key has no room. What exists is left alone."""
 
-    def store(transaction: Transaction) -> list[bool]:
+    def store(transaction: Transaction) -> list[Outcome]:
         now = int(database.clock())
-        stored = [_insert(transaction, key, it, now) for it in checks]
-        if any(stored):
+        outcomes = [_insert(transaction, key, it, now) for it in checks]
+        if any(isinstance(outcome, Fit) for outcome in outcomes):
             _require_room(transaction, key)
         if dry_run:
-            raise _NothingDone(stored)
-        return stored
+            raise _NothingDone(outcomes)
+        return outcomes
 
     try:
         return database.create_later(store).wait()
     except _NothingDone as undone:
-        return undone.stored
+        return undone.outcomes
 
 
-def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> bool:
-    """Whether it is new: not if a check with this id exists, of any key, or one of this key with the same short id."""
+def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome:
+    """Store a check, if none with its id exists, of any key, and none of this key with its short id."""
+    short = check.id[:SHORT_ID_CHARACTERS]
+    alike = transaction.execute(
+        "SELECT id, name FROM checks WHERE id BETWEEN ? AND ? AND (api_key_id = ? OR id = ?)",
+        (short.ljust(32, "0"), short.ljust(32, "f"), key.id, check.id),
+    ).fetchall()
+    if alike and check.id not in [row["id"] for row in alike]:
+        same = f"the first {SHORT_ID_CHARACTERS} digits of its UUID are those of {alike[0]['name']}"
+        return Unfit(check.settings.name, f"{same}; a read-only key could not tell them apart")
     inserted = transaction.execute(
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from, created_at,"
         " updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, :webhook_url, :now, :now, :now FROM keys"
-        " WHERE id = :key_id AND revoked_at IS NULL AND NOT EXISTS (SELECT 1 FROM checks WHERE api_key_id = :key_id"
-        " AND id BETWEEN :first AND :last) ON CONFLICT (id) DO NOTHING",
-        {
-            **asdict(check.settings),
-            "id": check.id,
-            "key_id": key.id,
-            "now": now,
-            "first": check.id[:SHORT_ID_CHARACTERS].ljust(32, "0"),
-            "last": check.id[:SHORT_ID_CHARACTERS].ljust(32, "f"),
-        },
+        " WHERE id = :key_id AND revoked_at IS NULL ON CONFLICT (id) DO NOTHING",
+        {**asdict(check.settings), "id": check.id, "key_id": key.id, "now": now},
     )
-    return inserted.rowcount == 1
+    return check if inserted.rowcount else None
 
 
 def _require_room(transaction: Transaction, key: Key) -> None:

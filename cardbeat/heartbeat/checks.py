@@ -75,7 +75,7 @@ class Checks:
             return _own(connection, key_id, check_id)
 
     def whole_id(self, key_id: str, short_id: str) -> str:
-        """The id of the key's check with this short one; without one "", which is no check's.
+        """The id of the key's check with this short one; "", which is no check's, if none or several have it.
 
         No other length is taken: by longer and longer beginnings, a reader would find the whole id.
         """
@@ -83,9 +83,10 @@ class Checks:
             return ""
         with self._database.read() as connection:
             # Both ends are ids too, so that every collation puts what begins so between them.
-            sql = "SELECT id, api_key_id FROM checks WHERE id BETWEEN ? AND ? ORDER BY seq"
+            sql = "SELECT id, api_key_id FROM checks WHERE id BETWEEN ? AND ?"
             among = connection.execute(sql, (short_id.ljust(32, "0"), short_id.ljust(32, "f"))).fetchall()
-        return next((row["id"] for row in among if row["api_key_id"] == key_id), "")
+        own = [str(row["id"]) for row in among if row["api_key_id"] == key_id]
+        return own[0] if len(own) == 1 else ""
 
     def page(self, key_id: str, limit: int, after: str | None) -> tuple[list[Check], str | None]:
         """At most `limit` checks, oldest first, after the check `after`; and the next `after`, None at the end.

@@ -424,6 +424,14 @@ def test_what_was_done_is_told_though_the_server_goes_away(checks, key, tmp_path
     assert err.endswith(" (what is printed above was done, the rest was not)\n")
 
 
+def test_programs_get_every_member_that_the_server_gives(checks, key, app, tmp_path):
+    checks("apply", write(tmp_path / "c.toml", 'name = "a"\nperiod_seconds = 60\ngrace_seconds = 0'))
+    pinged = json.loads(checks("ping", "a", "--json")[1])
+    (listed,) = json.loads(checks("list", "--json")[1])
+    assert listed == app.json("GET", "/checks", key=key)["checks"][0]
+    assert pinged == {**app.json("GET", f"/ping/{listed['id']}"), "deadline_at": listed["deadline_at"]}
+
+
 def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
     checks("apply", write(tmp_path / "c.toml", 'name = "a b"\nperiod_seconds = 60\ngrace_seconds = 0'))
     status, out, _ = checks("ping", "a b")

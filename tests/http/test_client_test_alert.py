@@ -34,11 +34,11 @@ def customer(config, monkeypatch):
 @pytest.mark.parametrize("status", [200, 204])
 def test_a_delivered_one_is_told_with_its_status(customer, checks, status):
     with Receiver(answer(status)) as receiver:
-        customer.check(f"{receiver.url}/SECRET", "job")
+        job = customer.check(f"{receiver.url}/SECRET", "job")
         told = f"http://127.0.0.1:{receiver.port}/...: delivered, the receiver answered {status}\n"
         assert checks("test", " job ") == (0, told, "")
         status, out, _ = checks("test", "job", "--json")
-    assert (status, json.loads(out)["state"]) == (0, "delivered")
+    assert (status, json.loads(out)) == (0, customer.alerts(job)[0])
     assert [received.json["type"] for received in receiver.received] == ["check.test"] * 2
 
 

@@ -266,12 +266,17 @@ def test_a_list_of_too_many_bytes_ends(checks, hostile, monkeypatch):
     assert len(server.asked) < 30
 
 
-def test_a_check_of_very_many_members_is_refused(checks, hostile):
-    """A million members of a page of 16 MB took 100 MB, and a list has many pages."""
-    hostile(always(page({**CHECK, **{f"more {number}": 0 for number in range(api.MOST_MEMBERS)}})))
+def test_of_a_check_no_member_is_kept_that_is_not_a_check_s(checks, hostile):
+    """Of the checks on all pages, members of the server's own took 924 MB."""
+    hostile(always(page({**CHECK, **{f"more {number}": number for number in range(90)}})))
+    assert json.loads(checks("list", "--json")[1]) == [CHECK]
+
+
+def test_a_page_of_more_checks_than_asked_for_is_refused(checks, hostile):
+    hostile(always(page(*[CHECK] * 1001)))
     status, out, err = checks("list")
-    assert (status, out) == (2, "")
-    assert "its answer is not that of a cardbeat server" in err
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "its page has more than 1000 checks" in err
 
 
 DRIPS = {

@@ -110,6 +110,18 @@ def test_it_turns_pages_by_short_ids(app, key, reader):
     assert [one["id"] for one in first["checks"] + second["checks"]] == [one[:12] for one in made]
 
 
+def test_a_short_id_of_two_checks_is_none_of_them(app, key, reader):
+    """The pages after the second one began again with it, without end."""
+    made = [app.json("POST", "/checks", {**GOOD_CHECK, "name": f"job {n}"}, key=key)["check"]["id"] for n in range(3)]
+    alike = made[0][:12] + made[1][12:]
+    sql = "UPDATE checks SET id = ? WHERE id = ?"
+    app.service.database.write(lambda it: it.execute(sql, (alike, made[1])).rowcount)
+    for path in (f"/checks/{alike[:12]}", f"/checks/{alike[:12]}/alerts"):
+        assert app("GET", path, key=reader).status == 404
+    assert app("GET", f"/checks?after={alike[:12]}", key=reader).status == 400
+    assert app.json("GET", f"/checks/{made[2][:12]}", key=reader)["check"]["name"] == "job 2"
+
+
 def test_checks_of_others_do_not_exist_for_it(app, check):
     stranger = app.checks_key()
     reader = reader_of(app, stranger)

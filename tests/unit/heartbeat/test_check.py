@@ -62,6 +62,8 @@ def test_a_name_is_trimmed(name, stored):
         "\u2066a",
         "\u05d0\u200f",
         "a\u061c",
+        "\ud800x",
+        "x\udcff",
         5,
         True,
         None,
