@@ -159,7 +159,7 @@ def test_while_a_server_does_not_answer_nobody_waits_for_it(database, postgresql
     began = time.monotonic()
     assert isinstance(attempt(lambda: counted(database)), Unavailable)
     assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 4
     reachable.set()
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
 
@@ -290,7 +290,7 @@ def kept_locked(other, name):
 @pytest.fixture
 def without_standby(database, postgresql, monkeypatch):
     """Commits wait for a standby that there is not, until they need not."""
-    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.2)
+    monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 0.5)
 
     def wait_for(names):
         # In a session that waits for no standby itself.
@@ -320,7 +320,7 @@ def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off
     assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
     # Not even tried: all others would come to wait behind it.
     assert all(isinstance(attempt(lambda: database.write(count_up)), Unavailable) for _ in range(20))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 5
     assert waiting_sessions(database) == 1
     without_standby()
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)

@@ -70,7 +70,7 @@ def test_two_processes_may_hold_it_and_both_write(tmp_path):
 
 
 def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_more(database, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite.database.BUSY_SECONDS", 0.3)
+    monkeypatch.setattr("cardbeat.database.sqlite.database.BUSY_SECONDS", 1)
     outcomes = []
 
     def attempt():
@@ -89,7 +89,7 @@ def test_a_process_that_never_lets_go_of_the_lock_costs_writes_seconds_and_no_mo
     for thread in threads:
         thread.join()
     # None waits in turn for those before it.
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 6
     assert [(error.code, error.headers["Retry-After"]) for error in outcomes] == [("database_unavailable", "5")] * 8
     with pytest.raises(StartupError, match=r"another process holds writer\.lock"):
         open_database(database.path.parent)
