@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from cardbeat.clock import Clock
@@ -75,6 +76,39 @@ class BackgroundThread:
         if seconds is None:
             seconds = self._seconds
         return None if seconds is None else max(0, began + seconds - self._monotonic())
+
+
+class Afterwards:
+    """Calls what it is given after always the same number of seconds, in one thread that runs while something waits."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._waiting: deque[tuple[float, Callable[[], object]]] = deque()
+
+    def call(self, work: Callable[[], object]) -> None:
+        """Call `work` later; at once, with all that waits, if the system grants no thread. Safe in any thread."""
+        with self._lock:
+            self._waiting.append((time.monotonic() + self._seconds, work))
+            if len(self._waiting) > 1:
+                return
+        try:
+            threading.Thread(target=self._run, name="afterwards", daemon=True).start()
+        except RuntimeError:
+            self._run(lambda _: None)
+
+    def _run(self, sleep: Callable[[float], object] = time.sleep) -> None:
+        is_last = False
+        while not is_last:
+            due_at, work = self._waiting[0]
+            sleep(max(0, due_at - time.monotonic()))
+            try:
+                work()
+            except Exception:
+                log.exception("what was to be done afterwards has failed")
+            with self._lock:
+                self._waiting.popleft()
+                is_last = not self._waiting
 
 
 def start(thread: threading.Thread) -> None:

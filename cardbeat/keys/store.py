@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.threads import Afterwards
 from cardbeat.config import Tier
 from cardbeat.database import Database, Row, Transaction, monitor
 from cardbeat.errors import Unavailable
@@ -57,16 +58,6 @@ def watched_since(transaction: Transaction, now: int) -> int:
     return noted["keys_watched_since"]
 
 
-def call_after(seconds: float, work: Callable[[], object]) -> None:
-    """Call `work` after this time, in a thread of its own; at once if the system grants no more threads."""
-    timer = threading.Timer(seconds, work)
-    timer.name, timer.daemon = "key-change", True
-    try:
-        timer.start()
-    except RuntimeError:
-        work()
-
-
 class Keys:
     """The keys of this instance.
 
@@ -76,7 +67,7 @@ class Keys:
     The process that made the change drops that one key from its cache, so a client that changes its key in a loop costs
     other keys nothing.
 
-    `monotonic` and `call_after` are replaced in tests.
+    `monotonic` and `afterwards`, which calls what it is given after `CACHE_SECONDS`, are replaced in tests.
     """
 
     def __init__(
@@ -86,13 +77,13 @@ class Keys:
         tiers: Mapping[str, Tier],
         *,
         monotonic: Clock = time.monotonic,
-        call_after: Callable[[float, Callable[[], object]], None] = call_after,
+        afterwards: Callable[[Callable[[], object]], None] | None = None,
     ) -> None:
         self._database = database
         self._clock = clock
         self.tiers = tiers
         self._monotonic = monotonic
-        self._call_after = call_after
+        self._afterwards = afterwards or Afterwards(CACHE_SECONDS).call
         # These are written under the lock. Any thread reads each of them without it: each read is atomic.
         self._lock = threading.Lock()
         self._cache: dict[bytes, Key] = {}
@@ -319,7 +310,7 @@ class Keys:
                 self._cache.clear()
                 self._changes = None
                 self._checked_at = -inf
-        self._call_after(CACHE_SECONDS, lambda: changed.settle(lambda: written.result().row))
+        self._afterwards(lambda: changed.settle(lambda: written.result().row))
 
     def _key(self, row: Mapping[str, Any] | Row) -> Key:
         limits = tier_of(self.tiers, row["tier"])

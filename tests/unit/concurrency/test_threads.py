@@ -3,11 +3,12 @@
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
 
 from cardbeat.concurrency import threads
-from cardbeat.concurrency.threads import BackgroundThread
+from cardbeat.concurrency.threads import Afterwards, BackgroundThread
 from cardbeat.errors import StartupError, Unavailable
 from tests.artifact import ROOT, clean_environment, free_port
 from tests.support import FakeClock, wait_until
@@ -172,3 +173,32 @@ def test_a_stop_that_comes_before_it_waits_ends_it(background):
 
 def test_one_that_was_never_started_stops_at_once():
     assert BackgroundThread("idle", lambda: None).stop(0)
+
+
+def test_what_is_called_afterwards_is_called_in_order_also_after_an_error() -> None:
+    called, has_ended = [], threading.Event()
+
+    def fail() -> None:
+        raise ValueError
+
+    afterwards, began = Afterwards(0.05), time.monotonic()
+    afterwards.call(lambda: called.append(1))
+    afterwards.call(fail)
+    afterwards.call(lambda: called.append(2))
+    afterwards.call(has_ended.set)
+    assert has_ended.wait(10)
+    assert called == [1, 2]
+    assert time.monotonic() - began >= 0.05
+
+
+def test_what_is_called_afterwards_is_called_at_once_where_there_is_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    called = threading.Event()
+    afterwards = Afterwards(1000)
+    for _ in range(2):
+        called.clear()
+        afterwards.call(called.set)
+        assert called.is_set()

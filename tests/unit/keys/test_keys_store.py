@@ -16,7 +16,7 @@ from cardbeat.database import Database
 from cardbeat.errors import Refusal
 from cardbeat.keys import store
 from cardbeat.keys.key import Key
-from cardbeat.keys.store import CACHE_SECONDS, CHANGES, Keys, call_after, hash_of
+from cardbeat.keys.store import CACHE_SECONDS, CHANGES, Keys, hash_of
 from cardbeat.keys.webhook_secrets import WebhookSecrets
 from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
@@ -40,11 +40,11 @@ def monotonic() -> FakeClock:
 def open_keys(database: Database, clock: FakeClock, monotonic: FakeClock) -> OpenKeys:
     """Opens the keys of the database as a further process does."""
 
-    def call_after(seconds: float, work: Callable[[], object]) -> None:
-        monotonic.advance(seconds)
+    def afterwards(work: Callable[[], object]) -> None:
+        monotonic.advance(CACHE_SECONDS)
         work()
 
-    return partial(Keys, database, clock, TIERS, monotonic=monotonic, call_after=call_after)
+    return partial(Keys, database, clock, TIERS, monotonic=monotonic, afterwards=afterwards)
 
 
 @pytest.fixture
@@ -289,19 +289,13 @@ def test_nobody_waits_where_a_key_was_not_changed(keys: Keys, monotonic: FakeClo
     assert monotonic.now == before
 
 
-def test_what_is_called_after_a_time_is_called_at_once_where_there_is_no_thread(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    called = threading.Event()
-    began = time.monotonic()
-    call_after(0.05, called.set)
-    assert called.wait(10)
-    assert time.monotonic() - began >= 0.05
-
-    def refuse(_thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
-    called.clear()
-    monkeypatch.setattr(threading.Thread, "start", refuse)
-    call_after(1000, called.set)
-    assert called.is_set()
+def test_changes_that_wait_to_be_known_everywhere_share_a_thread(database: Database, clock: FakeClock) -> None:
+    keys = Keys(database, clock, TIERS)
+    issued = keys.issue("a@b").wait()
+    keys.issue_reader(issued.key).wait()
+    threads, began = threading.active_count(), time.monotonic()
+    changes = [keys.issue_reader(issued.key) for _ in range(200)]
+    database.write(lambda _: None)
+    assert threading.active_count() <= threads + 1
+    assert len({change.wait() for change in changes}) == 200
+    assert time.monotonic() - began >= CACHE_SECONDS
