@@ -20,17 +20,20 @@ class Signal(Enum):
 
 
 def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterator[dict[Signal, list[int]]]:
-    """Their places, by signal, in parts: in one part no check has two different signals, so their order is free.
+    """Their places, by signal, in at most one part for each signal: in a part no check has two signals.
 
-    Nearly always it is a single part.
+    All came at once, so those of a check may count in any order that ends with the last one: with equal ones together,
+    a check turns at most twice, however many there are. Nearly always it is a single part.
     """
-    part, told = defaultdict[Signal, list[int]](list), dict[str, Signal]()
+    told = dict[str, list[Signal]]()
+    for check_id, signal in signals:
+        kinds = told.setdefault(check_id, [signal])
+        if kinds[-1] is not signal:
+            kinds[:] = [*(kind for kind in kinds if kind is not signal), signal]
+    parts = [defaultdict[Signal, list[int]](list) for _ in Signal]
     for place, (check_id, signal) in enumerate(signals):
-        if told.setdefault(check_id, signal) is not signal:
-            yield part
-            part, told = defaultdict(list), {check_id: signal}
-        part[signal].append(place)
-    yield part
+        parts[told[check_id].index(signal)][signal].append(place)
+    return filter(None, parts)
 
 
 def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:

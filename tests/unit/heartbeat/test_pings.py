@@ -75,6 +75,19 @@ def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
     assert [heart.read(check).ping_count for check in (fails_last, pings_last, other)] == [1, 2, 1]
 
 
+def test_a_check_turns_at_most_twice_in_a_group_however_its_signals_alternate(heart):
+    fails_last, pings_last = heart.create(), heart.create()
+    signals = [Signal.FAILURE, Signal.OTHER, Signal.PING] * 50
+    told = signals_at_once(
+        heart, *((fails_last, signal) for signal in reversed(signals)), *((pings_last, signal) for signal in signals)
+    )
+    assert [heart.status(check) for check in (fails_last, pings_last)] == ["overdue", "on_time"]
+    assert heart.alert_types(fails_last) == ["check.overdue"]
+    assert heart.alert_types(pings_last) == ["check.overdue", "check.recovered"]
+    assert sum(one.recovered for one in told) == 1
+    assert [heart.read(check).ping_count for check in (fails_last, pings_last)] == [50, 50]
+
+
 def test_a_failure_in_a_group_of_pings_is_one_commit_with_them(heart):
     checks = [heart.create() for _ in range(20)]
     signals = [(check, Signal.FAILURE if number % 2 else Signal.PING) for number, check in enumerate(checks)]
