@@ -19,7 +19,8 @@ from types import CodeType
 
 ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
-SUFFIXES = {".py", ".sql", ".json", ".txt", ".html", ".css", ".js", ".svg", ".png", ".gz", ".woff2", ".bin"}
+SUFFIXES = {".py", ".sql", ".json", ".txt", ".md", ".html", ".css", ".js", ".bin", ".gz", ".woff2"}
+SUFFIXES |= {".svg", ".png", ".jpg"}
 LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/words/build/")
 """Tools for developers, which need more than the standard library and Pillow."""
 IMPORTED = re.compile(r"cardbeat/(?!__main__).*\.py")

@@ -1,4 +1,4 @@
-"""What a card's URL asks for: from the parameters of its query to a `Card`. The README's section "Cards" lists them."""
+"""What a card's URL asks for: from the parameters of its query to a `Card`. `docs/cards.md` lists them."""
 
 import re
 from collections.abc import Mapping

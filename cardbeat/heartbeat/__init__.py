@@ -6,6 +6,6 @@ the ping is refused with 503 (`database/sqlite/database.py`). `host/disk.py` kee
 last space, `database/sqlite/room.py` other programs. A late check: `sweep` marks it with its alert, after `credit`.
 
 `outbox` stores alerts, `webhooks` posts one, `delivery` decides which is next; `delivery/retries.py` has the schedule
-of retries. To add a receiver: `webhooks/receivers.py`, `cardbeat/pages/editor/receivers.js`, the README's table and the
-tests, see "Add a receiver" in `.github/CONTRIBUTING.md`. Begin reading with `check`, then `checks`.
+of retries. To add a receiver: `webhooks/receivers.py`, `cardbeat/pages/editor/receivers.js`, the table in
+`docs/alerts.md` and the tests, see "Add a receiver" in `.github/CONTRIBUTING.md`. Begin with `check`, then `checks`.
 """

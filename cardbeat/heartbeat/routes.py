@@ -1,4 +1,4 @@
-"""The endpoints of checks and pings; the README's section "Checks" lists them."""
+"""The endpoints of checks and pings; `docs/checks.md` lists them."""
 
 import re
 from functools import partial

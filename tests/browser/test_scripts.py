@@ -1,7 +1,6 @@
 """The scripts' pure parts, called in the browser as the pages call them."""
 
 import json
-import re
 import subprocess
 import sys
 
@@ -9,7 +8,7 @@ import pytest
 
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS
 from cardbeat.heartbeat.webhooks.target import parse
-from tests.artifact import ROOT
+from tests.documentation import blocks
 
 NOW = "Date.UTC(2026, 0, 31, 12)"
 
@@ -87,12 +86,12 @@ def test_a_crontab_line_runs_the_job_as_often_as_its_check_expects_it(run, secon
     assert line == f"{schedule} /path/to/job && curl -fsS -m 10 --retry 5 --retry-connrefused -o /dev/null http://x"
 
 
-def test_the_readme_shows_the_crontab_line_of_a_nightly_job(run):
-    shown = re.findall(r"```crontab\n(.*)\n```", (ROOT / "README.md").read_text())
+def test_the_documentation_shows_the_crontab_line_of_a_nightly_job(run):
+    shown = [blocks(page, "crontab")[0].rstrip() for page in ("README", "checks")]
     line = run(
         "dashboard/cron.js", "m.crontabLine({period_seconds: 86_400, ping_url: 'http://127.0.0.1:8080/ping/ID'})"
     )
-    assert line.replace("/path/to/job", "/usr/local/bin/backup") == shown[0]
+    assert [line.replace("/path/to/job", "/usr/local/bin/backup")] * 2 == shown
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A backup taken while clients write, restored as the README says; and one that is stopped."""
+"""A backup taken while clients write, restored as the documentation says; and one that is stopped."""
 
 import contextlib
 import signal

@@ -1,14 +1,14 @@
-"""A restart of the server loses no ping of a crontab line as the README has it."""
+"""A restart of the server loses no ping of a crontab line as the documentation has it."""
 
-import re
 import signal
 import subprocess
 import time
 
-from tests.artifact import ROOT, free_port
+from tests.artifact import free_port
 from tests.crash.client import ask, checks_key, new_check
+from tests.documentation import blocks
 
-CRONTAB = re.search(r"```crontab\n.*&& (.*)\n```", (ROOT / "README.md").read_text())[1].split()
+CRONTAB = blocks("README", "crontab")[0].partition("&& ")[2].split()
 RESTARTS = 4
 PAUSE_SECONDS = 0.02
 

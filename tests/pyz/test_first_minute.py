@@ -1,4 +1,4 @@
-"""The README's first three commands, as they stand there: from a fresh tree to a test alert that has arrived."""
+"""The README's commands, as they stand there: from a fresh tree to a card and a test alert that has arrived."""
 
 import contextlib
 import os
@@ -13,6 +13,7 @@ import urllib.request
 import pytest
 
 from tests.artifact import ROOT, clean_environment, free_port
+from tests.documentation import blocks
 from tests.receiver import Receiver
 from tests.support import wait_until
 
@@ -53,10 +54,9 @@ def answers(url):
     return True
 
 
-def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(source):
+def test_four_commands_lead_to_a_card_and_a_watched_job_whose_test_alert_has_arrived(source):
     tree, environment = source
-    readme = (ROOT / "README.md").read_text()
-    serve, _, key, check = re.findall(r"^```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)[:4]
+    serve, _tests, card, key, check = blocks("README", "sh")
     (channel,) = re.findall(r"https://hooks\.slack\.com[\w/]+", check)
     port = free_port()
     serving = environment | {"CARDBEAT_PORT": str(port), "CARDBEAT_ALLOW_PRIVATE_WEBHOOKS": "1"}
@@ -65,7 +65,7 @@ def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(sourc
         wait_until(lambda: answers(f"http://127.0.0.1:{port}/healthz"), BUSY_SECONDS)
         # The README's own address is one of no channel; here a port that takes no connection stands for it.
         nowhere = check.replace(channel, f"http://127.0.0.1:{free_port()}/").rstrip()
-        commands = f'{key}{nowhere} || echo "status $?"\n{check.replace(channel, receiver.url)}'.replace(
+        commands = f'{card}{key}{nowhere} || echo "status $?"\n{check.replace(channel, receiver.url)}'.replace(
             "8080", str(port)
         )
         asking = environment | {"CARDBEAT_URL": f"http://127.0.0.1:{port}"}
@@ -78,6 +78,7 @@ def test_three_commands_lead_to_a_watched_job_whose_test_alert_has_arrived(sourc
         assert ": delivered, the receiver answered 204\n" in after
         (ping_url,) = re.findall(r"^created Nightly backup: (http://\S+/ping/\w+)$", before, re.MULTILINE)
         assert answers(ping_url)
+    assert (tree / "card.png").read_bytes().startswith(b"\x89PNG")
     assert {alert.json["type"] for alert in receiver.received} == {"check.test"}
     is_busy = os.getloadavg()[0] > (os.cpu_count() or 1)
     assert seconds < (BUSY_SECONDS if is_busy else SECONDS)

@@ -28,7 +28,7 @@ project_name_override: generated
 content_type_overrides: {image/png: application/octet-stream}
 post_hooks: []
 """
-"""What the README says of PNGs; and no linters run over what is generated."""
+"""What the documentation says of PNGs; and no linters run over what is generated."""
 
 
 def run(*command, cwd):

@@ -1,4 +1,4 @@
-"""The README's section "On more than one machine": its commands on the built artifact, and its nginx before two."""
+"""The page "More than one machine": its commands on the built artifact, and its nginx before two."""
 
 import json
 import os
@@ -10,19 +10,16 @@ import urllib.request
 
 import pytest
 
-from tests.artifact import ROOT, clean_environment, free_port, starter
+from tests.artifact import clean_environment, free_port, starter
+from tests.documentation import DOCS, blocks
 from tests.support import wait_until
 
 HOOK = "https://hooks.example.com/"
-README = (ROOT / "README.md").read_text()
-SECTION = README.split("\n### On more than one machine\n")[1].split("\n## ")[0]
-
-
 PSYCOPG = "psycopg[binary]>=3.2.11"
 
 
 def block(language, number=0):
-    return re.findall(rf"^```{language}\n(.*?)^```$", SECTION, re.DOTALL | re.MULTILINE)[number]
+    return blocks("nodes", language)[number]
 
 
 def posted(url, body=None, key=""):
@@ -71,7 +68,7 @@ def nodes(postgresql, pyz, tmp_path):
 
 @pytest.fixture
 def balancer(nodes, tmp_path):
-    """The URL of nginx with the section's configuration."""
+    """The URL of nginx with the page's configuration."""
     nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
     if nginx is None:
         assert not os.environ.get("CI"), "nginx is not installed"
@@ -125,7 +122,7 @@ def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file()
     (credential,) = [value for name, value in settings if name == "LoadCredential"]
     python, *rest = start.split()
     (name, file), folder = credential.split(":"), python.removesuffix("/bin/python")
-    (unit_start,) = re.findall(r"^ExecStart=/usr/bin/python3 (.+)$", README, re.MULTILINE)
+    (unit_start,) = re.findall(r"^ExecStart=/usr/bin/python3 (.+)$", DOCS["running"], re.MULTILINE)
     assert rest == unit_start.split()
     commands = block("shell", 1)
     assert f"sudo python3 -m venv --system-site-packages {folder}\n" in commands
@@ -136,4 +133,4 @@ def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file()
 
 
 def test_the_image_is_told_the_same_psycopg():
-    assert f"`'{PSYCOPG}'`" in SECTION
+    assert f"`'{PSYCOPG}'`" in DOCS["nodes"]

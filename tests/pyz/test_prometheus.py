@@ -1,20 +1,19 @@
-"""The README's configuration and dashboard, with a real Prometheus that scrapes the running artifact."""
+"""The documentation's configuration and dashboard, with a real Prometheus that scrapes the running artifact."""
 
 import contextlib
 import itertools
 import json
-import re
 import subprocess
 import urllib.parse
 import urllib.request
 
 import pytest
 
-from tests.artifact import ROOT, free_port
+from tests.artifact import free_port
+from tests.documentation import FOLDER, blocks
 from tests.support import GOOD_CHECK, wait_until
 
-README = (ROOT / "README.md").read_text()
-DASHBOARD = json.loads((ROOT / ".readme" / "grafana.json").read_text())
+DASHBOARD = json.loads((FOLDER / "files" / "grafana.json").read_text())
 PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [target["expr"] for panel in PANELS for target in panel["targets"]]
 
@@ -49,13 +48,11 @@ def key(server):
 
 @pytest.fixture
 def query(server, key, tmp_path):
-    """Asks a Prometheus that is set up as the README says, but scrapes each second.
+    """Asks a Prometheus that is set up as the documentation says, but scrapes each second.
 
     It asks the server by two names, as if it were two nodes with one database.
     """
-    (text,) = re.findall(
-        r"^```yaml\n(scrape_configs:\n.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-    )
+    (text,) = blocks("watching", "yaml")
     reader = ask(f"{server.url}/key/read-only", key=key, method="POST")["key"]
     (tmp_path / "cardbeat-read-only.key").write_text(f"{reader}\n")
     nodes = f'"127.0.0.1:{server.port}", "localhost:{server.port}"'

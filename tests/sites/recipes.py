@@ -1,4 +1,4 @@
-"""The recipes for sites, of the README and of the builder, and what is read back from pages that are made with them."""
+"""The recipes for sites, of the documentation and the builder, and what is read back from pages made with them."""
 
 import json
 import re
@@ -10,10 +10,11 @@ from typing import NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.artifact import ROOT
+from tests.documentation import DOCS
 
 ADDRESS = "https://cards.example.com/"
 KEY = "sk_..."
-"""What the README writes for a server's address and a cards key."""
+"""What the documentation writes for a server's address and a cards key."""
 
 _RECIPE = re.compile(r"^\*\*([\w.]+)\.\*\* ([^\n]+)\n\n```[\w-]+\n(.*?)\n```$", re.DOTALL | re.MULTILINE)
 
@@ -27,10 +28,9 @@ class Recipe(NamedTuple):
         return re.search(rf"{behind} `([^`]+)`", self.where)[1]
 
 
-def readme_recipes() -> dict[str, Recipe]:
+def documented_recipes() -> dict[str, Recipe]:
     """By the name of the program."""
-    section = (ROOT / "README.md").read_text().split("### Recipes for sites\n")[1].split("\n## ")[0]
-    return {name: Recipe(where, text) for name, where, text in _RECIPE.findall(section)}
+    return {name: Recipe(where, text) for name, where, text in _RECIPE.findall(DOCS["recipes"])}
 
 
 _BUILDER = """
@@ -44,7 +44,7 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 
 
 def builder_recipes(folder: Path, card: dict[str, str]) -> tuple[dict[str, Recipe], str]:
-    """What the builder's own scripts give in place of the README's recipes for this card, and for its page in HTML."""
+    """What the builder's own scripts give for this card: the recipes, and the lines for one page in HTML."""
     for name in ("card.js", "recipes.js"):
         shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
     (folder / "package.json").write_text('{"type": "module"}')

@@ -1,4 +1,4 @@
-"""Sites of many pages, built by the programs themselves; the README's command draws and names a card for each page.
+"""Sites of many pages, built by the programs themselves; the documented command draws and names a card for each page.
 
 An Open Graph reader then finds the image of every page. `CARDBEAT_PAGES=1000` builds larger sites.
 """
@@ -13,7 +13,8 @@ import linkpreview
 import pytest
 from PIL import Image
 
-from tests.artifact import ROOT, clean_environment
+from tests.artifact import clean_environment
+from tests.documentation import DOCS
 from tests.sites.programs import run, write
 
 PAGES = int(os.environ.get("CARDBEAT_PAGES", "60"))
@@ -23,8 +24,8 @@ _COMMAND = re.compile(r"^python cardbeat\.pyz (cards .*?) +# (.+)$", re.MULTILIN
 
 
 def commands():
-    """The README's command of each program."""
-    return {program: line.split() for line, program in _COMMAND.findall((ROOT / "README.md").read_text())}
+    """The documentation's command of each program."""
+    return {program: line.split() for line, program in _COMMAND.findall(DOCS["cards"])}
 
 
 def title_of(number):

@@ -1,17 +1,17 @@
-"""Sites made with the README's recipes: each page names a card with its own title, which the artifact draws."""
+"""Sites made with the documentation's recipes: each page names a card with its own title, which the artifact draws."""
 
 import io
 import json
-import re
 import urllib.request
 from urllib.parse import urlencode
 
 import pytest
 from PIL import Image, ImageChops
 
-from tests.artifact import ROOT, starter
+from tests.artifact import starter
+from tests.documentation import blocks
 from tests.sites.programs import FROM_NPM, PROGRAMS, Texts
-from tests.sites.recipes import ADDRESS, KEY, builder_recipes, metas, readme_recipes, texts_of
+from tests.sites.recipes import ADDRESS, KEY, builder_recipes, documented_recipes, metas, texts_of
 
 PAGE = Texts("""Tom & "Jerry's" + 100 % #1 <b> 東京 &amp; %26""", '50 % & "more" + C# 大阪')
 SITE = Texts('Söhne & Co. + "100 %" #東京', "All <of> it & more")
@@ -40,7 +40,7 @@ def server(python, pyz, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def pixels(server):
-    """What the server draws for a card's address as the README writes it, with a key of its own."""
+    """What the server draws for a card's address as the documentation writes it, with a key of its own."""
     with urllib.request.urlopen(urllib.request.Request(f"{server.url}/register", method="POST"), timeout=10) as answer:
         key = json.load(answer)["key"]
 
@@ -51,16 +51,16 @@ def pixels(server):
     return draw
 
 
-def test_the_readme_shows_what_the_builder_gives(tmp_path):
+def test_the_documentation_shows_what_the_builder_gives(tmp_path):
     recipes, lines = builder_recipes(tmp_path, {"title": "Designing reliable background jobs", "template": "blog"})
-    assert readme_recipes() == recipes
+    assert documented_recipes() == recipes
     assert list(recipes) == list(PROGRAMS)
-    assert re.findall(r"```html\n(.*?)\n```", (ROOT / "README.md").read_text(), re.DOTALL) == [lines]
+    assert blocks("recipes", "html") == [f"{lines}\n"]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
-    for texts, found in zip((PAGE, SITE), made(program, readme_recipes()[program], PAGE, SITE), strict=True):
+    for texts, found in zip((PAGE, SITE), made(program, documented_recipes()[program], PAGE, SITE), strict=True):
         url = found.pop("og:image")
         assert texts_of(url) == {**texts._asdict(), **FIXED}
         found.pop("generator", None)  # Hugo's own
@@ -76,7 +76,7 @@ def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_page_without_a_title_gets_the_card_of_the_site_or_none(program, made):
-    page, _ = made(program, readme_recipes()[program], Texts(None, "Of the page"), SITE)
+    page, _ = made(program, documented_recipes()[program], Texts(None, "Of the page"), SITE)
     page.pop("generator", None)  # Hugo's own
     if program in WITHOUT_NAME_OF_SITE:
         assert page == {}
@@ -87,7 +87,7 @@ def test_a_page_without_a_title_gets_the_card_of_the_site_or_none(program, made)
 
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
 def test_words_on_two_lines_stay_apart(program, made, pixels):
-    page, _ = made(program, readme_recipes()[program], Texts("Two\nlines", "And\r\ntwo\tmore"), SITE)
+    page, _ = made(program, documented_recipes()[program], Texts("Two\nlines", "And\r\ntwo\tmore"), SITE)
     right = pixels(f"{ADDRESS}og?{urlencode({'title': 'Two lines', 'description': 'And two more', **FIXED})}")
     assert ImageChops.difference(pixels(page["og:image"]), right).getbbox() is None
 

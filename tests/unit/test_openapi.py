@@ -17,6 +17,7 @@ from cardbeat.errors import REASONS, Invalid
 from cardbeat.heartbeat.check import validated
 from cardbeat.openapi.parts import STATUSES
 from cardbeat.openapi.schemas import NAME_PATTERN, SCHEMAS
+from tests.documentation import DOCS
 
 PACKAGE = Path(cardbeat.__file__).parent
 METHODS = {"get", "post", "put", "patch", "delete"}
@@ -180,8 +181,7 @@ def test_whose_sweep_makes_a_server_healthy_is_said_in_one_way_that_is_true_of_b
     said = (
         "no sweep has finished for three intervals, neither in this process nor in another one with the same database"
     )
-    readme = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
-    assert said in " ".join(readme.split())
+    assert said in " ".join(DOCS["watching"].split())
     assert said in document["paths"]["/healthz"]["get"]["description"]
 
 

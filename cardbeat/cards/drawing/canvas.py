@@ -19,7 +19,7 @@ SHADES = 12  # anti-aliasing steps of an ink, the last of which is the ink itsel
 TONES = 3  # parts of the background's ramp that an ink is mixed with
 COLOURS = 256
 MAX_BYTES = 99_000
-"""Limit of the PNG. With the seal it stays under 100 KB, as the README's section "Cards" promises."""
+"""Limit of the PNG. With the seal it stays under 100 KB, as `docs/cards.md` promises."""
 REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
 """Shades of an ink and colours of the emoji, from most to least. With the least any picture is short enough."""
 

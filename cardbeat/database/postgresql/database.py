@@ -54,7 +54,7 @@ NEXT_LOCK_SECONDS: Final = 0.25
 LEAST_LOCK_SECONDS: Final = 0.01
 CAUTIOUS_SECONDS: Final = 60.0
 GIVE_UP_SECONDS: Final = 8.0
-"""How long a transaction goes on after locked rows, before it fails as a whole: the README's `curl` waits for 10."""
+"""How long a transaction goes on after locked rows, before it fails as a whole: the documented `curl` waits for 10."""
 
 
 class PostgresqlDatabase(WriteQueue[Connection]):

@@ -1,4 +1,4 @@
-"""When an alert is tried again after an attempt: the schedule of the README's "Alerts"."""
+"""When an alert is tried again after an attempt: the schedule of `docs/alerts.md`."""
 
 from dataclasses import dataclass
 

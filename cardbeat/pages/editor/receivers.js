@@ -1,6 +1,6 @@
 // The receivers that get alerts in their own form, and some others with a name. Pure.
 //
-// The server tells them apart by the same URL patterns, listed in the README's section "Receivers".
+// The server tells them apart by the same URL patterns, listed in `docs/alerts.md`.
 
 const anyCase = (word) => word.replace(/[a-z]/gi, (letter) => `[${letter.toLowerCase()}${letter.toUpperCase()}]`);
 const below = (path) => new RegExp(`^[^/]+(/[^?]*)?${path}$`);

@@ -26,6 +26,7 @@ from cardbeat.database.postgresql.errors import is_trouble, may_be_repeated
 from cardbeat.database.schema import newest
 from cardbeat.errors import NotFound, StartupError, Unavailable
 from tests.artifact import ROOT
+from tests.documentation import DOCS
 from tests.heart import Heart
 from tests.postgresql import POSTGRESQL
 from tests.proxy import Proxy
@@ -677,13 +678,12 @@ def test_a_driver_that_is_new_enough_or_does_not_tell_its_version_is_used(tmp_pa
         open_database(tmp_path, "postgresql://127.0.0.1:1/db")
 
 
-def test_the_package_and_the_readme_ask_for_the_driver_that_is_needed():
+def test_the_package_and_the_documentation_ask_for_the_driver_that_is_needed():
     needed = f"psycopg[binary]>={'.'.join(map(str, OLDEST_DRIVER))}"
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert [it for extra in extras.values() for it in extra if it.startswith("psycopg")] == [needed] * 2
-    readme = (ROOT / "README.md").read_text()
-    assert set(re.findall(r"psycopg\[binary\][^\"']*", readme)) == {needed}
-    assert re.findall(r"psycopg ([0-9.]+) or newer", readme) == [needed.partition(">=")[2]]
+    assert set(re.findall(r"psycopg\[binary\][^\"']*", DOCS["nodes"])) == {needed}
+    assert re.findall(r"psycopg ([0-9.]+) or newer", DOCS["nodes"]) == [needed.partition(">=")[2]]
 
 
 def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, capsys):

@@ -21,7 +21,7 @@ OVERDUE, REMINDER, RECOVERED = "check.overdue", "check.reminder", "check.recover
 
 @dataclass
 class Model:
-    """What a check must look like, by the rules of the README."""
+    """What a check must look like, by the rules of the documentation."""
 
     period: int
     grace: int

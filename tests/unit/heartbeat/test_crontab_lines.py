@@ -1,13 +1,11 @@
-"""The lines to be pasted into a crontab, wherever the program and its README print one."""
+"""The lines to be pasted into a crontab, wherever the program and its documentation print one."""
 
 import re
 
 from tests.unit.test_architecture import PACKAGE, ROOT
 
-PLACES = [
-    ROOT / "README.md",
-    *(path for path in sorted(PACKAGE.rglob("*")) if path.suffix in {".py", ".js", ".html", ".json", ".toml", ".txt"}),
-]
+KINDS = {".md", ".py", ".js", ".html", ".json", ".toml", ".txt"}
+PLACES = [ROOT / "README.md", *(path for path in sorted(PACKAGE.rglob("*")) if path.suffix in KINDS)]
 
 
 def test_a_ping_is_tried_again_also_while_nobody_listens():

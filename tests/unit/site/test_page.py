@@ -6,7 +6,7 @@ import time
 import pytest
 
 from cardbeat.site.page import READ_BYTES, image_tags, read_page, with_lines
-from tests.artifact import ROOT
+from tests.documentation import blocks
 
 TAGS = image_tags("https://x.example/cards/a.png", "A title")
 
@@ -18,8 +18,7 @@ def said(html: str | bytes) -> tuple[str, str]:
 
 
 def test_the_tags_are_those_of_the_builder_and_one_more() -> None:
-    readme = (ROOT / "README.md").read_text()
-    lines = re.search(r"```html\n(.*?)\n```", readme, re.DOTALL)[1].splitlines()
+    lines = blocks("recipes", "html")[0].splitlines()
     url = re.search('content="(.*?)"', lines[0])[1].replace("&amp;", "&")
     title = re.search('content="(.*?)"', lines[3])[1]
     alt = f'<meta name="twitter:image:alt" content="{title}">'

@@ -12,9 +12,9 @@ from jsonschema import Draft202012Validator
 
 from cardbeat.heartbeat.outbox.alert import body_of
 from cardbeat.heartbeat.webhooks.receivers import RECEIVERS, request_for
+from tests.documentation import DOCS
 from tests.unit.heartbeat.outbox.test_alert import KINDS, check_with, told_with
 from tests.unit.heartbeat.outbox.test_alert import URL as LINK
-from tests.unit.test_architecture import ROOT
 
 SLACK = "https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXXXXXXXXXXXXXXXXXX"
 DISCORD = (
@@ -415,6 +415,6 @@ def test_apprise_is_told_which_kind_it_is():
 
 
 @pytest.mark.parametrize("receiver", RECEIVERS, ids=lambda receiver: receiver.name)
-def test_the_readme_has_each_receiver_in_its_table(receiver):
-    table = re.findall(r"^\| (.+?) \|.*https?://", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+def test_the_documentation_has_each_receiver_in_its_table(receiver):
+    table = re.findall(r"^\| (.+?) \|.*https?://", DOCS["alerts"], re.MULTILINE)
     assert any(receiver.name in row for row in table)

@@ -1,4 +1,4 @@
-"""Every command of the README, in its order, on the built artifact and, where both can, on the installed package.
+"""The commands of the documentation, on the built artifact and, where both can, on the installed package.
 
 What needs a real service manager or container engine is run with stand-ins for those programs.
 """
@@ -23,19 +23,14 @@ from cardbeat.commands import advice, serve
 from cardbeat.commands.options import SERVE_OPTIONS, values_of
 from cardbeat.heartbeat.outbox.alert import signed_headers
 from cardbeat.keys.webhook_secrets import new_webhook_secret
-from tests.artifact import ROOT, clean_environment, free_port, starter
+from tests.artifact import clean_environment, free_port, starter
+from tests.documentation import DOCS, block, blocks
 from tests.http.test_import import ID, SIMPLE
 
-README = (ROOT / "README.md").read_text()
-
-
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
-
-
-def block_with(language, text):
-    """The place of the first block that holds a text, among those of its language."""
-    return next(number for number, block in enumerate(blocks(language)) if text in block)
+AFTER_THE_TOUR = ("cards", "checks", "keys", "watching", "backup")
+"""Pages whose commands for a shell run in this order, with the tour's keys, in the folder of its server."""
+ON_A_HOST = ("running", "backup")
+"""Pages with commands for a service of the host."""
 
 
 @pytest.fixture(params=["artifact", "installed"])
@@ -49,11 +44,13 @@ def program(request):
 
 @pytest.fixture
 def tour(program, tmp_path):
-    """Runs commands of the README in one shell after another, sharing variables, with free ports for its fixed ones."""
+    """Runs commands of the documentation in one shell, one after another, with free ports for its fixed ones."""
     python, file, command = program
     server, receiver = free_port(), free_port()
     shutil.copy(file, tmp_path / "cardbeat.pyz")
     environment = {**clean_environment(), "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    (tmp_path / ".venv" / "bin" / "activate").touch()
 
     def adapt(text):
         text = text.replace("python cardbeat.pyz", command)
@@ -72,7 +69,7 @@ def tour(program, tmp_path):
         assert ran.returncode == 0, ran.stdout[-500:] + ran.stderr
         return ran.stdout
 
-    activate, started = blocks("sh")[block_with("sh", "--sweep-seconds")].splitlines()
+    activate, started = blocks("tour", "sh")[0].splitlines()
     assert activate == ". .venv/bin/activate"
     first = started.split()
     assert first[:2] == ["python", "cardbeat.pyz"]
@@ -83,19 +80,18 @@ def tour(program, tmp_path):
 
 def cron_command():
     """What the crontab line runs after the job itself."""
-    (command,) = [part.strip() for part in blocks("crontab")[0].split("&&")[1:]]
+    (command,) = {block(page, "crontab").partition("&& ")[2].strip() for page in ("README", "checks")}
     return command
 
 
 def test_the_tour_ends_with_a_card_and_two_alerts(tour, tmp_path):
-    shell = blocks("sh")
-    steps = [shell[block_with("sh", "CHECKS_KEY=")], *shell[block_with("sh", "--sweep-seconds") + 1 :]]
-    after_alerts = next(number for number, step in enumerate(steps) if "check.recovered" in step) + 1
-    (tmp_path / "checks.toml").write_text(blocks("toml")[0])
+    *steps, end = blocks("tour", "sh")[1:]
+    (tmp_path / "checks.toml").write_text(block("checks", "toml"))
     printed = tour(
-        *steps[:after_alerts],
+        *steps,
         cron_command().replace("http://127.0.0.1:8080/ping/ID", "$PING_URL"),
-        *steps[after_alerts:],
+        end,
+        *(code for page in AFTER_THE_TOUR for code in blocks(page, "sh")),
         # For ever, unless it ended what it started.
         "wait",
     )
@@ -116,7 +112,7 @@ def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_
     server = start()
     shutil.copy(pyz, tmp_path / "cardbeat.pyz")
     (tmp_path / "answer.json").write_text(json.dumps({"checks": [SIMPLE]}))
-    (script,) = blocks("shell-script")
+    (script,) = blocks("checks", "shell-script")
     script = script.replace("https://healthchecks.io/api/v3/checks/", f"file://{tmp_path}/answer.json")
     create = "python cardbeat.pyz keys create --email you@example.com --json >key.json\n"
     key_id = '$(python -c \'import json; print(json.load(open("key.json"))["id"])\')'
@@ -139,19 +135,10 @@ def test_checks_of_healthchecks_are_imported_as_it_says(start, python, pyz, tmp_
 
 
 @pytest.mark.quick
-def test_the_contents_name_sections_that_are_there():
-    headings = re.findall(r"^##+ (.+)$", README, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    linked = re.findall(r"\]\(#([^)]+)\)", README)
-    assert set(linked) <= anchors
-    assert {"start", "cards", "checks", "alerts", "running-it", "limits"} <= set(linked)
-
-
-@pytest.mark.quick
 def test_the_options_are_those_of_the_program(capsys):
     with pytest.raises(SystemExit):
         cli.main(["--help"])
-    assert blocks("text") == [capsys.readouterr().out]
+    assert blocks("options", "text") == [capsys.readouterr().out]
 
 
 @pytest.mark.quick
@@ -159,7 +146,7 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
     from cardbeat.config import FREE
     from cardbeat.keys.tiers import tiers_from
 
-    (tmp_path / "tiers.toml").write_text(blocks("toml")[1])
+    (tmp_path / "tiers.toml").write_text(block("keys", "toml"))
     tiers = tiers_from(tmp_path / "tiers.toml")
     assert tiers["free"] == FREE
     assert tiers["plus"].max_checks == 1000
@@ -169,7 +156,7 @@ def test_the_tiers_shown_are_valid_and_frees_own(tmp_path):
 def test_a_signature_is_verified_as_it_says():
     secret = new_webhook_secret()
     headers = signed_headers("msg_1", 1772419567, b"{}", secret)
-    (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", README)
+    (signed,) = re.findall("HMAC-SHA256 over `(.+?)`", DOCS["alerts"])
     for name, value in {**headers, "body": "{}"}.items():
         signed = signed.replace(f"{{{name}}}", value)
     key = base64.b64decode(secret.removeprefix("whsec_"))
@@ -187,7 +174,7 @@ exec "$@"
 
 @pytest.fixture
 def host(python, pyz, tmp_path):
-    """Runs the README's commands for a host, with folders of the test for the host's; gives what they print."""
+    """Runs the documentation's commands for a host, with folders of the test for the host's; gives what they print."""
     stand_ins = tmp_path / "bin"
     stand_ins.mkdir()
     for name in ("sudo", "systemctl", "journalctl", "docker"):
@@ -216,7 +203,7 @@ def host(python, pyz, tmp_path):
 
 
 def test_a_host_is_run_upgraded_and_rolled_back_as_it_says(host, tmp_path):
-    printed = [host(block) for block in blocks("bash")]
+    printed = [host(code) for page in ON_A_HOST for code in blocks(page, "bash")]
     _installed, used, _upgraded, rolled_back, _container, moved = printed
     assert "whsec_" in used
     assert "you@example.com" in used
@@ -237,7 +224,7 @@ def test_the_units_are_ones_that_systemd_takes(python, tmp_path):
         pytest.skip("systemd-analyze is not here")
     names = ("cardbeat.service", "cardbeat.socket", "cardbeat.service.d/override.conf")
     (tmp_path / "cardbeat.service.d").mkdir()
-    for name, unit in zip(names, blocks("ini"), strict=True):
+    for name, unit in zip(names, [*blocks("running", "ini"), *blocks("nodes", "ini")], strict=True):
         (tmp_path / name).write_text(re.sub(r"=\S+/bin/python3?", f"={python}", unit))
     command = [analyze, "verify", "--man=no", *sorted(map(str, tmp_path.glob("cardbeat.*[et]")))]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -256,16 +243,17 @@ def options_from(monkeypatch, *pairs):
 
 @pytest.mark.quick
 def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
-    (dockerfile,) = blocks("dockerfile")
-    (compose,) = [block for block in blocks("yaml") if block.startswith("services:")]
+    (dockerfile,) = blocks("running", "dockerfile")
+    (compose,) = blocks("running", "yaml")
     (in_image,) = re.findall(r"^ENV (.+)$", dockerfile, re.MULTILINE)
-    host_commands = "".join(blocks("bash")).replace("\\\n", "").splitlines()
+    host_commands = "".join(blocks("running", "bash")).replace("\\\n", "").splitlines()
     (run,) = [line for line in host_commands if line.startswith("docker run")]
     service = yaml.safe_load(compose)["services"]["cardbeat"]
     words = shlex.split(run)
     in_run = [value for name, value in itertools.pairwise(words) if name == "-e"]
     in_compose = [f"{name}={value}" for name, value in service["environment"].items()]
-    in_unit, in_node = re.findall(r"^Environment=(.+)$", "".join(blocks("ini")), re.MULTILINE)
+    units = "".join([*blocks("running", "ini"), *blocks("nodes", "ini")])
+    in_unit, in_node = re.findall(r"^Environment=(.+)$", units, re.MULTILINE)
     for where in (in_run, in_compose):
         with monkeypatch.context() as patch:
             options = options_from(patch, *in_image.split(), *where)
@@ -278,7 +266,7 @@ def test_every_variable_is_one_of_the_program(monkeypatch, tmp_path):
 
 
 def test_the_containers_health_check_tells_a_server_that_answers(start, python):
-    (text,) = re.findall(r"^HEALTHCHECK CMD (.+)$", blocks("dockerfile")[0], re.MULTILINE)
+    (text,) = re.findall(r"^HEALTHCHECK CMD (.+)$", block("running", "dockerfile"), re.MULTILINE)
     command = json.loads(text)
     server = start()
     assert command[0] == "python"
@@ -290,8 +278,7 @@ def test_the_containers_health_check_tells_a_server_that_answers(start, python):
 
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
-    block = blocks("console")[block_with("console", "pipx")]
-    commands = [shlex.split(line) for line in block.splitlines()]
+    commands = [shlex.split(line) for line in block("running", "console", "pipx").splitlines()]
     assert commands == [
         ["pipx", "install", f"./dist/{wheel.name}"],
         ["uvx", "--from", f"./dist/{wheel.name}", "cardbeat"],
