@@ -85,6 +85,7 @@ def _row(check: CheckJson) -> tuple[str, ...]:
     return (
         check["name"],
         ("overdue" if check["status"] == "overdue" else "on time")
+        + (", failed" if check.get("failed_at") else "")
         + (", snoozed" if check.get("snoozed_until") else ""),
         check.get("last_ping_at") or "never",
         check["deadline_at"],
@@ -177,7 +178,10 @@ def _told(done: "Applied") -> Iterator[str]:
 
 
 def _ping(api: Api, given: argparse.Namespace) -> int:
-    answer = api.ping(_named(api, given.subject)["id"])
+    check = _named(api, given.subject)
+    if check.get("ping_url", "") is None:
+        raise StartupError("this is a read-only key, which can't ping; set CARDBEAT_KEY to the checks key")
+    answer = api.ping(check["id"])
     told = f"{'recovered, ' if answer['recovered'] else ''}on time until {answer['deadline_at']} (UTC)"
     say([json.dumps(answer) if given.json else told])
     return 0

@@ -268,7 +268,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             f"At most {WAITING_TESTS} test alerts of a check may wait, and a key may send {TESTS_AN_HOUR} in an hour. "
             "Above either limit the answer is 429, whose sentence says which. `Retry-After` is then the time until the "
             "first waiting one is tried again, at most an hour, or until the key may send another one. A test alert "
-            "waits for the check's other test alerts only."
+            "waits for the check's other test alerts only, and lets those that wait be tried again at once."
         ),
     ),
     "GET /ping/{id}": Operation(

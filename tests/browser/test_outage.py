@@ -12,6 +12,7 @@ from tests.support import wait_until
 SOON = {"period_seconds": 1, "grace_seconds": 0}
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 
+COLOUR = "(node) => getComputedStyle(node).color"
 IS_WIDER = "(part) => part.scrollWidth > part.parentElement.clientWidth"
 
 
@@ -128,6 +129,15 @@ def test_tests_bury_no_outage_in_the_list_of_alerts(api, key, open_with):
     expect(rows).to_have_count(8)
 
 
+def test_a_test_after_a_failed_one_waits_for_no_retry(api, key, open_with):
+    with Receiver(answer(404), answer(502), answer()) as receiver:
+        api.check(key, webhook_url=receiver.url)
+        opened = open_row(open_with(key), "Nightly backup")
+        for says in ("did not arrive: no such webhook", "did not arrive: receiver failed", "The test alert arrived"):
+            opened.get_by_role("button", name="Send a test alert").click()
+            expect(opened.get_by_role("status")).to_contain_text(says)
+
+
 def test_each_time_names_its_zone_and_hovering_tells_it_in_utc(api, key, open_with):
     with Receiver() as receiver:
         check = api.check(key, webhook_url=receiver.url, **SOON)
@@ -180,6 +190,8 @@ def test_a_check_is_snoozed_and_woken_by_a_button_and_a_reader_sees_it(api, key,
     expect(opened).to_contain_text(re.compile(r"Snoozed until \d.*: no overdue alert and no reminder"))
     expect(opened.locator("summary")).to_contain_text("Overdue, snoozed")
     expect(page.get_by_text("1 of 1 overdue · 1 snoozed")).to_be_visible()
+    # Its deadline is to come now, so it is no longer told in red.
+    assert opened.locator(".deadline").evaluate(COLOUR) == opened.locator(".last").evaluate(COLOUR)
     until = api("GET", f"checks/{check['id']}", key=key)["check"]["snoozed_until"]
     expect(opened.get_by_title(f"{until} UTC")).to_be_visible()
     refresh(reader)
@@ -190,6 +202,9 @@ def test_a_check_is_snoozed_and_woken_by_a_button_and_a_reader_sees_it(api, key,
     refresh(page)
     expect(opened.locator("summary")).to_contain_text("Snoozed")
     expect(opened.get_by_text("Overdue until its next ping.")).to_be_hidden()
+    api("GET", f"ping/{check['id']}/fail")
+    refresh(page)
+    expect(opened.locator("summary")).to_contain_text("Snoozed, failed")
     end = opened.get_by_role("button", name="End the snooze of Nightly backup")
     end.focus()
     page.keyboard.press("Enter")

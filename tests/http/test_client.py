@@ -460,6 +460,17 @@ def test_a_check_is_snoozed_by_its_name(checks):
 
 
 @pytest.mark.usefixtures("three")
+def test_the_list_names_jobs_that_failed_and_snoozed_ones_too(checks, app):
+    a, b, _ = json.loads(checks("list", "--json")[1])
+    checks("snooze", "b", "7d")
+    for check in (a, b):
+        app("GET", f"/ping/{check['id']}/fail")
+    listed = checks("list")[1].splitlines()[1:]
+    wanted = ["overdue, failed", "on time, failed, snoozed", "on time"]
+    assert [re.split("  +", line)[1] for line in listed] == wanted
+
+
+@pytest.mark.usefixtures("three")
 def test_all_checks_are_snoozed_at_once(checks):
     status, out, _ = checks("snooze", "--all", "2h")
     assert (status, out) == (0, "".join(f"{name}: snoozed until 2027-01-15 10:00:00 (UTC)\n" for name in "abc"))
@@ -632,6 +643,8 @@ def test_a_read_only_key_lists_the_checks_and_shows_no_ping_url(app, key, checks
     assert (status, err) == (0, "")
     assert out.splitlines()[1].split("  ")[0] == "mail"
     assert "not shown to this key" in out
+    told = "cardbeat: this is a read-only key, which can't ping; set CARDBEAT_KEY to the checks key\n"
+    assert checks("ping", "mail") == (2, "", told)
     (listed,) = json.loads(checks("list", "--json")[1])
     assert (listed["id"], listed["ping_url"], listed["webhook_url"]) == (
         check["id"][:12],

@@ -65,13 +65,21 @@ def test_a_receiver_that_is_not_there_is_told(customer, checks):
     assert (status, json.loads(out)["last_error"]) == (1, "The connection was refused.")
 
 
-def test_it_tells_of_its_own_alert_and_not_of_an_earlier_one(customer, checks):
-    with Receiver(answer(500), answer(204)) as receiver:
+def test_one_that_waits_for_its_next_try_is_tried_before_it_at_once(customer, checks, monkeypatch):
+    monkeypatch.setattr("cardbeat.heartbeat.delivery.retries.SCHEDULE_SECONDS", (9000,) * 9)
+    with Receiver(answer(500), answer(502), answer(204)) as receiver:
         check = customer.check(receiver.url, "job")
         customer.test_alert(check)
         wait_until(lambda: customer.alerts(check)[0]["attempts"] == 1)
-        # It waits behind the first one, whose next try is due in more than 5 s.
-        assert "not sent within 1 s." in checks("test", "job", "--wait", "1")[1]
+        status, out, _ = checks("test", "job")
+        assert (status, "not delivered: The receiver answered 502." in out) == (1, True)
+        # The receiver was repaired.
+        status, out, _ = checks("test", "job")
+        assert (status, "delivered, the receiver answered 204" in out) == (0, True)
+        assert customer.states(check) == ["delivered"] * 3
+    # The first one fails twice and is taken then, before the two after it.
+    assert len(receiver.ids) == 5
+    assert receiver.ids[:3] == receiver.ids[:1] * 3
 
 
 def test_what_can_not_be_tested_is_one_line_and_status_2(customer, checks, monkeypatch):

@@ -74,8 +74,14 @@ class Alerts:
                 drop_one_each(transaction, [alert.check_id for alert in alerts])
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
-        """Store a test alert. Raises `TooMany` if too many wait for the check, or were taken for its key."""
+        """Store a test alert; the check's others that wait are due now. Raises `TooMany` as `take_test` does.
+
+        After a repair of the receiver it must not wait for an earlier one's next try.
+        """
         take_test(transaction, check, now)
+        sql = "UPDATE alerts SET next_attempt_at = ? WHERE check_id = ? AND outage IS NULL AND state = 'pending'"
+        if transaction.execute(sql, (now, check.id)).rowcount:
+            self._note_moves(transaction, [check.id])
         self.record(transaction, TEST, [check], now)
 
     def move(self, transaction: Transaction, check_id: str, due_at: int | None) -> None:

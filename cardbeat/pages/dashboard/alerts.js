@@ -45,8 +45,9 @@ export async function sendTest(key, row) {
   };
   say("pending", "Sending a test alert…");
   try {
+    const before = new Map((await showAlerts(key, row)).map(({ id, attempts }) => [id, attempts]));
     await call("POST", `checks/${row.check.id}/test-alert`, { key });
-    const test = await triedTest(key, row);
+    const test = await triedTest(key, row, before);
     say(outcomeOf(test), resultText(test, row.check));
   } catch (error) {
     say("failed", error.message);
@@ -59,13 +60,17 @@ function outcomeOf(alert) {
   return alert?.attempts && explain(alert) ? "failed" : "pending";
 }
 
-/** The newest test alert once it was tried, or after some seconds in any case. */
-async function triedTest(key, row) {
+/**
+ * The newest test alert once it was tried, or after some seconds in any case. Earlier ones that wait are tried before
+ * it: if one fails again, that one. `before` holds the attempts of those that there were, by id.
+ */
+async function triedTest(key, row, before) {
   const until = Date.now() + WATCHED_MILLISECONDS;
+  const isTried = (test) => test.attempts > (before.get(test.id) ?? 0) && (!before.has(test.id) || explain(test));
   for (;;) {
-    const alerts = await showAlerts(key, row);
-    const test = alerts.find(({ type }) => type === "check.test");
-    if (!test || test.attempts || Date.now() > until) return test;
+    const tests = (await showAlerts(key, row)).filter(({ type }) => type === "check.test");
+    const tried = tests.find(isTried);
+    if (tried || Date.now() > until) return tried ?? tests[0];
     await new Promise((looked) => setTimeout(looked, LOOK_MILLISECONDS));
   }
 }

@@ -19,7 +19,7 @@ export const RECIPES = [
     id: "crontab",
     name: "crontab",
     text: crontabLine,
-    note: "Pings only when the job has succeeded. Put your own command and times in place.",
+    note: "Pings only when the job has succeeded. Put your own command and times in place. To be alerted at once when it fails, write ; for && and end the line with /$? after the URL.",
   },
   {
     id: "systemd",

@@ -96,6 +96,7 @@ export class Row {
   showTimes() {
     this.#showTime("last", this.check.last_ping_at);
     this.#showTime("deadline", this.check.deadline_at);
+    this.part("deadline").toggleAttribute("data-past", parseTime(this.check.deadline_at) < serverNow());
     if (this.isOpen) this.#showHappened();
   }
 
@@ -196,8 +197,10 @@ export class Row {
 }
 
 function statusText(check) {
-  const text = STATUS[stateOf(check)];
-  return check.status === "overdue" && check.snoozed_until ? `${text}, snoozed` : text;
+  const isOverdue = check.status === "overdue";
+  // A job that fails during a snooze turns its check overdue only if no ping follows in time.
+  const more = isOverdue ? check.snoozed_until && "snoozed" : check.failed_at && "failed";
+  return [STATUS[stateOf(check)], more].filter(Boolean).join(", ");
 }
 
 function scheduleText({ period_seconds: period, grace_seconds: grace, repeat_seconds: repeat }) {
