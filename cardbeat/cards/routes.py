@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cardbeat.cards.request import Card
 
 READERS = 4  # threads that look up keys and read stored cards
-READERS_OF_ONE = 2  # of them, at work at once for one key, or for one client whose key is not known
+READERS_OF_ONE = 2  # of them, at work at once for one key and one network
 
 _ROBOTS = Response(200, b"User-agent: *\nAllow: /\n", {"Content-Type": "text/plain; charset=utf-8"})
 """Crawlers may fetch everything: it is they that request cards."""
@@ -45,8 +45,8 @@ class CardRoutes:
     """Answers a card's URL from the store, or draws it.
 
     A card that is not in the index is looked for on disk, and drawn if needed, once for all requests that wait for it
-    (single flight). These requests are queued by the key in the URL, or by the client's network while that key is not
-    known. All queues get equal shares of the readers' time.
+    (single flight). These requests are queued by the key in the URL and the client's network, or by the latter alone
+    while that key is not known. Neither a key nor a network gets more of the readers' time by many queues.
 
     Threads: `_index` is used in the server's loop alone, where `card` runs, and the functions given to `map` there.
     What waits for the disk or the database runs in `_readers`, drawing in the thread of `_drawing`. Both change
@@ -102,7 +102,9 @@ class CardRoutes:
         # Runs before any request is answered, so that a request after an answer starts a search of its own.
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
-        return self._readers.submit(request.network if key is None else key.id, work)
+        # Clients of one key must not wait behind each other: it is public.
+        payers = (request.network,) if key is None else (key.id, sharing_network_of(request.network))
+        return self._readers.submit(" ".join(payers), work, payers)
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card from the index, if its file has not changed and its key was valid a moment ago."""

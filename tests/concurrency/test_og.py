@@ -258,6 +258,25 @@ def test_whoever_asks_with_unknown_keys_holds_up_nobody_else(cards: Cards, monke
             answer.wait()
 
 
+def test_a_stranger_who_floods_a_public_key_does_not_keep_its_owner_out(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cards.renderer.go.set()
+    get_stored, go_on = cards.store.get, threading.Event()
+    owners = file_name(cards.request(0).target)
+    monkeypatch.setattr(cards.store, "get", lambda name: (name == owners or go_on.wait(10)) and get_stored(name))
+    flood = [cards.request(n, client="198.51.100.1") for n in range(1, RUNNING_AND_WAITING + 2)]
+    answers = [cards.routes.card(request) for request in flood[:-1]]
+    with pytest.raises(Unavailable):
+        cards.routes.card(flood[-1])
+    assert cards.ask(0) == (200, "MISS")
+    go_on.set()
+    for answer in answers:
+        assert isinstance(answer, Later)
+        with contextlib.suppress(Unavailable):
+            answer.wait()
+
+
 def test_cards_are_drawn_though_the_system_grants_no_more_threads(
     cards: Cards, monkeypatch: pytest.MonkeyPatch
 ) -> None:
