@@ -7,6 +7,7 @@ import math
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
+from cardbeat.heartbeat.check import REPEAT_SECONDS
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.places import remember
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR
@@ -28,6 +29,10 @@ MOST_POSTS = 1650
 has had, the sooner it has a turn. Enough for 40 posts of a key after 30 others that took all they could."""
 TEST_SHARE = 0.5
 """Share of `MOST_POSTS` at which test alerts must wait: people ask for them, and outages need the room more."""
+REMINDER_SHARE = 0.5
+"""Share of a key's and of an address's posts at which reminders must wait: outages need the room more."""
+REMINDER_SECONDS = float(REPEAT_SECONDS[0])
+"""Seconds until a reminder without room may ask again, uncounted. Often the next one has taken its place by then."""
 NEW_KEY_SHARE = 0.75
 """Share of `MOST_POSTS` at which a key that was just registered must wait."""
 GROWN_SECONDS = 10 * 365 * 24 * HOUR_SECONDS
@@ -110,11 +115,13 @@ class Allowance:
         self._checks.take(name, ALERTS_AN_HOUR, now)
         return wait_seconds
 
-    def of_key(self, key: str, checks: int = 0) -> Turn:
+    def of_key(self, key: str, checks: int = 0, *, is_reminder: bool = False) -> Turn:
         """The turn of a new alert of this key, which has at least so many checks."""
         if 2 * checks > self._limit(key):
             remember(self._limits, key, 2 * checks)
         now, limit = self._elapsed(), self._limit(key)
+        if is_reminder and self._keys.wait_seconds(key, int(limit * REMINDER_SHARE), limit, now):
+            return Turn(REMINDER_SECONDS, is_own=False)
         wait_seconds = self._keys.wait_seconds(key, limit, limit, now)
         if wait_seconds > HOUR_SECONDS:
             return Turn(HOUR_SECONDS, is_own=False)
@@ -128,11 +135,12 @@ class Allowance:
         """
         now = self._elapsed()
         own = self._own.level(f"{address} {queue.key}", now)
+        share = REMINDER_SHARE if queue.is_reminder else 1
         if queue.is_granted:
-            return _fade_seconds(own, max(ADDRESS_POSTS, self._limit(queue.key)))
-        most = TEST_SHARE if queue.is_test else _share_at(now - queue.registered_at)
+            return _fade_seconds(own, share * max(ADDRESS_POSTS, self._limit(queue.key)))
+        most = TEST_SHARE if queue.is_test or queue.is_reminder else _share_at(now - queue.registered_at)
         total = self._addresses.level(address, now)
-        share_seconds = min(_fade_seconds(total, ADDRESS_POSTS), _fade_seconds(own, OWN_POSTS))
+        share_seconds = min(_fade_seconds(total, share * ADDRESS_POSTS), _fade_seconds(own, share * OWN_POSTS))
         return max(share_seconds, _fade_seconds(total + own, most * MOST_POSTS))
 
     def count_post(self, queue: CheckQueue, address: str) -> None:
@@ -144,6 +152,8 @@ class Allowance:
 
     def ask_seconds(self, queue: CheckQueue, address: str) -> float:
         """Seconds until a post that found no room may ask again, at most an hour; the posts of a key take turns."""
+        if queue.is_reminder:
+            return REMINDER_SECONDS
         name, now = f"{address} {queue.key}", self._elapsed()
         turn_seconds = self._asks.wait_seconds(name, 1, ASKS_AN_HOUR, now)
         if turn_seconds < HOUR_SECONDS:

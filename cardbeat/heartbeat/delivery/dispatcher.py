@@ -133,8 +133,8 @@ class Dispatcher:
             has_room = self._allowance.key_has_room(queue.key)
         checks = 0 if has_room else self._checks_of(queue.key)
         with self._changed:
-            wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks)
-            if queue.is_counted and not queue.is_test:
+            wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)
+            if queue.is_counted and not queue.is_test and not queue.is_reminder:
                 wait_seconds = max(wait_seconds, self._allowance.of_check(queue.check_seq))
         if wait_seconds:
             self._hold(queue, wait_seconds)
@@ -210,6 +210,7 @@ class Dispatcher:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
                 queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
+                queue.is_reminder = one.is_reminder
                 queue.is_granted = one.is_granted
                 queue.registered_at = self._elapsed() + one.key_created_at - self._clock()
                 queue.is_counted = one.attempts > 0

@@ -41,6 +41,7 @@ class CheckQueue:
     host: str
     alert: int
     is_test: bool = False
+    is_reminder: bool = False
     is_granted: bool = False
     """Whether the operator chose the tier of its key."""
     registered_at: float = -math.inf

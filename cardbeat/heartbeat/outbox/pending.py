@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardbeat.database import Database, Row
+from cardbeat.heartbeat.outbox.alert import REMINDER
 
 PAGE = 1000
 """Rows read at once."""
@@ -24,6 +25,7 @@ class Pending:
     attempts: int
     next_attempt_at: int | None
     is_test: bool
+    is_reminder: bool
     is_first: bool
     is_granted: bool
     key_created_at: int
@@ -53,7 +55,7 @@ class PendingAlerts:
         # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
         rows = self._read(
             f"SELECT {_COLUMNS} FROM ("
-            "SELECT seq, check_id, attempts, next_attempt_at, outage FROM alerts"
+            "SELECT seq, check_id, type, attempts, next_attempt_at, outage FROM alerts"
             f" WHERE state = 'pending' AND {condition} LIMIT ?"
             f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
             (seq, PAGE),
@@ -93,7 +95,7 @@ _FIRST = (
 _IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
 _COLUMNS = (
     "alerts.seq, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
-    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, {_IS_FIRST},"
+    f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}', {_IS_FIRST},"
     " keys.tier <> 'free', keys.created_at"
 )
 """The columns of `Pending`."""

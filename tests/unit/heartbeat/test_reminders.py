@@ -1,11 +1,14 @@
 """Reminders: when one is due, when it gives way, and that none is sent for a check that is back or snoozed."""
 
 import json
+import math
 import threading
 
 import pytest
 
+from cardbeat.heartbeat.delivery.allowance import KEY_POSTS, REMINDER_SHARE
 from cardbeat.heartbeat.outbox.alert import Outcome
+from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.pings import Signal
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
@@ -306,6 +309,22 @@ def test_a_reminder_that_waits_for_its_turn_is_not_sent_once_the_check_is_snooze
     mail.record(other)
     mail.settled(3)
     assert posted(mail) == [OVERDUE, REMINDER, "check.test"]
+
+
+def test_an_outage_is_told_at_once_beside_more_reminders_than_a_key_may_send(mail):
+    checks = [mail.heart.create(repeat_seconds=REPEAT) for _ in range(100)]
+    mail.delivery.start()
+    pass_and_sweep(mail, 61)
+    mail.settled(len(checks))
+    pending = PendingAlerts(mail.database)
+    for _ in range(10):
+        pass_and_sweep(mail, REPEAT + 1)
+        wait_until(lambda: (pending.first_due_at() or math.inf) > mail.clock())
+    assert posted(mail).count(REMINDER) > KEY_POSTS * REMINDER_SHARE - len(checks)
+    another = mail.heart.create()
+    mail.heart.checks.signal(another.id, Signal.FAILURE).wait()
+    mail.delivery.wake()
+    wait_until(lambda: mail.states(another) == ["delivered"])
 
 
 def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):

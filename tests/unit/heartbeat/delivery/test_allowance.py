@@ -16,6 +16,8 @@ from cardbeat.heartbeat.delivery.allowance import (
     MOST_POSTS,
     NEW_KEY_SHARE,
     OWN_POSTS,
+    REMINDER_SECONDS,
+    REMINDER_SHARE,
     TEST_SHARE,
     Allowance,
 )
@@ -255,6 +257,32 @@ def test_a_post_that_asks_too_late_for_an_hour_has_no_turn_of_its_own():
     asks = [allowance.ask_seconds(queue("stranger"), "address") for _ in range(10_000)]
     assert (max(asks), sum(seconds < HOUR_SECONDS for seconds in asks)) == (HOUR_SECONDS, ASKS_AN_HOUR)
     assert allowance.address_seconds(queue("honest"), "address") == 0
+
+
+def test_reminders_leave_half_of_the_room_of_their_key_and_of_an_address_to_outages():
+    allowance, reminder = Allowance(FakeClock(0)), queue("key", is_reminder=True)
+    turns = [allowance.of_key("key", is_reminder=True) for _ in range(KEY_POSTS)]
+    assert turns.count((0, True)) == KEY_POSTS * REMINDER_SHARE
+    assert turns[-1] == (REMINDER_SECONDS, False)
+    assert [allowance.of_key("key").wait_seconds for _ in range(KEY_POSTS // 2)] == [0] * (KEY_POSTS // 2)
+
+    while not allowance.address_seconds(reminder, "address"):
+        allowance.count_post(reminder, "address")
+    asks = [allowance.ask_seconds(reminder, "address") for _ in range(2 * ASKS_AN_HOUR)]
+    assert set(asks) == {REMINDER_SECONDS}
+    for number in range(ADDRESS_POSTS // 2):
+        assert not allowance.address_seconds(queue("key"), "address"), number
+        allowance.count_post(queue("key"), "address")
+    assert allowance.ask_seconds(queue("key"), "address") < 60
+
+
+def test_reminders_of_a_granted_key_leave_half_of_its_own_room():
+    allowance, reminder = Allowance(FakeClock(0)), queue("granted", is_granted=True, is_reminder=True)
+    while not allowance.address_seconds(reminder, "address"):
+        allowance.count_post(reminder, "address")
+    for number in range(ADDRESS_POSTS // 2):
+        assert not allowance.address_seconds(queue("granted", is_granted=True), "address"), number
+        allowance.count_post(queue("granted", is_granted=True), "address")
 
 
 def test_what_was_taken_comes_back_within_an_hour():
