@@ -30,6 +30,8 @@ DRIFT_SECONDS = 2
 """Differences up to this come from rounding and from time servers' corrections, and are ignored."""
 INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
+_IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
+"""A snooze or a change of a check was stored by a clock that was set back already."""
 LOOK_SECONDS: Final = 0.5
 """Time between two readings of the clock while a write is under way."""
 
@@ -218,8 +220,9 @@ class Credit:
         the clock was set back again, the next `credit_before`) and now. No `clock_from` moves past now. "Now" is the
         wall clock without the later credits in the queue, which are given afterwards.
 
-        If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much. A
-        ping since then may have started its clock at the end of a snooze that was over before.
+        If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much; but
+        not those that began since then. A ping since then may have started its clock at the end of a snooze that was
+        over before.
         """
         moment = self.moment()
         self.note(transaction, moment)
@@ -245,6 +248,7 @@ class Credit:
             "set_back_from": noted["next_credit_before"] if is_set_back else moment.wall + 1,
             "wall": moment.wall,
         }
+        values["since"] = min(values["before"], values["set_back_from"])
         transaction.execute(
             "UPDATE checks SET "
             "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
@@ -252,15 +256,18 @@ class Credit:
             " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
             "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
             "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
-            " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)",
+            " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)"
+            f" AND NOT (clock_from > :now AND clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})",
             values,
         )
         if noted["credit_seconds"] < 0:
             transaction.execute(
                 "UPDATE checks SET"
                 " snoozed_until = CASE WHEN snoozed_until > :now THEN snoozed_until + :seconds ELSE snoozed_until END,"
-                " remind_at = CASE WHEN remind_at > :now THEN remind_at + :seconds ELSE remind_at END"
-                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
+                " remind_at = CASE WHEN remind_at > :now AND NOT (overdue_at >= :since AND overdue_at <= :wall)"
+                " THEN remind_at + :seconds ELSE remind_at END"
+                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)"
+                f" AND NOT ({_IS_CHANGED_SINCE})",
                 values,
             )
             _move_retries(transaction, noted, last_seq, moment.wall)

@@ -2,6 +2,7 @@
 
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -34,6 +35,8 @@ class Model:
     has_failed: bool = False
     snoozed_until: int = 0
     remind_at: int | None = None
+    last_ping_at: int = 0
+    overdue_at: int = 0
     alerts: list[str] = field(default_factory=list)
     waiting: int = 0
     """How many of the newest alerts wait."""
@@ -56,7 +59,7 @@ class Model:
             self.waiting -= 1
 
     def turn_overdue(self, now):
-        self.overdue = True
+        self.overdue, self.overdue_at = True, now
         self.start_reminders(now)
         self.tell(OVERDUE)
 
@@ -80,11 +83,15 @@ class Model:
             if not self.overdue and self.clock_from < now:
                 self.clock_from = min(self.clock_from + seconds, now)
             return
-        if not self.overdue and not is_new(self.clock_from):
-            self.clock_from += seconds
-        if self.snoozed_until > now:
+        is_changed = is_new(self.updated_at)
+        is_of_new_snooze = is_changed and self.clock_from == self.snoozed_until > now
+        if not self.overdue and not is_new(self.clock_from) and not is_of_new_snooze:
+            # A ping since then outlasts a snooze that was over before it.
+            is_pinged = self.clock_from > now and is_new(self.last_ping_at)
+            self.clock_from = max(self.clock_from + seconds, self.last_ping_at if is_pinged else 0)
+        if self.snoozed_until > now and not is_changed:
             self.snoozed_until += seconds
-        if self.remind_at is not None and self.remind_at > now:
+        if (self.remind_at or 0) > now and not is_changed and not is_new(self.overdue_at):
             self.remind_at += seconds
 
     def sweep(self, now):
@@ -121,6 +128,7 @@ class Beating(RuleBasedStateMachine):
         if model.overdue:
             model.tell(RECOVERED)
         model.overdue, model.remind_at, model.has_failed = False, None, False
+        model.last_ping_at = self.clock.now
         model.clock_from = max(self.clock.now, model.snoozed_until)
         model.end_snooze(self.clock.now)
         model.pings += 1
@@ -217,6 +225,17 @@ class Beating(RuleBasedStateMachine):
     def set_the_clock_back(self, seconds):
         listened = self.clock.now - self.swept_at
         self.clock.advance(-seconds)
+        self.beat(lost=-seconds, window=listened)
+
+    @rule(seconds=st.integers(3, 100_000), check=checks, act=st.sampled_from(["ping", "fail", "snooze", "patch"]))
+    def act_before_it_is_seen_that_the_clock_was_set_back(self, seconds, check, act):
+        listened = self.clock.now - self.swept_at
+        self.clock.advance(-seconds)
+        acts = {
+            "snooze": partial(self.snooze, seconds=600),
+            "patch": partial(self.patch, period=9, grace=9, repeat=700),
+        }
+        acts.get(act, getattr(self, act))(check=check)
         self.beat(lost=-seconds, window=listened)
 
     def beat(self, lost, window=0):

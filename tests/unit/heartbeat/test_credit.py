@@ -400,6 +400,35 @@ def test_a_reminder_waits_no_longer_because_the_clock_was_set(heart, jump):
     assert heart.alert_types(check) == ["check.overdue", "check.reminder"]
 
 
+@pytest.mark.parametrize("is_restarted", [False, True])
+def test_snoozes_and_reminders_that_begin_after_the_clock_was_set_back_stay(heart, is_restarted):
+    late, failed, lasting, changed = (heart.create(HOUR, repeat_seconds=8 * HOUR) for _ in range(4))
+    heart.checks.signal(changed.id, Signal.FAILURE).wait()
+    beat(heart)
+    heart.pass_time(10)
+    heart.clock.advance(-5 * HOUR)
+    heart.pass_time(10)
+    heart.checks.signal(failed.id, Signal.FAILURE).wait()
+    snoozed = [heart.checks.snooze(heart.key.id, check.id, 8 * HOUR).wait() for check in (late, lasting)]
+    heart.ping(lasting)
+    read = heart.read(changed)
+    heart.checks.update(read, heart.settings(read, repeat_seconds=7 * HOUR)).wait()
+    heart.pass_time(10)
+    sweep = heart.new_sweep() if is_restarted else None
+    for _ in range(7 * HOUR // SWEEP_SECONDS - 1):
+        beat(heart, sweep)
+        heart.pass_time(SWEEP_SECONDS)
+    for check in snoozed:
+        now = heart.read(check)
+        assert now.snoozed_until == now.clock_from == check.snoozed_until
+    for check in (late, failed, lasting, changed):
+        assert heart.alert_types(check) == ["check.overdue"] * (check in (failed, changed))
+    heart.alerts.store([heart.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in (1, 2)])
+    heart.pass_time(SWEEP_SECONDS)
+    beat(heart)
+    assert heart.alert_types(changed) == ["check.overdue", "check.reminder"]
+
+
 def test_a_retry_waits_no_longer_because_the_clock_was_set_back_while_the_server_was_down(heart):
     heart.clock.advance(20 * HOUR)
     check = heart.create(1)
