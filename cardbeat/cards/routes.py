@@ -121,10 +121,10 @@ class CardRoutes:
         body = FileBody(descriptor, entry.signature[1])
         if "range" not in request.headers and "if-none-match" not in request.headers:
             if not entry.lines:
-                entry.lines = header_lines(Response(200, body, _headers(entry.etag, entry.missing_glyphs, "HIT")))
+                entry.lines = header_lines(Response(200, body, _headers(entry, "HIT")))
             return Response(200, body, _HIT, entry.lines)
         try:
-            return _asked_part(request, body.read(), _headers(entry.etag, entry.missing_glyphs, "HIT"))
+            return _asked_part(request, body.read(), _headers(entry, "HIT"))
         except OSError:
             # The file was truncated since it was opened: let it be examined again.
             return None
@@ -162,27 +162,31 @@ class CardRoutes:
         began = time.perf_counter()
         drawing = self._renderer().render(card)
         self._note_drawing_seconds(time.perf_counter() - began)
-        sealed = seal(name, drawing.png, drawing.missing_glyphs, owner_of(key.id))
+        owner, left_out = owner_of(key.id), drawing.left_out
+        sealed = seal(name, drawing.png, drawing.missing_glyphs, owner, left_out=left_out)
         return Found(sealed, self._store.put(name, sealed, client), "MISS")
 
     def _respond(self, request: Request, name: str, key_hash: bytes, cache: str | None, found: Found) -> Response:
         """The answer. `cache`, if given, replaces the `X-Cache` of the first answer."""
         card = found.card
-        response = _asked_part(request, card.png, _headers(card.etag, card.missing_glyphs, cache or found.cache))
+        response = _asked_part(request, card.png, _headers(card, cache or found.cache))
         if found.signature:
             self._store.note_client(name, sharing_network_of(request.network))
-            self._index.put(request.target, Entry(name, found.signature, key_hash, card.etag, card.missing_glyphs))
+            told = card.etag, card.missing_glyphs, card.left_out
+            self._index.put(request.target, Entry(name, found.signature, key_hash, *told))
         return response
 
 
-def _headers(etag: str, missing_glyphs: int, cache: str) -> dict[str, str]:
+def _headers(card: StoredCard | Entry, cache: str) -> dict[str, str]:
+    left_out = {"X-Left-Out": "description"} if card.left_out else {}
     return {
         "Content-Type": "image/png",
         "Cache-Control": "public, max-age=31536000, immutable",
-        "ETag": etag,
+        "ETag": card.etag,
         "X-Cache": cache,
-        "X-Missing-Glyphs": str(missing_glyphs),
+        "X-Missing-Glyphs": str(card.missing_glyphs),
         "Accept-Ranges": "bytes",
+        **left_out,
     }
 
 

@@ -257,6 +257,7 @@ class Entry:
     key_hash: bytes
     etag: str
     missing_glyphs: int
+    left_out: bool
     lines: bytes = b""
 
 

@@ -39,12 +39,20 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     ),
     "Content-Security-Policy": ("The page may load its own files only.", {"type": "string"}),
     "ETag": ("Identifies this version.", {"type": "string", "pattern": '^"[0-9a-f]+"$'}),
+    "Link": (
+        'Only if another page follows: its URL, with `rel="next"` (RFC 8288).',
+        {"type": "string", "pattern": '^<.+>; rel="next"$'},
+    ),
     "Location": ("The path of the new check.", {"type": "string", "pattern": "^(/.+)?/checks/"}),
     "Referrer-Policy": ("No other site sees a page's URL, since card URLs contain keys.", {"const": "no-referrer"}),
     "Retry-After": ("Seconds after which the request may succeed.", {"type": "integer", "minimum": 1}),
     "WWW-Authenticate": ("A key must be sent as a bearer token.", {"const": "Bearer"}),
     "X-Cache": ("Whether the card was stored already.", {"type": "string", "enum": ["HIT", "MISS"]}),
     "X-Content-Type-Options": ("Always the same.", {"const": "nosniff"}),
+    "X-Left-Out": (
+        "Only if the title leaves no room for the description: then the card does not show it.",
+        {"const": "description"},
+    ),
     "X-Missing-Glyphs": (
         "The number of characters that could not be drawn. These are characters without a glyph in any font, also in"
         " a text that is cut or left out; marks that no font places on their letter; parts of an emoji that has no"
@@ -53,6 +61,8 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     ),
     "X-Request-Id": ("Identifies this request in the operator's log.", {"type": "string"}),
 }
+NOT_ALWAYS: Final = ("Link", "X-Left-Out")
+"""Headers that an answer may lack."""
 
 
 def document(base_url: str, routes: Iterable[Route]) -> dict[str, Any]:
@@ -68,7 +78,7 @@ def document(base_url: str, routes: Iterable[Route]) -> dict[str, Any]:
             "schemas": SCHEMAS,
             "responses": {str(status): refusals(status) for status in STATUSES},
             "headers": {
-                name: {"description": text, "required": True, "schema": schema}
+                name: {"description": text, "required": name not in NOT_ALWAYS, "schema": schema}
                 for name, (text, schema) in ANSWER_HEADERS.items()
             },
             "securitySchemes": SECURITY,

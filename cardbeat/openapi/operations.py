@@ -27,7 +27,7 @@ from cardbeat.openapi.parts import (
 from cardbeat.openapi.schemas import CHECK_ID_SCHEMA, Json
 from cardbeat.operation.check_metrics import MOST_CHECKS
 
-CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Missing-Glyphs", "Accept-Ranges")
+CARD_HEADERS: Final = ("Cache-Control", "ETag", "X-Cache", "X-Left-Out", "X-Missing-Glyphs", "Accept-Ranges")
 PNG: Final[Json] = {"image/png": {"schema": {"type": "string", "format": "binary"}}}
 """OpenAPI 3.1 needs no schema here, but client generators look at `format`."""
 CHECK_LINKS: Final[Json] = {
@@ -180,7 +180,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "GET /checks": Operation(
         "listChecks",
         "List the key's checks, oldest first",
-        {200: json_answer("A page of checks.", "CheckPage")},
+        {200: json_answer("A page of checks.", "CheckPage", "Link")},
         description=READS,
         parameters=(
             query(

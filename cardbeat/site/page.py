@@ -91,7 +91,7 @@ def read_page(raw: bytes) -> BuiltPage:
 
 
 def image_tags(url: str, title: str) -> list[str]:
-    """The lines that the builder's page gives, and one more."""
+    """The lines that the builder's page gives."""
     alt = _escaped(title)
     return [
         f'<meta property="og:image" content="{_escaped(url)}">',

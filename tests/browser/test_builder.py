@@ -8,10 +8,14 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.browser.api import Api
 
+TEXTS = ("Title", "Description", "Author", "Tag", "Domain")
 HOSTILE = """Tom & "Jerry's" + 100 % #1 東京 <img src=x onerror="window.hacked = 1"> </title>"""
 
 
 def get_key(page: Page) -> None:
+    """Gets a cards key, and draws the card of the title that is there, or of one."""
+    if not page.get_by_label("Title").input_value():
+        page.get_by_label("Title").fill("A title")
     page.get_by_role("button", name="Get a cards key").click()
     expect_drawn(page)
 
@@ -40,6 +44,7 @@ def test_an_open_graph_reader_finds_the_card_in_the_copied_head(server, open_tab
     get_key(page)
     page.get_by_role("radio", name="Blog").check()
     page.get_by_label("Description").fill("What it says")
+    page.get_by_label("Domain").fill("blog.example.com")
     type_title(page, HOSTILE)
     html = f"<!doctype html><html>{copied(page, 'Whole head')}<body></body></html>"
     found = linkpreview.link_preview("https://blog.example.com/post", html)
@@ -62,6 +67,7 @@ def test_the_copied_lines_are_the_ones_that_networks_read(server, open_tab):
         ("og:image:height", "630"),
         ("og:image:alt", "Café &amp; crème"),
         ("twitter:card", "summary_large_image"),
+        ("twitter:image:alt", "Café &amp; crème"),
     ]
     assert url.startswith(f"{server.url}/og?title=Caf%C3%A9%20%26%20cr%C3%A8me&")
 
@@ -140,10 +146,9 @@ def test_a_bookmarked_card_comes_back_whole(server, open_tab):
 
 def test_a_card_needs_a_title_and_then_no_more(server, open_tab):
     page = open_tab(server.url)
-    get_key(page)
-    for label in ("Title", "Description", "Author", "Tag", "Domain"):
-        page.get_by_label(label).fill("")
+    page.get_by_role("button", name="Get a cards key").click()
     expect(page.get_by_text("A card needs a title")).to_be_visible()
+    expect(page.get_by_label("Title")).to_be_focused()
     expect(page.get_by_role("button", name="Copy")).to_be_hidden()
     type_title(page, "Alone")
     assert re.fullmatch(r".*/og\?title=Alone&key=sk_[\w-]+", copied(page, "URL only"))
@@ -158,12 +163,41 @@ def test_characters_that_no_font_has_are_told(server, open_tab):
     expect(page.get_by_text("in none of the fonts")).to_be_hidden()
 
 
+def test_nothing_of_the_examples_is_copied(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    examples = [page.get_by_label(label).get_attribute("placeholder") for label in TEXTS]
+    for what in page.locator("input[name=form]").evaluate_all("them => them.map(it => it.parentNode.textContent)"):
+        text = copied(page, what)
+        assert len(text) > 50
+        assert [example for example in examples if example in text] == []
+
+
+def test_fields_of_text_show_right_to_left_scripts_from_the_right(server, open_tab):
+    page = open_tab(server.url)
+    for label in TEXTS:
+        page.get_by_label(label).fill("سلام")
+        assert page.get_by_label(label).evaluate("it => getComputedStyle(it).direction") == "rtl"
+
+
+def test_a_description_that_the_title_leaves_no_room_for_is_told(server, open_tab):
+    page = open_tab(server.url)
+    get_key(page)
+    told = page.get_by_text("The title leaves no room for the description")
+    page.get_by_label("Description").fill("Not on the card")
+    type_title(page, "A title that fills the whole card " * 12)
+    expect(told).to_be_visible()
+    type_title(page, "Short")
+    expect(told).to_be_hidden()
+
+
 def test_a_closed_registration_is_explained_and_a_given_key_works(start, open_tab):
     open_server = start()
     key = Api(open_server.url)("POST", "register")["key"]
     open_server.process.kill()
     open_server.process.wait(15)
     page = open_tab(start("--registration", "closed").url)
+    page.get_by_label("Title").fill("A title")
     page.get_by_role("button", name="Get a cards key").click()
     expect(page.get_by_text("Registration is closed here")).to_contain_text("Paste it into the field “Cards key”.")
     page.get_by_label("Cards key").fill("sk_nonsense")
@@ -214,6 +248,7 @@ def test_both_pages_work_behind_a_path_prefix(server, open_tab):
     assert page.url == f"{server.url}/tools/cards/dashboard"
     page.get_by_role("link", name="Cards", exact=True).click()
     expect_drawn(page)
+    expect(page.get_by_label("Title")).to_have_value("A title")
 
 
 def test_copying_works_without_the_clipboard_interface(server, open_tab):
@@ -233,18 +268,16 @@ def test_the_recipe_of_a_program_is_shown_and_copied_with_what_was_typed(server,
     get_key(page)
     page.get_by_role("radio", name="Article").check()
     page.get_by_label("Author").fill("Ada & Co.")
+    page.get_by_label("Tag").fill("Of one page")
     text = copied(page, "Hugo")
     expect(page.get_by_text("Save it as layouts/partials/card.html, and put")).to_be_visible()
-    assert f'content="{server.url}/og?{{{{ querify "title" $title "description" $description }}}}' in text
-    assert (
-        "&amp;author=Ada%20%26%20Co.&amp;tag=Engineering&amp;domain=blog.example.com&amp;template=article&amp;key=sk_"
-        in text
-    )
-    assert "Designing reliable" not in text
-    expect(page.get_by_text("Title and description are each page’s own.")).to_be_visible()
+    assert f'content="{server.url}/og?{{{{ $query }}}}&amp;template=article&amp;key=sk_' in text
+    assert "Ada" not in text
+    assert "Of one page" not in text
+    expect(page.get_by_text("Each page’s card has its own texts, not those typed here.")).to_be_visible()
     page.get_by_role("radio", name="Hugo").press("ArrowRight")
     expect(page.get_by_role("radio", name="Eleventy")).to_be_checked()
-    expect(page.get_by_label("Text to copy")).to_contain_text("{% set cardTitle = title or site.title -%}")
+    expect(page.get_by_label("Text to copy")).to_contain_text("{% set cardTitle = title or cardSite.title -%}")
 
 
 def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, open_tab):
@@ -252,7 +285,7 @@ def test_nothing_can_be_copied_with_a_key_that_the_server_refuses(server, api, o
     get_key(page)
     copy, key = page.get_by_role("button", name="Copy"), page.get_by_label("Cards key")
     taken = key.input_value()
-    for bad, sentence in (("sk_nonsense", "not known here"), (api.checks_key(), "checks key")):
+    for bad, sentence in (("sk_nonsense", "not known here"), (api.checks_key(), "secret checks key. Click Get a")):
         key.fill(bad)
         expect(copy).to_be_disabled()
         expect(key).to_have_attribute("aria-invalid", "true")
@@ -269,7 +302,7 @@ def test_nothing_can_be_copied_of_a_card_that_the_server_refuses(server, open_ta
     page = open_tab(server.url)
     get_key(page)
     copy, title = page.get_by_role("button", name="Copy"), page.get_by_label("Title")
-    for bad, reason in (("long " * 2000, "Its texts are too long together"), ("\u2800", "can be seen")):
+    for bad, reason in (("long " * 2000, "Its texts are too long together"), ("\u2800", "no visible character")):
         title.fill(bad)
         expect(page.locator("#cover-text")).to_contain_text(reason)
         expect(page.get_by_role("button", name="Get a cards key")).to_be_hidden()
@@ -286,6 +319,7 @@ def test_only_a_key_that_the_server_takes_is_kept_in_the_browser(server, api, op
         return page.evaluate("localStorage.getItem('cardbeat.cards_key')")
 
     page, key = open_tab(server.url), api.checks_key()
+    page.get_by_label("Title").fill("A title")
     field, refused = page.get_by_label("Cards key"), page.locator("#key-error")
     field.fill(key)
     expect(refused).to_contain_text("checks key")

@@ -311,6 +311,15 @@ def test_missing_glyphs_are_counted_also_from_the_store(cards: Cards) -> None:
     assert cards.card("fine").headers["X-Missing-Glyphs"] == "0"
 
 
+def test_a_description_without_room_is_told_also_from_the_store(cards: Cards) -> None:
+    title = "A title that fills the card " * 12
+    for _ in range(3):
+        assert cards.card(title, "&description=Text").headers["X-Left-Out"] == "description"
+    assert cards.at_once(cards.url(title, "&description=Text")).headers["X-Left-Out"] == "description"
+    for shown in (cards.card("Short", "&description=Text"), cards.card(title)):
+        assert "X-Left-Out" not in shown.headers
+
+
 def test_a_card_is_answered_at_once_when_it_was_asked_for_before(cards: Cards) -> None:
     assert cards.at_once(cards.url()) is None
     drawn = cards.card()

@@ -16,8 +16,20 @@ from tests.sites.recipes import Recipe
 
 
 class Texts(NamedTuple):
+    """What a page says of itself, or a site, which has neither author nor tag."""
+
     title: str | None
     description: str
+    author: str | None = None
+    tag: str | None = None
+
+    def written(self) -> dict[str, str]:
+        """The texts that there are, by name."""
+        return {name: text for name, text in self._asdict().items() if text is not None}
+
+
+HOST = "blog.example"
+SITE_URL = f"https://{HOST}"
 
 
 Made = tuple[str, str]
@@ -46,7 +58,8 @@ def write(folder: Path, files: Mapping[str, str]) -> None:
 
 def hugo(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     layout = HEAD.format(recipe.written(behind="put"))
-    config = {"baseURL": "https://blog.example/", "title": site.title, "params": {"description": site.description}}
+    config = {"baseURL": f"{SITE_URL}/", "title": site.title or "", "params": {"description": site.description}}
+    head = {**page.written(), "tags": [page.tag, "another"] if page.tag else []}
     write(
         folder,
         {
@@ -54,7 +67,7 @@ def hugo(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
             recipe.written(behind="it as"): recipe.text,
             "layouts/_default/single.html": layout,
             "layouts/index.html": layout,
-            "content/post.md": json.dumps(page._asdict()),
+            "content/post.md": json.dumps(head),
         },
     )
     run(folder, "hugo", "--quiet", "--disableKinds", "taxonomy,term,RSS,sitemap,404")
@@ -66,10 +79,10 @@ def eleventy(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     write(
         folder,
         {
-            "_data/site.json": json.dumps(site._asdict()),
+            "_data/site.json": json.dumps({**site.written(), "url": f"{SITE_URL}/"}),
             recipe.written(behind="it as"): recipe.text,
             "_includes/layout.njk": HEAD.format(recipe.written(behind="put")),
-            "post.md": f"---json\n{json.dumps({**page._asdict(), 'layout': 'layout.njk'})}\n---\n",
+            "post.md": f"---json\n{json.dumps({**page.written(), 'layout': 'layout.njk'})}\n---\n",
             "index.md": "---\nlayout: layout.njk\n---\n",
         },
     )
@@ -89,20 +102,20 @@ def jekyll(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     """By Liquid, whose filters these are; Jekyll adds none of them."""
 
     def rendered(page: Mapping[str, str]) -> str:
-        variables = {"page": page, "site": site._asdict()}
+        variables = {"page": page, "site": {**site.written(), "url": SITE_URL}}
         return HEAD.format(run(folder, "ruby", "-e", LIQUID, stdin=json.dumps([variables, recipe.text])))
 
-    return rendered(page._asdict()), rendered({})
+    return rendered({**page.written(), "tags": [page.tag, "another"] if page.tag else []}), rendered({})
 
 
 STRICT = "<?php set_error_handler(function ($kind, $text) { throw new ErrorException($text); }) ?>"
 """Makes PHP fail where it would only print a notice."""
-PHP = "<?php ['title' => $title, 'description' => $description] = json_decode(stream_get_contents(STDIN), true) ?>\n"
+PHP = "<?php extract(json_decode(stream_get_contents(STDIN), true)) ?>\n"
 
 
 def php(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     write(folder, {"page.php": STRICT + PHP + HEAD.format(recipe.text)})
-    page_html, site_html = (run(folder, "php", "page.php", stdin=json.dumps(texts._asdict())) for texts in (page, site))
+    page_html, site_html = (run(folder, "php", "page.php", stdin=json.dumps(texts.written())) for texts in (page, site))
     return page_html, site_html
 
 
@@ -110,13 +123,25 @@ WORDPRESS = r"""<?php
 [$is_page, $page, $site] = json_decode(stream_get_contents(STDIN), true);
 function add_action($hook, $action) { assert($hook === 'wp_head'); $GLOBALS['action'] = $action; }
 function is_singular() { return $GLOBALS['is_page']; }
+function is_single() { return $GLOBALS['is_page']; }
+function home_url() { return 'https://blog.example/home'; }
+function wp_parse_url($url, $component) { return parse_url($url, $component); }
+function get_post_field($field) { assert($field === 'post_author'); return '7'; }
+function get_the_author_meta($field, $id) {
+    assert([$field, $id] === ['display_name', '7']);
+    return $GLOBALS['page']['author'] ?? '';
+}
+function get_the_tags() {
+    $tag = $GLOBALS['page']['tag'] ?? null;
+    return $tag === null ? false : [(object) ['name' => htmlspecialchars($tag)], (object) ['name' => 'another']];
+}
 function get_the_title() {
-    $title = $GLOBALS['page']['title'];
+    $title = $GLOBALS['page']['title'] ?? null;
     return $title === null ? '' : '<em>' . htmlspecialchars($title, ENT_QUOTES) . '</em>';
 }
 function has_excerpt() { return true; }
 function get_the_excerpt() { return htmlspecialchars($GLOBALS['page']['description'], ENT_QUOTES); }
-function get_bloginfo($name) { return htmlspecialchars($GLOBALS['site'][$name === 'name' ? 'title' : $name]); }
+function get_bloginfo($name) { return htmlspecialchars($GLOBALS['site'][$name === 'name' ? 'title' : $name] ?? ''); }
 function wp_strip_all_tags($html, $remove_breaks = false) {
     $text = strip_tags($html);
     return trim($remove_breaks ? preg_replace('/[\r\n\t ]+/', ' ', $text) : $text);
@@ -136,7 +161,7 @@ def wordpress(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     write(folder, {"functions.php": f"{STRICT}{WORDPRESS}\n{recipe.text}\n$action();\n"})
 
     def rendered(is_page: bool) -> str:
-        sent = json.dumps([is_page, page._asdict(), site._asdict()])
+        sent = json.dumps([is_page, page.written(), site.written()])
         return HEAD.format(run(folder, "php", "functions.php", stdin=sent))
 
     return rendered(True), rendered(False)
@@ -154,10 +179,12 @@ const metas = ({ openGraph: { images: [image] } = { images: [] }, twitter }) => 
   ["property", "og:image:height", image.height],
   ["property", "og:image:alt", image.alt],
   ["name", "twitter:card", twitter.card],
+  ["name", "twitter:image", twitter.images[0].url],
+  ["name", "twitter:image:alt", twitter.images[0].alt],
 ].map(([kind, name, content]) => renderToStaticMarkup(createElement("meta", { [kind]: name, content }))).join("");
 
-const pages = JSON.parse(readFileSync(0, "utf8"), (_, value) => value ?? undefined);
-console.log(JSON.stringify(pages.map(({ title, description }) => metas(card(title, description)))));
+const pages = JSON.parse(readFileSync(0, "utf8"));
+console.log(JSON.stringify(pages.map((texts) => metas(card(texts)))));
 """
 """What Next.js makes of a page's metadata: elements that React writes."""
 
@@ -166,18 +193,18 @@ def next_js(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     """By React, with a stand-in for Next.js's list of elements. `node_modules` must be in the folder."""
     files = {recipe.written(behind="it as"): recipe.text, "page.js": NEXT, "package.json": '{"type": "module"}'}
     write(folder, files)
-    made = run(folder, "node", "page.js", stdin=json.dumps([page._asdict(), site._asdict()]))
+    made = run(folder, "node", "page.js", stdin=json.dumps([page.written(), site.written()]))
     page_html, site_html = map(HEAD.format, json.loads(made))
     return page_html, site_html
 
 
 ASTRO = """
 import { readFileSync } from "node:fs";
-const pages = JSON.parse(readFileSync(0, "utf8"), (_, value) => value ?? undefined);
+const pages = JSON.parse(readFileSync(0, "utf8"));
 const escaped = (text) => text.replaceAll("&", "&#38;").replaceAll('"', "&#34;");
 const attribute = (text) => (/^https?:/.test(text) ? text : escaped(text));
 const made = pages.map((props) => {
-  const Astro = { props };
+  const Astro = { props, site: new URL("https://blog.example/home") };
   SCRIPT
   return `MARKUP`;
 });
@@ -194,7 +221,7 @@ def astro(folder: Path, recipe: Recipe, page: Texts, site: Texts) -> Made:
     markup = markup.replace("{title && <>", "${title ? `").replace("</>}", '` : ""}')
     write(folder, {"page.mjs": ASTRO.replace("SCRIPT", script).replace("MARKUP", markup)})
     page_html, site_html = map(
-        HEAD.format, json.loads(run(folder, "node", "page.mjs", stdin=json.dumps([page._asdict(), site._asdict()])))
+        HEAD.format, json.loads(run(folder, "node", "page.mjs", stdin=json.dumps([page.written(), site.written()])))
     )
     return page_html, site_html
 

@@ -43,13 +43,13 @@ console.log(JSON.stringify([Object.fromEntries(recipes), imageLines(cardUrl(addr
 """
 
 
-def builder_recipes(folder: Path, card: dict[str, str]) -> tuple[dict[str, Recipe], str]:
+def builder_recipes(folder: Path, card: dict[str, str], key: str = KEY) -> tuple[dict[str, Recipe], str]:
     """What the builder's own scripts give for this card: the recipes, and the lines for one page in HTML."""
     for name in ("card.js", "recipes.js"):
         shutil.copy(ROOT / "cardbeat" / "pages" / "builder" / name, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "print.js").write_text(_BUILDER)
-    command = ["node", "print.js", json.dumps([ADDRESS, card, KEY])]
+    command = ["node", "print.js", json.dumps([ADDRESS, card, key])]
     ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=True)
     recipes, lines = json.loads(ran.stdout)
     return {name: Recipe(*recipe) for name, recipe in recipes.items()}, lines
@@ -76,7 +76,7 @@ def metas(html: str) -> dict[str, str]:
 
 
 def texts_of(url: str) -> dict[str, str]:
-    """The query of a card's address, each name in it once."""
+    """The query of a card's address, each name in it once, without those that have no value."""
     pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, strict_parsing=True)
     assert len(dict(pairs)) == len(pairs), url
-    return dict(pairs)
+    return {name: value for name, value in pairs if value}

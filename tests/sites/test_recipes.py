@@ -10,14 +10,18 @@ from PIL import Image, ImageChops
 
 from tests.artifact import starter
 from tests.documentation import blocks
-from tests.sites.programs import FROM_NPM, PROGRAMS, Texts
+from tests.sites.programs import FROM_NPM, HOST, PROGRAMS, Texts
 from tests.sites.recipes import ADDRESS, KEY, builder_recipes, documented_recipes, metas, texts_of
 
-PAGE = Texts("""Tom & "Jerry's" + 100 % #1 <b> 東京 &amp; %26""", '50 % & "more" + C# 大阪')
+TITLE = """Tom & "Jerry's" + 100 % #1 <b> 東京 &amp; %26"""
+PAGE = Texts(TITLE, '50 % & "more" + C# 大阪', "Zoë O'Hara & Sons", 'C# & "Rust"')
 SITE = Texts('Söhne & Co. + "100 %" #東京', "All <of> it & more")
 HOSTILE = """O'Hara \\ & "Söhne" {{ x }} {% y %} ${z} <?php ?> 東京"""
 FIXED = {"template": "blog", "key": KEY}
 WITHOUT_NAME_OF_SITE = ("Astro", "Next.js", "PHP")
+WITHOUT_DOMAIN = ("Next.js", "PHP")
+WITHOUT_TAG = ("Eleventy",)
+"""Its tags are names of collections, such as `posts`."""
 
 
 @pytest.fixture
@@ -51,6 +55,13 @@ def pixels(server):
     return draw
 
 
+def drawn(program, texts):
+    """What a card shows of a page, or of a site, made with this program."""
+    domain = {} if program in WITHOUT_DOMAIN else {"domain": HOST}
+    shown = {**texts.written(), **domain, **FIXED}
+    return {name: text for name, text in shown.items() if not (name == "tag" and program in WITHOUT_TAG)}
+
+
 def test_the_documentation_shows_what_the_builder_gives(tmp_path):
     recipes, lines = builder_recipes(tmp_path, {"title": "Designing reliable background jobs", "template": "blog"})
     assert documented_recipes() == recipes
@@ -62,15 +73,17 @@ def test_the_documentation_shows_what_the_builder_gives(tmp_path):
 def test_every_page_names_a_card_with_its_own_title(program, made, pixels):
     for texts, found in zip((PAGE, SITE), made(program, documented_recipes()[program], PAGE, SITE), strict=True):
         url = found.pop("og:image")
-        assert texts_of(url) == {**texts._asdict(), **FIXED}
+        assert texts_of(url) == drawn(program, texts)
         found.pop("generator", None)  # Hugo's own
+        assert found.pop("twitter:image", url) == url  # Next.js's own
         assert found == {
             "og:image:width": "1200",
             "og:image:height": "630",
             "og:image:alt": texts.title,
             "twitter:card": "summary_large_image",
+            "twitter:image:alt": texts.title,
         }
-        right = pixels(f"{ADDRESS}og?{urlencode({**texts._asdict(), **FIXED})}&v=2")
+        right = pixels(f"{ADDRESS}og?{urlencode(drawn(program, texts))}&v=2")
         assert ImageChops.difference(pixels(url), right).getbbox() is None
 
 
@@ -81,21 +94,34 @@ def test_a_page_without_a_title_gets_the_card_of_the_site_or_none(program, made)
     if program in WITHOUT_NAME_OF_SITE:
         assert page == {}
     else:
-        assert texts_of(page["og:image"]) == {"title": SITE.title, "description": "Of the page", **FIXED}
+        assert texts_of(page["og:image"]) == drawn(program, Texts(SITE.title, "Of the page"))
         assert page["og:image:alt"] == SITE.title
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_page_without_any_title_names_no_card(program, made):
+    for found in made(program, documented_recipes()[program], Texts(None, "Of the page"), Texts(None, "Of the site")):
+        found.pop("generator", None)  # Hugo's own
+        assert found == {}
 
 
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
 def test_words_on_two_lines_stay_apart(program, made, pixels):
     page, _ = made(program, documented_recipes()[program], Texts("Two\nlines", "And\r\ntwo\tmore"), SITE)
-    right = pixels(f"{ADDRESS}og?{urlencode({'title': 'Two lines', 'description': 'And two more', **FIXED})}")
+    right = pixels(f"{ADDRESS}og?{urlencode(drawn(program, Texts('Two lines', 'And two more')))}")
     assert ImageChops.difference(pixels(page["og:image"]), right).getbbox() is None
 
 
+def test_no_text_typed_in_the_builder_is_in_a_recipe(tmp_path):
+    chosen = {"title": "Any", "theme": "light"}
+    typed = dict.fromkeys(("title", "description", "author", "tag", "domain"), "A sample")
+    assert builder_recipes(tmp_path, {**chosen, **typed})[0] == builder_recipes(tmp_path, chosen)[0]
+
+
 @pytest.mark.parametrize("program", [program for program in PROGRAMS if program not in FROM_NPM])
-def test_what_was_typed_for_all_pages_comes_out_as_typed(program, made, tmp_path):
-    typed = {"author": HOSTILE, "domain": "o'hara.example", "theme": "light"}
+def test_what_was_chosen_for_all_pages_comes_out_as_chosen(program, made, tmp_path):
     (tmp_path / "builder").mkdir()
-    recipes, _ = builder_recipes(tmp_path / "builder", {"title": "Any", **typed})
+    recipes, _ = builder_recipes(tmp_path / "builder", {"title": "Any", "theme": "light"}, key=HOSTILE)
     page, _ = made(program, recipes[program], PAGE, SITE)
-    assert texts_of(page["og:image"]) == {**PAGE._asdict(), **typed, "key": KEY}
+    expected = {name: text for name, text in drawn(program, PAGE).items() if name not in FIXED}
+    assert texts_of(page["og:image"]) == {**expected, "theme": "light", "key": HOSTILE}

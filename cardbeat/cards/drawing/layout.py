@@ -74,6 +74,8 @@ class Layout:
     mirrored: bool = False
     undrawn: int = 0
     """Characters that no font has in a title that the domain replaced, and in a description that had no room."""
+    left_out: bool = False
+    """Whether the description had no room."""
 
     @property
     def missing_glyphs(self) -> int:

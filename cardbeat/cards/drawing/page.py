@@ -42,7 +42,7 @@ class Page:
         self.theme = THEME_OF[card.template, card.theme]
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
-        self.rtl = self.blank = False
+        self.rtl = self.blank = self._left_out = False
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -58,7 +58,8 @@ class Page:
 
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""
-        layout = Layout(self.theme, tuple(self.shapes), tuple(self.texts), undrawn=self._undrawn)
+        shapes, texts, left_out = tuple(self.shapes), tuple(self.texts), self._left_out
+        layout = Layout(self.theme, shapes, texts, undrawn=self._undrawn, left_out=left_out)
         return layout.mirror_image() if self.rtl else layout
 
     def label(self, label: Label, width: int, size: int = styles.LABEL_PX) -> Block:
@@ -99,6 +100,7 @@ class Page:
             align = "left" if under.rtl == title.rtl else "right"
             self.add(under, area, y + title.height_px + GAP, theme.muted, align)
         else:
+            self._left_out = bool(self.card.description)
             # Counted as in the end of a text that is cut.
             self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)

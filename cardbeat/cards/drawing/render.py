@@ -33,10 +33,11 @@ _SHOULDERS = (0.14, 0.64, 0.86, 1.36)
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A PNG of 1200 x 630, and how many characters no font had."""
+    """A PNG of 1200 x 630, how many characters no font had, and whether the description had no room."""
 
     png: bytes
     missing_glyphs: int
+    left_out: bool = False
 
 
 class Renderer:
@@ -57,7 +58,7 @@ class Renderer:
             _paint_shape(canvas, shape)
         for text in layout.texts:
             self._paint_text(canvas, text)
-        return Drawing(canvas.png(), layout.missing_glyphs)
+        return Drawing(canvas.png(), layout.missing_glyphs, layout.left_out)
 
     def _background(self, theme: Theme, mirrored: bool) -> Background:
         with self._lock:

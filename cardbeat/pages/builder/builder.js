@@ -64,7 +64,7 @@ function askForWhatIsMissing(key) {
 
 function askForKey() {
   const text =
-    "Drawing takes a cards key: one click, no account. It will stand in the HTML of your pages and opens no checks.";
+    "Drawing takes a cards key: one click, no account. The key will be in the HTML of your pages. It can only draw cards.";
   preview.ask("Your card appears here", text, { getKey: true });
 }
 
@@ -99,9 +99,10 @@ function cameByLink() {
   return card.has("title") && location.hash !== recall("sessionStorage", OWN_NAME);
 }
 
+/** Fills in the card of the page's URL, else the last one of this tab. */
 function restore() {
   byId("key").value = keptKey();
-  const card = new URLSearchParams(location.hash.slice(1));
+  const card = new URLSearchParams((location.hash || recall("sessionStorage", OWN_NAME)).slice(1));
   if (!card.has("title")) return;
   for (const name of FIELDS) form.elements[name].value = card.get(name) ?? "";
 }

@@ -21,7 +21,8 @@ export const imageMeta = (url, alt) => `<meta property="og:image" content=${url}
 <meta property="og:image:width" content="1200">
 <meta property="og:image:height" content="630">
 <meta property="og:image:alt" content=${alt}>
-<meta name="twitter:card" content="summary_large_image">`;
+<meta name="twitter:card" content="summary_large_image">
+<meta name="twitter:image:alt" content=${alt}>`;
 
 /** These tags for the <head> of a page that has its own title. */
 export const imageLines = (url, card) => imageMeta(`"${escaped(url)}"`, `"${escaped(card.title)}"`);

@@ -7,16 +7,16 @@ import { byId, setText, showText } from "../shared/dom.js";
 import { isLoopback, isPrivate } from "../shared/reach.js";
 import { RECIPES, siteOf } from "./recipes.js";
 
-const OF_ONE_PAGE = "The address is the card: change it and you get another one. The same address is drawn only once.";
-const OF_A_SITE = "Title and description are each page’s own. The rest is what you chose here, on every page.";
-const REFUSED = "There is nothing to copy with this key: no card would be drawn.";
+const OF_ONE_PAGE = "Each URL is drawn once and then stored. Another text makes another URL, and so another card.";
+const OF_A_SITE = "Each page’s card has its own texts, not those typed here. Template, theme and key are the ones chosen here.";
+const REFUSED = "There is nothing to copy with this key: the server draws no card with it.";
 const REFUSED_CARD = "There is nothing to copy: the server does not draw this card.";
 const UNTRIED = "You can copy it when the server has drawn the card with this key.";
 
 const FOR_ONE_PAGE = {
   lines: { where: "Put it into the `<head>` of a page that has its own title.", text: imageLines },
   head: { where: "The `<head>` of a page that has none yet.", text: wholeHead },
-  url: { where: "The address of the picture alone, as `og:image` takes it.", text: (url) => url },
+  url: { where: "The URL of the image alone, as `og:image` takes it.", text: (url) => url },
 };
 
 export class Output {

@@ -30,6 +30,7 @@ export class Preview {
       const picture = await response.blob();
       this.#onAnswer(url, null);
       this.#show(picture, Number(response.headers.get("X-Missing-Glyphs")));
+      byId("left-out").hidden = response.headers.get("X-Left-Out") === null;
     } catch (error) {
       if (error.name !== "AbortError") this.#fail(error, url);
     }
@@ -50,6 +51,7 @@ export class Preview {
     byId("draw").hidden = !draw;
     setText(byId("status"), "");
     byId("missing").hidden = true;
+    byId("left-out").hidden = true;
   }
 
   #show(blob, missing) {
@@ -69,8 +71,9 @@ export class Preview {
   #fail(error, url) {
     this.#url = undefined;
     if (!RETRIED.has(error.status)) {
+      error.message = reasonText(error);
       this.#onAnswer(url, error);
-      this.ask("This card can’t be drawn", reasonText(error), { getKey: error.refusesKey });
+      this.ask("This card can’t be drawn", error.message, { getKey: error.refusesKey });
       return;
     }
     const seconds = error.retryAfterSeconds ?? RETRY_SECONDS;
@@ -79,9 +82,10 @@ export class Preview {
   }
 }
 
-function reasonText({ status, field, message }) {
-  if (status === 414) return "Its texts are too long together for the address of an image. Shorten them.";
-  if (field === "title") return "Its title holds nothing that can be seen.";
+function reasonText({ status, code, field, message }) {
+  if (code === "wrong_scope") return "That is a secret checks key. Click Get a cards key.";
+  if (status === 414) return "Its texts are too long together for an image URL. Shorten them.";
+  if (field === "title") return "Its title has no visible character.";
   return message;
 }
 

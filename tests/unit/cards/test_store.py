@@ -182,6 +182,8 @@ def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> Non
 def test_every_torn_length_is_noticed() -> None:
     card = seal(NAME, drawing(60), 0)
     assert unseal(NAME, card.png) == card
+    left_out = seal(NAME, drawing(60), 0, left_out=True)
+    assert (unseal(NAME, left_out.png), left_out.etag == card.etag) == (left_out, False)
     assert all(unseal(NAME, card.png[:length]) is None for length in range(len(card.png)))
 
 
@@ -326,7 +328,7 @@ def test_files_are_for_their_owner_only(store: Store) -> None:
 
 
 def entry(n: int) -> Entry:
-    return Entry(NAME, (n, 1, 1), b"hash", '"etag"', 0, b"lines")
+    return Entry(NAME, (n, 1, 1), b"hash", '"etag"', 0, False, b"lines")
 
 
 def test_the_cards_asked_for_longest_ago_are_forgotten_first() -> None:

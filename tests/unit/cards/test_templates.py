@@ -256,7 +256,9 @@ def test_what_no_font_has_is_counted_also_in_a_description_that_gave_up_its_plac
     texts = {"title": LONG["title"], "description": "So many \ue000\ue001 of them"}
     layout = layout_of(template, **texts)
     assert not any("many" in shown(text) for text in layout.texts)
-    assert layout.missing_glyphs == 2
+    assert (layout.missing_glyphs, layout.left_out) == (2, True)
+    assert not layout_of(template, title="Short", description="Shown").left_out
+    assert not layout_of(template, title=LONG["title"]).left_out
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))

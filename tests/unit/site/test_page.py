@@ -17,12 +17,11 @@ def said(html: str | bytes) -> tuple[str, str]:
     return page.title or page.name, page.description
 
 
-def test_the_tags_are_those_of_the_builder_and_one_more() -> None:
+def test_the_tags_are_those_of_the_builder() -> None:
     lines = blocks("recipes", "html")[0].splitlines()
     url = re.search('content="(.*?)"', lines[0])[1].replace("&amp;", "&")
     title = re.search('content="(.*?)"', lines[3])[1]
-    alt = f'<meta name="twitter:image:alt" content="{title}">'
-    assert image_tags(url, title) == [*lines, alt]
+    assert image_tags(url, title) == lines
 
 
 def test_texts_in_tags_are_escaped_and_on_one_line() -> None:
