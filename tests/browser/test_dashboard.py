@@ -96,7 +96,7 @@ def test_a_test_alert_is_offered_for_another_receiver_only(api, dashboard):
 def test_the_receivers_and_their_urls_are_shown_while_editing(api, dashboard):
     page = dashboard(api.checks_key())
     page.get_by_role("button", name="New check").click()
-    page.get_by_text("Where does it go?").click()
+    page.get_by_text("Which URL do I need?").click()
     expect(page.get_by_role("row", name="Slack")).to_contain_text("https://hooks.slack.com/services/")
 
 
@@ -173,7 +173,7 @@ def test_what_can_not_be_a_key_is_told(server, open_tab):
     page = open_tab(f"{server.url}/dashboard")
     page.get_by_label("Checks key").fill("sk_1234…")
     page.get_by_role("button", name="Open the checks").click()
-    expect(page.get_by_role("alert")).to_contain_text("This is no key")
+    expect(page.get_by_role("alert")).to_contain_text("That is not a key")
 
 
 def test_a_check_that_is_gone_is_told_and_nothing_is_made_of_it(api, dashboard):
@@ -235,7 +235,8 @@ def test_a_refusal_stands_beside_its_field(api, dashboard):
     page.get_by_role("button", name="New check").click()
     fill_check(page, " ", every=1, late=1, unit="minutes")
     page.get_by_role("button", name="Create", exact=True).click()
-    expect(page.get_by_label("Name", exact=True)).to_have_accessible_description(re.compile("1 to 100 characters"))
+    wrong = "Enter a name of up to 100 characters."
+    expect(page.get_by_label("Name", exact=True)).to_have_accessible_description(wrong)
     fill_check(page, "Job", every=1, late=1, unit="minutes", webhook="ftp://example.com")
     page.get_by_role("button", name="Create and send a test alert").click()
     expect(page.get_by_label("Webhook")).to_be_focused()

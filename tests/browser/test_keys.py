@@ -234,7 +234,7 @@ def test_a_password_manager_finds_the_fields_that_it_fills_and_saves(server, ope
 
 def test_a_wrong_key_is_told_apart_from_a_cards_key(api, server, open_tab):
     page = open_tab(f"{server.url}/dashboard")
-    for key, words in (("sk_nonsense", "key"), (api("POST", "register")["key"], "This is a key for cards.")):
+    for key, words in (("sk_nonsense", "key"), (api("POST", "register")["key"], "That is a cards key.")):
         page.get_by_label("Checks key").fill(key)
         page.get_by_role("button", name="Open the checks").click()
         expect(page.get_by_label("Checks key")).to_have_accessible_description(re.compile(words))

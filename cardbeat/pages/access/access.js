@@ -7,8 +7,8 @@ import { showKeys } from "./keylist.js";
 import { addKey, findKey, labelOf } from "./keyring.js";
 
 const SECTIONS = ["access", "issued", "board"];
-const NOT_A_KEY = "This is no key: it begins with sk_, and letters, digits, - and _ follow.";
-const NOT_FOR_CHECKS = "This is a key for cards. It stands in public pages, so it opens no checks; get a checks key here.";
+const NOT_A_KEY = "That is not a key. A key begins with sk_, followed by letters, digits, - and _.";
+const NOT_FOR_CHECKS = "That is a cards key. It is public, so it opens no checks. Get a checks key here.";
 const FOR_ALL = "Opens this dashboard and the API. Treat it like a password.";
 const FOR_READING = "Opens this dashboard and the API to look. It changes nothing, and shows no ping URL and no webhook.";
 const ISSUED = { key: "new-key", webhook_secret: "new-secret" };

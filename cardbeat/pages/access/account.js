@@ -15,13 +15,13 @@ const REPLACE = {
 };
 const RENEW = {
   title: "Make a new webhook secret?",
-  text: "For 24 hours alerts are signed with both, the new one and the one before it; then with the new one only.",
+  text: "For 24 hours alerts are signed with both the new secret and the one before it, then only with the new one.",
   action: "Make a new secret",
 };
 
 const SHARE = {
   title: "Make another read-only key?",
-  text: "The one that there is stops working at once.",
+  text: "The present read-only key stops working at once.",
   action: "Make another one",
 };
 const END = {

@@ -77,7 +77,7 @@ async function triedTest(key, row, before) {
 
 function resultText(test, { webhook_url: url }) {
   const receiver = receiverName(url ?? "");
-  if (!test?.attempts) return "The test alert is still on its way; the table shows how it goes on.";
+  if (!test?.attempts) return "The test alert is not delivered yet. The table shows each attempt.";
   const answer = explain(test);
   if (answer) return `The test alert did not arrive: ${answer.short}.`;
   return `The test alert arrived: ${receiver} took it. Look there for it.`;

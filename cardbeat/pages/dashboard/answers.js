@@ -6,7 +6,7 @@ const NOT_LET_IN = ["not let in", "The receiver refuses this URL: its token is m
 const ANSWERS = {
   400: [
     "message refused",
-    "The receiver does not take this message at this URL. Edit shows each receiver's URL under “Where does it go?”.",
+    "The receiver does not take this message at this URL. Edit shows each receiver's URL under “Which URL do I need?”.",
   ],
   401: NOT_LET_IN,
   403: NOT_LET_IN,

@@ -64,9 +64,11 @@ function fill(title, saveText, settings) {
   showMeaning();
 }
 
-/** The values of the form. Throws ApiError for an amount that is no whole number; the server checks the rest. */
+/** The values of the form. Throws ApiError for a name or an amount that is none; the server checks the rest. */
 function read() {
   FIELDS.forEach(clear);
+  const { length } = [...controls().name.value.trim()];
+  if (length < 1 || length > 100) throw new ApiError(400, "Enter a name of up to 100 characters.", { field: "name" });
   const amounts = Object.fromEntries(AMOUNTS.map((field) => [field, readSeconds(field)]));
   return { name: controls().name.value.trim(), ...amounts, webhook_url: webhookUrl() };
 }
@@ -81,7 +83,7 @@ function readSeconds(field) {
   const text = controls()[field].value.trim();
   if (!text && field === "repeat_seconds") return null;
   if (/^[0-9]{1,9}$/.test(text)) return Number(text) * Number(controls()[`${field}_unit`].value);
-  throw new ApiError(400, "Write a whole number, such as 5.", { field });
+  throw new ApiError(400, "Enter a whole number, such as 5.", { field });
 }
 
 function showMeaning() {
