@@ -255,6 +255,22 @@ def test_pages_go_from_the_oldest_to_the_newest(app, key):
     assert app.json("GET", f"/checks?after={ids[4]}", key=key) == {"checks": [], "next": None}
 
 
+@SQLITE
+def test_a_header_links_to_the_next_page_below_the_base_url(config, clock):
+    with serving(dataclasses.replace(config, base_url="https://h.example/cb"), clock) as app:
+        key = app.checks_key()
+        for _ in range(5):
+            app("POST", "/checks", GOOD_CHECK, key=key)
+        target, pages = "/checks?limit=2", 0
+        while target:
+            answer, pages = app("GET", target, key=key), pages + 1
+            following = json.loads(answer.body)["next"]
+            link = f'<https://h.example/cb/checks?limit=2&after={following}>; rel="next"' if following else None
+            assert answer.headers.get("Link") == link
+            target = link and re.search("/checks[^>]+", link)[0]
+        assert pages == 3
+
+
 def test_a_page_is_of_100_checks_at_first(app, key, config):
     for _ in range(100):
         app("POST", "/checks", GOOD_CHECK, key=key)
