@@ -16,6 +16,7 @@ from cardbeat.cards.store import Store
 from cardbeat.clock import Clock
 from cardbeat.concurrency import threads
 from cardbeat.concurrency.later import Workers
+from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.config import Config
 from cardbeat.database import open_database
 from cardbeat.heartbeat.checks import Checks
@@ -27,6 +28,7 @@ from cardbeat.heartbeat.report import Report
 from cardbeat.heartbeat.routes import CheckRoutes
 from cardbeat.heartbeat.sweep import Sweep
 from cardbeat.heartbeat.unused_keys import UnusedKeys
+from cardbeat.host import service_manager
 from cardbeat.host.ownership import CARDS
 from cardbeat.host.system import on_stop_signals
 from cardbeat.keys.rate import RateLimit
@@ -74,6 +76,7 @@ class Service:
         access_log: AccessLog | None = None,
         clock: Clock | None = None,
     ) -> None:
+        self._data = config.data
         self._stop_seconds = config.http.stop_seconds
         self._stop_by = inf
         with contextlib.ExitStack() as undo:
@@ -97,6 +100,11 @@ class Service:
             first = (loop.precedence, self.database.precedence)
             workers = Workers(WORKERS, first=first)
             answers = Answers()
+            health = HealthRoutes(self.database, clock, self.sweep.healthy)
+            signs = service_manager.seconds_between_signs()
+            alive = partial(health.call_if_healthy, partial(service_manager.tell, "WATCHDOG=1"))
+            # Through the loop, as a request for /healthz: a loop that hangs gives no sign.
+            self._signs = signs and BackgroundThread("signs of life", partial(loop.call_soon, alive), signs)
             renderer = once(new_renderer)
             soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
@@ -112,7 +120,7 @@ class Service:
                 KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),
                 self.cards,
                 CheckRoutes(checks, self.keys, alerts, base_url, config.allow_private_webhooks),
-                HealthRoutes(self.database, clock, self.sweep.healthy),
+                health,
                 MetricsRoutes(
                     answers, self.store, checks, self.delivery, self.sweep, shed=lambda: self.server.connections_shed
                 ),
@@ -161,7 +169,10 @@ class Service:
             self.sweep.start()
             self.removal.start()
             threads.start(self._loading)
-            log.info("cardbeat %s serves %s", __version__, self.server.url)
+            if self._signs:
+                self._signs.start()
+            log.info("cardbeat %s serves %s, its data is in %s", __version__, self.server.url, self._data.absolute())
+            service_manager.tell("READY=1")
             self.server.serve_forever()
         finally:
             has_ended = self.close()
@@ -171,6 +182,7 @@ class Service:
     def _stop(self, asked_at: float) -> None:
         """Stop; at a second signal, do not wait any more for requests that clients have not sent."""
         if self._stop_by == inf:
+            service_manager.tell("STOPPING=1")
             self._stop_by = asked_at + self._stop_seconds
             # Running posts and the last requests end at the same time, not one after the other.
             self.server.loop.call_soon(self.delivery.begin_stop)
@@ -190,6 +202,8 @@ class Service:
 
         # Tell all parts to stop before waiting for any.
         self._loading.cancel()
+        if self._signs:
+            self._signs.stop(0)
         self.cards.stop()
         self.sweep.stop(0)
         self.removal.stop(0)

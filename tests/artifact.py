@@ -102,4 +102,6 @@ def start(python, pyz, tmp_path):
 
 
 def clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(("CARDBEAT_", "PYTHON"))}
+    """The variables of this process, without those of cardbeat, of Python, and of systemd for its services."""
+    ours = ("CARDBEAT_", "PYTHON", "NOTIFY_SOCKET", "WATCHDOG_", "STATE_DIRECTORY")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

@@ -6,12 +6,14 @@ Each says what was found and, behind "; ", what to do about it.
 import difflib
 import ipaddress
 from collections.abc import Collection, Iterator, Mapping
+from urllib.parse import urlsplit
 
 from cardbeat.commands.options import KEY_VARIABLE, SERVE_OPTIONS, URL
 from cardbeat.host.output import printable
 
 PREFIX = "CARDBEAT_"
 VARIABLES = sorted(option.variable for option in SERVE_OPTIONS)
+_LOCAL_NAMES = (".localhost", ".local", ".internal", ".lan", ".home.arpa", ".test")
 OF_CLIENTS = (URL.variable, KEY_VARIABLE)
 """A server ignores these. They may be set on its host for the command `checks`."""
 
@@ -38,6 +40,18 @@ def unreachable_base_url(host: str, base_url: str | None) -> Iterator[str]:
         return
     if every_address and base_url is None:
         yield f"ping URLs will hold the address {host}, which no client can reach; set --base-url to the public URL"
+
+
+def open_registration(is_open: bool, base_url: str | None) -> Iterator[str]:
+    """A sentence if everyone on the internet may register: the base URL names neither this machine nor a local one."""
+    host = (urlsplit(base_url or "").hostname or "localhost").rstrip(".")
+    try:
+        is_public = ipaddress.ip_address(host).is_global
+    except ValueError:
+        is_public = "." in host and not host.endswith(_LOCAL_NAMES)
+    if is_open and is_public:
+        found = f"everyone who reaches {base_url} can get keys there"
+        yield f"{found}; to issue them yourself, set --registration closed and use: keys create"
 
 
 def undefined_tiers(keys_by_tier: Mapping[str, int], defined: Collection[str]) -> Iterator[str]:

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
-from cardbeat.commands.advice import undefined_tiers, unknown_variables, unreachable_base_url
-from cardbeat.commands.options import BASE_URL, DATA, DATABASE, HOST, TIERS, Parser, add_json, values_of
+from cardbeat.commands.advice import open_registration, undefined_tiers, unknown_variables, unreachable_base_url
+from cardbeat.commands.options import BASE_URL, DATA, DATABASE, HOST, REGISTRATION, TIERS, Parser, add_json, values_of
 from cardbeat.config import Config
 from cardbeat.database import open_to_look
 from cardbeat.database.postgresql import examination
@@ -43,7 +43,7 @@ LOW_DISK_BYTES = 512 * 1024 * 1024
 RELEASED_AT = 1_767_225_600
 """2026-01-01: a clock before it is wrong."""
 SAMPLE_TEXT = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
-OPTIONS = (DATA, DATABASE, HOST, BASE_URL, TIERS)
+OPTIONS = (DATA, DATABASE, HOST, BASE_URL, REGISTRATION, TIERS)
 """The options of `serve` that `doctor` examines."""
 FRESH_COPY = "get a fresh copy of cardbeat"
 
@@ -79,7 +79,8 @@ def run(argv: Sequence[str]) -> int:
     """Print all findings. Returns 1 if one is a problem, else 0; warnings don't count."""
     given = parser().parse_args(list(argv))
     values = values_of(OPTIONS, given)
-    setup = Config(tiers=tiers_from(values.pop("tiers")), **values)
+    is_open = values.pop("registration") == "open"
+    setup = Config(tiers=tiers_from(values.pop("tiers")), registration_open=is_open, **values)
     findings = _of_one_clock([finding for name in EXAMINATIONS for finding in _examine(name, setup)])
     healthy = all(finding.level != PROBLEM for finding in findings)
     if given.json:
@@ -239,6 +240,7 @@ EXAMINATIONS: dict[str, Callable[[Config], Iterator[Finding]]] = {
     "database": lambda setup: _file(setup.data) if setup.database is None else _server(setup.database),
     "tiers": _tiers,
     "base_url": lambda setup: _warnings("base_url", unreachable_base_url(setup.host, setup.base_url)),
+    "registration": lambda setup: _warnings("registration", open_registration(setup.registration_open, setup.base_url)),
     "variables": lambda _setup: _warnings("variables", unknown_variables(os.environ)),
     "sockets": _sockets,
     "disk": _disk,

@@ -3,6 +3,7 @@
 import argparse
 import json
 import logging
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
@@ -17,7 +18,7 @@ from cardbeat.config import Tier
 from cardbeat.database import Database, monitor, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
 from cardbeat.database.schema import last_moment
-from cardbeat.database.sqlite.file import require_database
+from cardbeat.database.sqlite.file import FILE_NAME, require_database
 from cardbeat.errors import StartupError, Unavailable, refusals_as_startup_errors
 from cardbeat.heartbeat.checks import count_by_key
 from cardbeat.heartbeat.removal import Removal
@@ -79,8 +80,14 @@ def run(argv: Sequence[str]) -> int:
     advice = "look with keys list whether it was done, and try again"
     if given.action == "list":
         advice = "try again soon"
-    with opened(given, tiers, advice, may_be_new=given.action == "create") as (database, keys):
+    # In the usual folder a missing database is a mistake: the server has another folder, or was never started.
+    may_be_new = given.action == "create" and (DATABASE.given(given) or DATA.given(given)) is not None
+    path = DATA.value(given) / FILE_NAME
+    is_new = may_be_new and DATABASE.value(given) is None and not os.path.lexists(path)
+    with opened(given, tiers, advice, may_be_new=may_be_new) as (database, keys):
         _ACTIONS[given.action](database, keys, given)
+        if is_new:
+            complain(f"there was no database at {path.absolute()}, so a new one was made")
     return 0
 
 
@@ -129,7 +136,7 @@ def _trouble_in_one_line(advice: str) -> Iterator[None]:
 
 
 def _require_database(data: Path, url: str | None) -> None:
-    """Raise `StartupError` if there is no database yet: only `serve` and `keys create` make one."""
+    """Raise `StartupError` if there is no database yet: only `serve` and `keys create --data` make one."""
     if url is None:
         require_database(data)
         return

@@ -55,12 +55,17 @@ class Option:
 
     def value(self, options: argparse.Namespace) -> Any:
         """The value of the flag, else of the variable, else the default. Raises `StartupError` for a bad variable."""
-        given = getattr(options, self.name)
-        if given is not None:
+        given = self.given(options)
+        return self.default if given is None else given
+
+    def given(self, options: argparse.Namespace) -> Any:
+        """The value of the flag, else of the variable, else None. Raises `StartupError` for a bad variable."""
+        given, text = getattr(options, self.name), os.environ.get(self.variable, "")
+        if not text and self.flag == "--data":
+            # systemd sets it for StateDirectory=, which may name several folders.
+            text = os.environ.get("STATE_DIRECTORY", "").partition(":")[0]
+        if given is not None or not text:
             return given
-        text = os.environ.get(self.variable, "")
-        if not text:
-            return self.default
         try:
             return self.parse(text)
         except ArgumentTypeError as error:
@@ -266,6 +271,7 @@ DATA = Option("--data", "DIR", file_path, _DEFAULT.data, "folder of all data", "
 _DATABASE_HELP = "PostgreSQL's URL, or a file that holds it"
 DATABASE = Option("--database", "URL", database_url, None, _DATABASE_HELP, "none", parse_flag=database_url_flag)
 BASE_URL = Option("--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT")
+REGISTRATION = Option("--registration", "open|closed", open_or_closed, "open", "who may register")
 TIERS = Option("--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited")
 URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
 KEY_VARIABLE = "CARDBEAT_KEY"
@@ -278,7 +284,7 @@ SERVE_OPTIONS = (
     DATABASE,
     BASE_URL,
     Option("--sweep-seconds", "N", seconds, _DEFAULT.sweep_seconds, "from one sweep to the next"),
-    Option("--registration", "open|closed", open_or_closed, "open", "who may register"),
+    REGISTRATION,
     Option(
         "--register-per-minute", "N", _POSITIVE, _DEFAULT.register_per_minute, "keys issued for each client address"
     ),

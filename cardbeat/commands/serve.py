@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from cardbeat import __version__
-from cardbeat.commands.advice import undefined_tiers, unknown_variables, unreachable_base_url
+from cardbeat.commands.advice import open_registration, undefined_tiers, unknown_variables, unreachable_base_url
 from cardbeat.commands.options import SERVE_OPTIONS, Parser, values_of
 from cardbeat.concurrency.watchdog import Watchdog, end_now
 from cardbeat.config import Config
@@ -136,6 +136,7 @@ def _start_log() -> BatchHandler:
 def _warnings(config: Config, service: "Service") -> Iterator[str]:
     yield from unknown_variables(os.environ)
     yield from unreachable_base_url(config.host, config.base_url)
+    yield from open_registration(config.registration_open, config.base_url)
     # The health check reports a database that can't be read.
     with contextlib.suppress(Unavailable):
         yield from undefined_tiers(service.keys.count_by_tier(), config.tiers)

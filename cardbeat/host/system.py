@@ -54,6 +54,15 @@ else:
     STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+def send_datagram(address: bytes, content: bytes) -> None:
+    """Send to a Unix socket, without waiting. Raises `OSError`, also where there are none."""
+    if sys.platform == "win32":
+        raise OSError(errno.EAFNOSUPPORT, "no Unix sockets")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        sender.sendto(content, address)
+
+
 def try_lock(descriptor: int) -> bool:
     """Take the file's lock through this descriptor, without waiting; False if another descriptor holds it.
 

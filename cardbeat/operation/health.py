@@ -1,5 +1,6 @@
 """`GET /healthz`: whether the database can be written and the sweep keeps time."""
 
+import contextlib
 from collections.abc import Callable
 
 from cardbeat.clock import Clock
@@ -23,7 +24,7 @@ class HealthRoutes:
     def routes(self) -> list[Route]:
         return [Route("GET", "/healthz", self.read, in_loop=True)]
 
-    def read(self, _request: Request) -> Later[Response]:
+    def read(self, _request: Request | None = None) -> Later[Response]:
         """Settled when a write is on disk. It needs no worker thread, so a server whose workers are busy is healthy.
 
         Requests that come while a write is under way share it: however many there are, they cost one write at a time.
@@ -32,6 +33,17 @@ class HealthRoutes:
         if self._written is None or self._written.is_settled:
             self._written = self._database.write_later(self._note)
         return self._written.map(self._answer)
+
+    def call_if_healthy(self, act: Callable[[], object]) -> None:
+        """Call `act` in any thread once it is known that `/healthz` would say 200; to be called in the loop."""
+
+        def judge(answer: Later[Response]) -> None:
+            with contextlib.suppress(Exception):
+                answer.result()
+                act()
+
+        with contextlib.suppress(Unavailable):
+            self.read().then(judge)
 
     def _answer(self, _written: None) -> Response:
         if not self._sweep_is_healthy():

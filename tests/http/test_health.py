@@ -1,5 +1,8 @@
 import json
+import sqlite3
 import threading
+from contextlib import closing
+from functools import partial
 from unittest.mock import Mock
 
 from cardbeat.database import monitor
@@ -20,12 +23,22 @@ def test_health_turns_503_while_the_sweep_stalls_and_back(database, clock):
     assert answer_of(router, ASKED).status == 200
 
 
+def test_a_sign_of_life_is_given_only_while_health_is_200(app, database, clock):
+    signs = []
+    for sweeps in (True, False, True):
+        HealthRoutes(database, clock, lambda: sweeps).call_if_healthy(partial(signs.append, sweeps))  # noqa: B023
+        database.write(lambda _: None)
+    app.service.database.close()
+    HealthRoutes(app.service.database, clock, lambda: True).call_if_healthy(lambda: signs.append("closed"))
+    assert signs == [True, True]
+
+
 def test_a_database_damaged_while_it_is_served_is_told_as_503(app):
     key = app.json("POST", "/register", {"email": "a@b"})["key"]
     database = app.service.database
-    writers = []
-    database.write(writers.append)
-    writers[0].execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(sqlite3.connect(database.path)) as other:
+        # A connection of its own waits for the writer's, which may still end its last write.
+        other.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     database._readers.close()
     with database.path.open("r+b") as file:
         file.seek(4096)

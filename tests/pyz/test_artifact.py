@@ -223,7 +223,7 @@ def unwritable(folder):
         (lambda folder: ("--host", "192.0.2.1"), "192.0.2.1"),
         (lambda folder: ("keys", "revoke", "key_none"), "no database"),
         (lambda folder: ("keys", "revoke"), "takes ID"),
-        (lambda folder: ("keys", "create", "--email", "nobody"), "@"),
+        (lambda folder: ("keys", "create", "--data", "data", "--email", "nobody"), "@"),
         (lambda folder: ("keys", "create", "--tier", "gold"), "gold"),
         (lambda folder: ("backup", "copy.db"), "no database"),
         (lambda folder: ("card", "--title", " ", "--output", "a.png"), "title"),

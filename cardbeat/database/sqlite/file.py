@@ -166,7 +166,10 @@ def require_database(folder: Path) -> None:
     """Raise `StartupError` if there is no database yet."""
     path = folder / FILE_NAME
     if not os.path.lexists(path):
-        raise StartupError(f"there is no database at {path}")
+        with contextlib.suppress(OSError):  # of a working folder that was removed
+            path = path.absolute()
+        advice = "name the server's data folder with --data, or start the server first, which makes it"
+        raise StartupError(f"there is no database at {path}; {advice}")
 
 
 def check(path: Path, *, may_be_foreign: bool = False) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cardbeat.commands.advice import undefined_tiers, unknown_variables, unreachable_base_url
+from cardbeat.commands.advice import open_registration, undefined_tiers, unknown_variables, unreachable_base_url
 
 
 def test_a_misspelt_variable_is_told_with_the_name_that_is_nearest():
@@ -25,6 +25,23 @@ def test_listening_on_every_address_needs_a_base_url(host):
 @pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "::1", "localhost", "cards.example"])
 def test_one_address_is_its_own_base_url(host):
     assert list(unreachable_base_url(host, None)) == []
+
+
+@pytest.mark.parametrize("host", ["cards.example.com", "1.1.1.1", "[2606:4700::1111]:8443", "cards.example.com."])
+def test_an_open_registration_at_a_public_url_is_told(host):
+    (said,) = open_registration(True, f"https://{host}")
+    assert said.startswith(f"everyone who reaches https://{host} can get keys there; ")
+    assert "--registration closed" in said
+    assert list(open_registration(False, f"https://{host}")) == []
+
+
+LOCAL = ("localhost:8080", "127.0.0.1", "[::1]", "10.0.0.7", "192.168.7.7", "[fd00::1]", "169.254.1.1", "100.64.0.1")
+LOCAL_NAMES = ("cards", "cards.localhost", "cards.local", "cards.lan", "cards.internal", "cards.home.arpa")
+
+
+@pytest.mark.parametrize("url", [None, *(f"http://{host}" for host in LOCAL + LOCAL_NAMES)])
+def test_an_open_registration_elsewhere_is_not(url):
+    assert list(open_registration(True, url)) == []
 
 
 def test_keys_in_tiers_that_are_gone_are_counted():

@@ -16,16 +16,18 @@ from tests.artifact import ROOT, clean_environment
 from tests.support import full_disk, gone_reader
 from tests.systems import ARGUMENTS, FULL_DISK, LINKS, PIPES, WINDOWS
 
+VARIABLES = {"PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", "CARDBEAT_DATA": "cardbeat-data"}
+
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a command in the test's folder."""
+    """Runs a command in the test's folder, with data in a folder below it."""
 
     def run_command(*argv, environment=None, stdout=subprocess.PIPE):
         return subprocess.run(
             [sys.executable, "-m", "cardbeat", *argv],
             cwd=tmp_path,
-            env={**clean_environment(), "PYTHONPATH": str(ROOT), "PYTHONUTF8": "1", **(environment or {})},
+            env={**clean_environment(), **VARIABLES, **(environment or {})},
             stdout=stdout,
             stderr=subprocess.PIPE,
             text=True,
@@ -100,8 +102,33 @@ def test_a_key_that_cannot_be_shown_is_not_left_behind(run, listed, nowhere):
 def test_only_serving_and_creating_a_key_make_a_database(run, tmp_path, command, data):
     (tmp_path / "empty").mkdir()
     ran = run(*command, "--data", data)
-    assert (ran.returncode, ran.stderr) == (2, f"cardbeat: there is no database at {Path(data, 'cardbeat.db')}\n")
+    assert (ran.returncode, ran.stderr) == (2, none_at(tmp_path / data))
     assert list(tmp_path.rglob("*")) == [tmp_path / "empty"]
+
+
+def none_at(folder):
+    advice = "name the server's data folder with --data, or start the server first, which makes it"
+    return f"cardbeat: there is no database at {folder / 'cardbeat.db'}; {advice}\n"
+
+
+def test_a_first_key_needs_a_folder_that_was_named_and_tells_where_it_made_a_database(run, tmp_path):
+    ran = run("keys", "create", environment={"CARDBEAT_DATA": ""})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", none_at(tmp_path / "cardbeat-data"))
+    assert list(tmp_path.iterdir()) == []
+    for folder, options in (("named", ["--data", "named"]), ("cardbeat-data", [])):
+        ran = run("keys", "create", *options)
+        told = f"there was no database at {tmp_path / folder / 'cardbeat.db'}, so a new one was made"
+        assert (ran.returncode, ran.stderr) == (0, f"cardbeat: {told}\n")
+        assert run("keys", "create", *options).stderr == ""
+
+
+def test_systemds_folder_of_a_service_is_the_data_folder_where_no_other_is_named(run, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    service = {"CARDBEAT_DATA": "", "STATE_DIRECTORY": f"{first}:{second}"}
+    assert str(first / "cardbeat.db") in run("keys", "create", environment=service).stderr
+    others = (["--data", str(second)], service), ([], service | {"CARDBEAT_DATA": str(second)})
+    for options, environment in others:
+        assert run("keys", "list", *options, environment=environment).stderr == none_at(second)
 
 
 def test_doctor_makes_nothing_either(run, tmp_path):
@@ -387,9 +414,11 @@ def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
     told = run("doctor", environment=environment).stdout.splitlines()
     assert len([line for line in told if line.startswith("warning")]) == len(told_of) + (not found["raqm"]["ok"])
     (tmp_path / "cardbeat-data").chmod(0o700)
-    quiet = findings(run("doctor", "--json", "--base-url", "https://cards.example", "--tiers", "tiers.toml"))
+    public = ("doctor", "--json", "--base-url", "https://cards.example", "--tiers", "tiers.toml")
+    assert "--registration closed" in findings(run(*public))["registration"]["advice"]
+    quiet = findings(run(*public, "--registration", "closed"))
     assert quiet.keys() >= {"python", "pillow", "raqm", "fonts", "database", "disk", "clock"}
-    assert not quiet.keys() & {"tiers", "base_url", "variables", "folder"}
+    assert not quiet.keys() & {"tiers", "base_url", "registration", "variables", "folder"}
 
 
 def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
