@@ -65,5 +65,7 @@ class Config:
     allow_private_webhooks: bool = False
     trusted_proxies: tuple[Network, ...] = ()
     report_to: str | None = None
+    accent: str | None = None
+    """The colour of cards, as `#rrggbb`; None for the designed ones."""
     quiet_health: bool = False
     http: HttpLimits = HttpLimits()

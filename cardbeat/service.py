@@ -95,7 +95,9 @@ class Service:
             also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
             self.removal: Removal = Removal(self.database, also=also)
             low, after = self.database.reserve.is_low, LOAD_AFTER_SECONDS
-            self.store = Store(config.data / CARDS, config.store_bytes, disk_is_low=low, first_after=after)
+            self.store = Store(
+                config.data / CARDS, config.store_bytes, accent=config.accent, disk_is_low=low, first_after=after
+            )
             undo.callback(self.store.close)
             first = (loop.precedence, self.database.precedence)
             workers = Workers(WORKERS, first=first)
@@ -105,7 +107,7 @@ class Service:
             alive = partial(health.call_if_healthy, partial(service_manager.tell, "WATCHDOG=1"))
             # Through the loop, as a request for /healthz: a loop that hangs gives no sign.
             self._signs = signs and BackgroundThread("signs of life", partial(loop.call_soon, alive), signs)
-            renderer = once(new_renderer)
+            renderer = once(partial(new_renderer, config.accent))
             soon: list[Callable[[], None]] = []
             self.cards = CardRoutes(
                 self.keys,
@@ -125,7 +127,7 @@ class Service:
                     answers, self.store, checks, self.delivery, self.sweep, shed=lambda: self.server.connections_shed
                 ),
                 CheckMetricsRoutes(checks, self.keys),
-                PageRoutes(),
+                PageRoutes(config.accent),
             )
             routes = [route for part in parts for route in part.routes()]
             description = OpenApiRoutes(base_url, routes)
@@ -229,11 +231,11 @@ def once(make: Callable[[], T]) -> Callable[[], T]:
     return get
 
 
-def new_renderer() -> "Renderer":
+def new_renderer(accent: str | None) -> "Renderer":
     from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
     from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415
 
-    return Renderer(Fonts())
+    return Renderer(Fonts(), accent)
 
 
 def new_sender(allow_private: bool) -> "Sender":

@@ -57,10 +57,15 @@ class Store:
         version: str | None = None,
         clock: Clock = wall_clock,
         *,
+        accent: str | None = None,
         disk_is_low: Callable[[], bool] = lambda: False,
         first_after: float = 0,
     ) -> None:
-        """`version` is that of this package's renderer unless given; the files are counted after these seconds."""
+        """`version` is that of this package's renderer with the accent unless given.
+
+        The files are counted after `first_after` seconds.
+        """
+        self._accent = accent
         self._parent = folder
         self._version = version
         self._max_bytes = max_bytes
@@ -87,7 +92,7 @@ class Store:
             # Not at the start: it imports all that draws, and reads the code.
             from cardbeat.cards.drawing.render import own_version  # noqa: PLC0415
 
-            self._version = own_version()
+            self._version = own_version(self._accent)
         return self._parent / self._version
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
-from cardbeat.commands.options import Parser, add_json, file_path
+from cardbeat.commands.options import ACCENT, Parser, add_json, file_path
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
 from cardbeat.host.output import say
@@ -32,6 +32,7 @@ def add_look(parser: argparse.ArgumentParser) -> None:
         "--template", metavar="|".join(TEMPLATES), default=TEMPLATES[0], help=f"layout [{TEMPLATES[0]}]"
     )
     parser.add_argument("--theme", metavar="|".join(THEMES), default=THEMES[0], help=f"colours [{THEMES[0]}]")
+    ACCENT.add_to(parser)
 
 
 def _png_path(text: str) -> Path:
@@ -42,7 +43,8 @@ def _png_path(text: str) -> Path:
 
 
 def run(argv: Sequence[str]) -> int:
-    given = vars(parser().parse_args(list(argv)))
+    options = parser().parse_args(list(argv))
+    given, accent = vars(options), ACCENT.value(options)
     output: Path = given.pop("output")
     as_json: bool = given.pop("json")
     to_stdout = str(output) == STDOUT
@@ -55,7 +57,7 @@ def run(argv: Sequence[str]) -> int:
     from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
     with refusals_as_startup_errors():
-        drawing = Renderer(Fonts()).render(card_from(given))
+        drawing = Renderer(Fonts(), accent).render(card_from(given))
     if to_stdout:
         say(drawing.png)
         return 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cardbeat.cards.request import card_from
 from cardbeat.commands.card import add_look
-from cardbeat.commands.options import Parser, add_json, base_url, file_path
+from cardbeat.commands.options import ACCENT, Parser, add_json, base_url, file_path
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
 from cardbeat.host.output import complain, say, show_progress
@@ -42,6 +42,7 @@ def parser() -> Parser:
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse_args(list(argv))
+    given.accent = ACCENT.value(given)
     with refusals_as_startup_errors():
         card_from({"title": "any", **_usual(given)})
     if given.write_tags and (given.base_url is None or given.source.is_file()):
@@ -103,7 +104,7 @@ def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
     if source.problems and not source.cards:
         return done
     try:
-        with Folder(given.output) as folder:
+        with Folder(given.output, given.accent) as folder:
             there = _draw(folder, source, done, require_going)
             done.missing_glyphs = {output: n for output in there if (n := folder.missing_glyphs(output))}
             if given.write_tags:
@@ -143,7 +144,9 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
         require_going()
         (there if folder.has(output, card) else new).append(output)
     done.unchanged, problems = len(there), []
-    for count, (number, drawn) in enumerate(draw([source.cards[output] for output in new], require_going), 1):
+    for count, (number, drawn) in enumerate(
+        draw([(source.cards[output], folder.accent) for output in new], require_going), 1
+    ):
         output = new[number]
         try:
             if isinstance(drawn, str):

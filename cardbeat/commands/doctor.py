@@ -13,7 +13,18 @@ from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import open_registration, undefined_tiers, unknown_variables, unreachable_base_url
-from cardbeat.commands.options import BASE_URL, DATA, DATABASE, HOST, REGISTRATION, TIERS, Parser, add_json, values_of
+from cardbeat.commands.options import (
+    ACCENT,
+    BASE_URL,
+    DATA,
+    DATABASE,
+    HOST,
+    REGISTRATION,
+    TIERS,
+    Parser,
+    add_json,
+    values_of,
+)
 from cardbeat.config import Config
 from cardbeat.database import open_to_look
 from cardbeat.database.postgresql import examination
@@ -43,7 +54,7 @@ LOW_DISK_BYTES = 512 * 1024 * 1024
 RELEASED_AT = 1_767_225_600
 """2026-01-01: a clock before it is wrong."""
 SAMPLE_TEXT = "Aa Ωω Яя عربي עברית हिन्दी ไทย 日本語 한국어 € → 😀"
-OPTIONS = (DATA, DATABASE, HOST, BASE_URL, REGISTRATION, TIERS)
+OPTIONS = (DATA, DATABASE, HOST, BASE_URL, REGISTRATION, TIERS, ACCENT)
 """The options of `serve` that `doctor` examines."""
 FRESH_COPY = "get a fresh copy of cardbeat"
 
@@ -126,13 +137,13 @@ def _pillow(_setup: Config) -> Iterator[Finding]:
         yield Finding(WARNING, "raqm", f"it is not usable, so Indic scripts are not shaped; {HOW_TO_GET_FRIBIDI}")
 
 
-def _fonts(_setup: Config) -> Iterator[Finding]:
+def _fonts(setup: Config) -> Iterator[Finding]:
     try:
         from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
         from cardbeat.cards.request import Card  # noqa: PLC0415
         from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
-        missing = Renderer(Fonts()).render(Card(SAMPLE_TEXT)).missing_glyphs
+        missing = Renderer(Fonts(), setup.accent).render(Card(SAMPLE_TEXT)).missing_glyphs
     except ImportError:
         return
     except Exception as error:
@@ -140,6 +151,11 @@ def _fonts(_setup: Config) -> Iterator[Finding]:
         return
     lack = f"they lack {missing} characters of a sample; {FRESH_COPY}"
     yield Finding(PROBLEM, "fonts", lack) if missing else Finding(OK, "fonts", "a sample card was drawn")
+
+
+def _accent(setup: Config) -> Iterator[Finding]:
+    found = f"{setup.accent}, text keeps a contrast of 4.5 or more" if setup.accent else "none, colours as designed"
+    yield Finding(OK, "accent", found)
 
 
 def _folder(setup: Config) -> Iterator[Finding]:
@@ -236,6 +252,7 @@ EXAMINATIONS: dict[str, Callable[[Config], Iterator[Finding]]] = {
     "python": _python,
     "pillow": _pillow,
     "fonts": _fonts,
+    "accent": _accent,
     "folder": _folder,
     "database": lambda setup: _file(setup.data) if setup.database is None else _server(setup.database),
     "tiers": _tiers,

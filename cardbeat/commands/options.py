@@ -176,6 +176,12 @@ def yes_or_no(text: str) -> bool:
     return text.lower() in ("1", "true", "yes", "on")
 
 
+def colour(text: str) -> str:
+    if not re.fullmatch("#[0-9A-Fa-f]{6}", text):
+        raise ArgumentTypeError(f"must be a colour such as '#2563eb', not {text!r}")
+    return text.lower()
+
+
 def file_path(text: str) -> Path:
     if not text or "\0" in text:
         raise ArgumentTypeError("must name a file or folder")
@@ -273,6 +279,7 @@ DATABASE = Option("--database", "URL", database_url, None, _DATABASE_HELP, "none
 BASE_URL = Option("--base-url", "URL", base_url, None, "where clients reach the server", "http://HOST:PORT")
 REGISTRATION = Option("--registration", "open|closed", open_or_closed, "open", "who may register")
 TIERS = Option("--tiers", "FILE", file_path, None, "TOML file that defines tiers", "free and unlimited")
+ACCENT = Option("--accent", "'#RRGGBB'", colour, None, "the cards' colour, in quotes", "as designed")
 URL = Option("--url", "URL", base_url, "http://127.0.0.1:8080", "the server to ask")
 KEY_VARIABLE = "CARDBEAT_KEY"
 """The variable with a client's key. It has no flag: every user of the host can read the command line."""
@@ -293,5 +300,6 @@ SERVE_OPTIONS = (
     Option("--allow-private-webhooks", "", yes_or_no, False, "let webhooks reach private addresses", "off"),
     Option("--trusted-proxy", "NETWORK", networks, [], "whose X-Forwarded-For counts; repeatable", "none"),
     Option("--report-to", "URL", http_url, None, "requested after every finished sweep", "none"),
+    ACCENT,
     Option("--quiet-health", "", yes_or_no, False, "leave /healthz and metrics out of the log", "off"),
 )

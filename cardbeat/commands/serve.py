@@ -41,9 +41,8 @@ LAST_LINES_SECONDS = 0.2
 
 EPILOG = """\
 Each option is a variable too (CARDBEAT_PORT). More commands, with own --help:
-  card, cards SOURCE --output DIR    draw one card or a site's, without a server
-  keys list|create|replace|revoke|tier|prune see and manage API keys
-  checks list|apply|ping|test|snooze a client: keep your checks in a file
+  card, cards       draw one card, or those of a site, without a server
+  keys, checks      manage API keys; a client that keeps your checks in a file
   import, backup, restore, doctor, completion  move data, check this host
 """
 

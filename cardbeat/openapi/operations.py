@@ -148,8 +148,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
         errors=(401, 403, 416, 429, 503),
         description=(
             "One card is stored for each distinct URL: the same URL gives the same image. Other parameters are allowed "
-            "and make another URL, so `v=2` gives a new drawing. Do not repeat one of the parameters below. In the "
-            "texts, tabs and line breaks count as spaces, other control characters are removed, bytes that are not "
+            "and make another URL, so `v=2` gives a new drawing. The operator may have chosen the hue of the colours "
+            "(`--accent`); after a change of it all cards are drawn again. Do not repeat one of these parameters. In "
+            "the texts, tabs and line breaks count as spaces, other control characters are removed, bytes that are not "
             f"UTF-8 become U+FFFD, and a text is cut after {MAX_CHARACTERS} characters. A stored card never counts for "
             f"the rate limit. New cards are drawn round robin by key and network. If {WAITING_OF_KEY} of a key wait, "
             f"one gets 503, and so does a card that has waited for {WAIT_SECONDS} seconds. "

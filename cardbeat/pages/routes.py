@@ -38,8 +38,16 @@ PAGE_HEADERS = {
 }
 
 
+_TILE = re.compile(r'name="template" value="(\w+)"(?:(?!</svg>).)*</svg>', re.DOTALL)
+"""A template's small picture in the builder, with its name."""
+_ACCENT = "<!-- accent -->"
+
+
 class PageRoutes:
-    """Answers each file from memory, after reading it once."""
+    """Answers each file from memory, after reading it once. The builder shows the accent of the cards."""
+
+    def __init__(self, accent: str | None = None) -> None:
+        self._accent = accent
 
     def routes(self) -> list[Route]:
         return [
@@ -49,7 +57,7 @@ class PageRoutes:
         ]
 
     def page(self, name: str, request: Request) -> Response:
-        return self._answer(request, f"pages/{name}/{name}.html")
+        return self._answer(request, f"pages/{name}/{name}.html", self._accent)
 
     def file(self, request: Request) -> Response:
         """A script, style, picture or font. The HTML files are 404 here: their links are relative to the root."""
@@ -58,8 +66,8 @@ class PageRoutes:
             raise NotFound
         return self._answer(request, f"{folder}/{name}")
 
-    def _answer(self, request: Request, path: str) -> Response:
-        body, etag = _file(path)
+    def _answer(self, request: Request, path: str, accent: str | None = None) -> Response:
+        body, etag = _file(path, accent)
         headers = {**PAGE_HEADERS, "Content-Type": TYPES[_kind(path)], "ETag": etag}
         if request.names_tag("if-none-match", etag):
             return Response(304, b"", headers)
@@ -67,13 +75,28 @@ class PageRoutes:
 
 
 @cache
-def _file(path: str) -> tuple[bytes, str]:
+def _file(path: str, accent: str | None) -> tuple[bytes, str]:
     """The body and entity tag of a file of the package. Raises `NotFound`, which is not cached."""
     try:
         body = read_bytes(path)
     except OSError:
         raise NotFound from None
+    if accent:
+        body = _in_accent(body.decode(), accent).encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:32]}"'
+
+
+def _in_accent(html: str, accent: str) -> str:
+    """A page whose pictures of the templates have the colours of the cards, and which names their accent."""
+    from cardbeat.cards.drawing.accent import recoloured  # noqa: PLC0415 - the first answer does without it
+
+    def tile(match: re.Match[str]) -> str:
+        theme = "light" if match[1] == "article" else "dark"
+        return re.sub("#[0-9a-f]{6}", lambda colour: recoloured(match[1], theme, accent, colour[0]), match[0])
+
+    swatch = f'<svg viewBox="0 0 16 16" aria-hidden="true"><circle cx="8" cy="8" r="8" fill="{accent}"/></svg>'
+    named = f'<p class="hint swatch">{swatch}This server draws in <code>{accent}</code>.</p>'
+    return _TILE.sub(tile, html).replace(_ACCENT, named)
 
 
 def _kind(name: str) -> str:

@@ -37,14 +37,15 @@ class ManifestEntry(NamedTuple):
 
 
 class Folder:
-    """The cards in a folder, by their places in it. The end of a `with` block writes the manifest.
+    """The cards in a folder, by their places in it, in one accent. The end of a `with` block writes the manifest.
 
     All methods raise `OSError`.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, accent: str | None = None) -> None:
         path.mkdir(parents=True, exist_ok=True)
         self.path = path.resolve()
+        self.accent = accent
         self._before = _read_manifest(self.path / MANIFEST)
         self._drawn = dict(self._before)
 
@@ -58,14 +59,14 @@ class Folder:
 
     def has(self, output: str, card: Card) -> bool:
         """Whether this card is there as this renderer draws it."""
-        return output in self._drawn and self._drawn[output].of == _digest_of(card) and self._is_ours(output)
+        return output in self._drawn and self._drawn[output].of == self._digest_of(card) and self._is_ours(output)
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
         place.parent.mkdir(parents=True, exist_ok=True)
         with written_whole(place) as file:
             file.write(drawing.png)
-        self._drawn[output] = ManifestEntry(_digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
+        self._drawn[output] = ManifestEntry(self._digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
 
     def missing_glyphs(self, output: str) -> int:
         return self._drawn[output].missing_glyphs
@@ -83,6 +84,9 @@ class Folder:
             with contextlib.suppress(OSError):
                 for folder in place.relative_to(self.path).parents[:-1]:
                     (self.path / folder).rmdir()
+
+    def _digest_of(self, card: Card) -> str:
+        return _digest(json.dumps([_renderer_version(self.accent), *astuple(card)]).encode())
 
     def _is_ours(self, output: str) -> bool:
         """Whether a card's file is as it was written."""
@@ -145,10 +149,6 @@ def _content(path: Path, most: int) -> bytes:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or os.fstat(file.fileno()).st_size > most:
             raise OSError(0, "this is not a file of cardbeat")
         return file.read(most)
-
-
-def _digest_of(card: Card) -> str:
-    return _digest(json.dumps([_renderer_version(), *astuple(card)]).encode())
 
 
 def _digest(data: bytes) -> str:

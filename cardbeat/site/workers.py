@@ -25,23 +25,25 @@ LOOK_SECONDS: Final = 0.1
 """Between two looks whether a stop signal came."""
 MOST_PROCESSES: Final = 60  # Windows waits for 63 pipes at once.
 
+Job = tuple[Card, str | None]
+"""A card and the accent of its colours."""
 Result = tuple[int, Drawing | str]
 """A card's number and its drawing, or a sentence on why there is none."""
 Workers = dict[Any, Any]
 """Processes by the pipes to them."""
 
 
-def draw(cards: Sequence[Card], require_going: RequireGoing) -> Iterator[Result]:
+def draw(jobs: Sequence[Job], require_going: RequireGoing) -> Iterator[Result]:
     """Each card, in the order in which they are done."""
     # The first of each look is drawn here, so that a copy of this process has the fonts and backgrounds.
-    here = {(card.template, card.theme): number for number, card in reversed(list(enumerate(cards)))}.values()
+    here = {(card.template, card.theme): number for number, (card, _) in reversed(list(enumerate(jobs)))}.values()
     for number in here:
         require_going()
-        yield number, _drawn(cards[number])
-    rest = deque(number for number in range(len(cards)) if number not in here)
+        yield number, _drawn(jobs[number])
+    rest = deque(number for number in range(len(jobs)) if number not in here)
     workers = _started(min(usable_cores(), MOST_PROCESSES, len(rest)))
     try:
-        yield from (_in_processes if workers else _in_threads)(cards, rest, workers, require_going)
+        yield from (_in_processes if workers else _in_threads)(jobs, rest, workers, require_going)
     finally:
         for process in workers.values():
             process.kill()
@@ -49,7 +51,7 @@ def draw(cards: Sequence[Card], require_going: RequireGoing) -> Iterator[Result]
 
 
 def _in_processes(
-    cards: Sequence[Card], rest: deque[int], workers: Workers, require_going: RequireGoing
+    jobs: Sequence[Job], rest: deque[int], workers: Workers, require_going: RequireGoing
 ) -> Iterator[Result]:
     busy: dict[Any, int] = {}
 
@@ -57,7 +59,7 @@ def _in_processes(
         if rest:
             busy[pipe] = rest.popleft()
             with contextlib.suppress(OSError):  # Its process has ended, which the next read finds.
-                pipe.send(cards[busy[pipe]])
+                pipe.send(jobs[busy[pipe]])
 
     for pipe in workers:
         hand_next_to(pipe)
@@ -78,11 +80,11 @@ def _in_processes(
 
 
 def _in_threads(
-    cards: Sequence[Card], rest: deque[int], _workers: Workers, require_going: RequireGoing
+    jobs: Sequence[Job], rest: deque[int], _workers: Workers, require_going: RequireGoing
 ) -> Iterator[Result]:
     pool = ThreadPoolExecutor(usable_cores())
     try:
-        for result in zip(rest, pool.map(_drawn, [cards[number] for number in rest]), strict=True):
+        for result in zip(rest, pool.map(_drawn, [jobs[number] for number in rest]), strict=True):
             require_going()
             yield result
     finally:
@@ -117,13 +119,14 @@ def _work(pipe: Any, not_own: Sequence[Any]) -> None:
             pipe.send(_drawn(pipe.recv()))
 
 
-def _drawn(card: Card) -> Drawing | str:
+def _drawn(job: Job) -> Drawing | str:
+    card, accent = job
     try:
-        return _renderer().render(card)
+        return _renderer(accent).render(card)
     except Exception as error:  # of one text; the others are drawn
         return f"drawing failed with {error!r}"
 
 
 @cache
-def _renderer() -> Renderer:
-    return Renderer(Fonts())
+def _renderer(accent: str | None) -> Renderer:
+    return Renderer(Fonts(), accent)

@@ -4,6 +4,7 @@ import json
 import os
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -13,14 +14,14 @@ from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.drawing_queue import DrawingQueue, Waiting
 from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Signature, Store
-from cardbeat.config import FREE, Tier
+from cardbeat.config import FREE, Config, Tier
 from cardbeat.database import Database
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
-from tests.support import answer_of, taken
+from tests.support import App, FakeClock, answer_of, service_of, taken
 from tests.systems import DESCRIPTORS, PAGE_CACHE
 
 RENDERER = Renderer(Fonts())
@@ -94,6 +95,21 @@ def test_another_url_is_another_stored_image(cards: Cards, other: str) -> None:
     assert cards.card().headers["X-Cache"] == "MISS"
     assert cards.card(extra=other).headers["X-Cache"] == "MISS"
     assert len(cards.files()) == 2
+
+
+def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(config: Config, clock: FakeClock) -> None:
+    answers = []
+    for accent in (None, None, "#16a34a", "#16a34a", "#e11d48"):
+        service = service_of(replace(config, accent=accent), clock)
+        try:
+            app = App(service, clock)
+            target = answers[0][0] if answers else f"/og?title=A&key={app.cards_key()}"
+            answer = app("GET", target)
+            answers.append((target, answer.headers["X-Cache"], answer.body))
+        finally:
+            service.close()
+    assert [cache for _, cache, _ in answers] == ["MISS", "HIT", "MISS", "HIT", "MISS"]
+    assert len({body for _, _, body in answers}) == 3
 
 
 def test_templates_and_themes_are_all_different_images(cards: Cards) -> None:

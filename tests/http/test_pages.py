@@ -42,6 +42,21 @@ def test_a_page_is_html_with_one_heading_and_a_language(get, path):
     assert 'name="viewport"' in page
 
 
+def test_the_builder_shows_the_accent_of_the_cards(get):
+    pages = [get(path) for path in PAGES]
+    own = [answer_of(Router(PageRoutes("#16a34a").routes()), Request("GET", path, path)) for path in PAGES]
+    assert own[1].body == pages[1].body
+    assert own[0].headers["ETag"] != pages[0].headers["ETag"]
+    before, html = pages[0].body.decode(), own[0].body.decode()
+    assert "This server draws in <code>#16a34a</code>." in html
+    assert "This server draws" not in before
+    # The pictures of the templates: the light of default, all around the bubble of blog, the bar of article.
+    for colour in ("#9fb0ff", "#2c3f9c", "#5a2334", "#a5281d"):
+        assert colour in before
+        assert colour not in html
+    assert "#f8f4ea" in html
+
+
 @pytest.mark.parametrize("path", PAGES)
 def test_everything_a_page_links_is_there_and_typed(get, path):
     for name in linked(get(path).body.decode()):

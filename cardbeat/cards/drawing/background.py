@@ -8,15 +8,16 @@ from functools import lru_cache, reduce
 
 from PIL import Image, ImageChops
 
+from cardbeat.cards.drawing.colours import Rgb, mix, rgb
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.png import BAND_ROWS, deflated_bands, inflated
-from cardbeat.cards.drawing.themes import Colour, Light, Theme
-
-Rgb = tuple[int, int, int]
+from cardbeat.cards.drawing.themes import Light, Theme
 
 STRIDE = WIDTH + 1
 """Bytes of a row as in a PNG. The first is its filter type, 0 for none. Images here have it as their first column."""
 
+EDGE_PX = 2
+_THRESHOLDS = (0, 4, 2, 6, 1, 5, 3, 7)  # in eighths of a step
 _GRID_PX = 8  # distances are computed for every eighth pixel and row
 _PER_PIXEL = 4  # steps of a distance
 _FARTHEST = 1350  # pixels: farther than any light, which may be outside the card, is from any pixel of it
@@ -36,11 +37,14 @@ class Background:
 
 def background(theme: Theme, mirrored: bool) -> Background:
     """The light of a theme, without its discs and its panel. Takes some 50 ms: callers keep it."""
-    lit = reduce(ImageChops.add, map(_lit, theme.lights), Image.new("L", (WIDTH, HEIGHT)))
-    lit = lit.point([(light * (theme.steps - 1) + 127) // 255 for light in range(256)])
+    lit = _from_above(theme) if theme.fading else _around(theme)
+    if theme.edge:
+        frame = Image.new("L", lit.size, int(theme.edge * theme.steps))
+        frame.paste(0, (EDGE_PX, EDGE_PX, WIDTH - EDGE_PX, HEIGHT - EDGE_PX))
+        lit = ImageChops.lighter(lit, frame)
     rows = Image.new("L", (STRIDE, HEIGHT))
     rows.paste(lit.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else lit, (1, 0))
-    return of_rows(theme.steps, _ramp(theme.ramp, theme.steps), rows)
+    return of_rows(theme.steps, ramp_of(theme), rows)
 
 
 def of_rows(steps: int, colours: Sequence[Rgb], rows: Image.Image) -> Background:
@@ -57,30 +61,31 @@ def rows_of(background: Background) -> Image.Image:
     return Image.frombytes("L", (STRIDE, HEIGHT), inflated(background.bands))
 
 
-def rgb(colour: Colour) -> Rgb:
-    """`#rrggbb` as numbers."""
-    red, green, blue = bytes.fromhex(colour[1:])
-    return red, green, blue
-
-
-def luma(colour: Rgb) -> int:
-    """The brightness of a colour, 0 to 255, as `Image.convert("L")` has it."""
-    red, green, blue = colour
-    return (299 * red + 587 * green + 114 * blue) // 1000
-
-
-def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
-    """One colour with `part` of the other over it."""
-    red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
-    return red, green, blue
-
-
-def _ramp(stops: Sequence[Colour], steps: int) -> tuple[Rgb, ...]:
+def ramp_of(theme: Theme) -> tuple[Rgb, ...]:
+    """The colours of all steps of a theme's light."""
+    stops, steps = theme.ramp, theme.steps
     if len(stops) == 1:
         return (rgb(stops[0]),)
     positions = [n * (len(stops) - 1) / (steps - 1) for n in range(steps)]
     low = [min(int(position), len(stops) - 2) for position in positions]
     return tuple(mix(rgb(stops[n]), rgb(stops[n + 1]), at - n) for n, at in zip(low, positions, strict=True))
+
+
+def _from_above(theme: Theme) -> Image.Image:
+    """Steps of light that fades downwards. Of eight rows between two steps, more and more have the next one.
+
+    So no step is seen, and a row of one colour takes next to no bytes.
+    """
+    column = bytes(
+        int((theme.steps - 1) * math.exp(-((y / theme.fading) ** 2)) + _THRESHOLDS[y % 8] / 8) for y in range(HEIGHT)
+    )
+    return Image.frombytes("L", (1, HEIGHT), column).resize((WIDTH, HEIGHT))
+
+
+def _around(theme: Theme) -> Image.Image:
+    """Steps of the light of all points together."""
+    lit = reduce(ImageChops.add, map(_lit, theme.lights), Image.new("L", (WIDTH, HEIGHT)))
+    return lit.point([(light * (theme.steps - 1) + 127) // 255 for light in range(256)])
 
 
 def _lit(light: Light) -> Image.Image:

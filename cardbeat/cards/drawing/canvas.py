@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import STRIDE, Background, Rgb, mix, of_rows, rgb, rows_of
+from cardbeat.cards.drawing.background import STRIDE, Background, of_rows, rows_of
+from cardbeat.cards.drawing.colours import Rgb, mix, rgb
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
 from cardbeat.cards.drawing.themes import Colour

@@ -6,7 +6,7 @@ from math import ceil, cos, floor, pi, sin
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import luma, rgb
+from cardbeat.cards.drawing.colours import luma, rgb
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.typeset.faces.emoji import emoji_signs
 from cardbeat.typeset.line import TextLine

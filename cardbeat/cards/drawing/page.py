@@ -6,9 +6,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
+from cardbeat.cards.drawing.accent import theme_of
 from cardbeat.cards.drawing.headline import GAP, Headline
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
-from cardbeat.cards.drawing.themes import THEME_OF, Colour
+from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.labels import fit_end, initial_block
@@ -36,10 +37,10 @@ class Page:
     `body` sets `rtl`, whether the title is right-to-left, and `blank`, whether nothing of it can be drawn.
     """
 
-    def __init__(self, fonts: Fonts, serif: Fonts, card: Card) -> None:
+    def __init__(self, fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None) -> None:
         """`serif` sets the headline of an article if it has all of its letters."""
         self.card = card
-        self.theme = THEME_OF[card.template, card.theme]
+        self.theme = theme_of(card.template, card.theme, accent)
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = self.blank = self._left_out = False

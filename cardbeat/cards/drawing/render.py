@@ -13,7 +13,7 @@ from cardbeat.cards.drawing.canvas import Canvas
 from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
 from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, PANEL_TAIL, WIDTH, Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
-from cardbeat.cards.drawing.themes import Theme
+from cardbeat.cards.drawing.themes import Colour, Theme
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
@@ -43,8 +43,9 @@ class Drawing:
 class Renderer:
     """Draws cards and keeps the empty backgrounds. Any number of threads may use one."""
 
-    def __init__(self, fonts: Fonts) -> None:
+    def __init__(self, fonts: Fonts, accent: Colour | None = None) -> None:
         self._fonts = fonts
+        self._accent = accent
         self._serif = fonts.with_serif()
         self._contrast = EmojiContrast()
         self._backgrounds: dict[tuple[Theme, bool], Background] = {}
@@ -52,7 +53,7 @@ class Renderer:
         self._lock = threading.Lock()
 
     def render(self, card: Card) -> Drawing:
-        layout = lay_out(self._fonts, self._serif, card)
+        layout = lay_out(self._fonts, self._serif, card, self._accent)
         canvas = Canvas(self._background(layout.theme, layout.mirrored))
         for shape in layout.shapes:
             _paint_shape(canvas, shape)
@@ -102,8 +103,8 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
     return canvas.as_background()
 
 
-def renderer_version(package: "Traversable") -> str:
-    """A name that changes with everything that can change a drawing: code, fonts, and whether Raqm shapes text.
+def renderer_version(package: "Traversable", accent: Colour | None = None) -> str:
+    """A name that changes with all that can change a drawing: code, fonts, accent, and whether Raqm shapes text.
 
     `package` is the folder of this package: on disk, or inside the zipapp.
     """
@@ -115,15 +116,16 @@ def renderer_version(package: "Traversable") -> str:
     digest = hashlib.sha256()
     for _, file in sorted(files.items()):
         digest.update(file.read_bytes())
+    digest.update((accent or "").encode())
     shaping = "raqm" if features.check("raqm") else "basic"
     return f"{digest.hexdigest()[:12]}-{shaping}"
 
 
-def own_version() -> str:
+def own_version(accent: Colour | None = None) -> str:
     """The `renderer_version` of this package."""
     from importlib import resources  # noqa: PLC0415 - the command `card` does without it
 
-    return renderer_version(resources.files("cardbeat"))
+    return renderer_version(resources.files("cardbeat"), accent)
 
 
 def _files_below(folder: "Traversable", path: str) -> Iterator[tuple[str, "Traversable"]]:

@@ -12,6 +12,7 @@ from cardbeat.cards.drawing.headline import GAP
 from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
 from cardbeat.cards.drawing.page import Label, Page, middle_of, top_at
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
+from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.labels import initial_of
@@ -29,9 +30,9 @@ NAME = 560  # width for an author beside the light of `blog`
 NAME_PX = 36
 
 
-def lay_out(fonts: Fonts, serif: Fonts, card: Card) -> Layout:
-    """The layout of a card in its template and theme. `serif` sets the headlines of articles."""
-    page = Page(fonts, serif, card)
+def lay_out(fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None = None) -> Layout:
+    """The layout of a card in its template and theme, for an accent. `serif` sets the headlines of articles."""
+    page = Page(fonts, serif, card, accent)
     title = _TEMPLATE_OF[card.template](page)
     if page.blank:
         _mark(page, title)

@@ -39,6 +39,10 @@ class Theme:
     accent: Colour
     steps: int = 1
     lights: tuple[Light, ...] = ()
+    fading: int = 0
+    """The distance from the upper edge at which 37 % of a light from there are left, in pixels; 0 for `lights`."""
+    edge: float = 0
+    """Light of the card's edges, in parts of the ramp: without it a light card has none on a white page."""
     fill: Colour = "#000000"
     """The colour of a thin rule."""
     discs: tuple[Disc, ...] = ()
@@ -48,7 +52,6 @@ class Theme:
 
 
 _WAVES = (Light(1136, 16, 640, 0.5, ((152, 0.34), (304, 0.26), (472, 0.2), (656, 0.14), (856, 0.1))),)
-_LAMP = (Light(600, -80, 720, 1),)
 
 THEME_OF = {
     ("default", "dark"): Theme(
@@ -63,6 +66,7 @@ THEME_OF = {
         ramp=("#fcfcfe", "#f3f5fd", "#e5eafd", "#d2dbfc", "#becbfb"),
         steps=88,
         lights=_WAVES,
+        edge=0.75,
         ink="#0f121c",
         muted="#474f66",
         accent="#3141c4",
@@ -88,8 +92,8 @@ THEME_OF = {
     ),
     ("article", "dark"): Theme(
         ramp=("#0f211b", "#1d3d31"),
-        steps=15,
-        lights=_LAMP,
+        steps=29,
+        fading=640,
         ink="#f6efdf",
         muted="#b9c4b4",
         accent="#efb75e",
@@ -97,8 +101,8 @@ THEME_OF = {
     ),
     ("article", "light"): Theme(
         ramp=("#f2efdf", "#fcf9f3"),
-        steps=11,
-        lights=_LAMP,
+        steps=21,
+        fading=640,
         ink="#1a1714",
         muted="#5f574b",
         accent="#a5281d",

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cardbeat.cards.drawing.background import Rgb, rgb, rows_of
+from cardbeat.cards.drawing.background import rows_of
+from cardbeat.cards.drawing.colours import Rgb, rgb
 from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Layout, Text
 from cardbeat.cards.drawing.render import empty_card
 from cardbeat.cards.drawing.templates import NAME_PX, PADDING, lay_out

@@ -22,6 +22,18 @@ def test_the_card_goes_to_standard_output(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.PNG"]
 
 
+def test_an_accent_changes_the_card_and_a_bad_one_is_one_line_and_status_2(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def drawn(*accent: str) -> int:
+        return main(["card", "--title", "A", "--output", str(tmp_path / f"{len(accent)}.png"), *accent])
+
+    assert (drawn(), drawn("--accent", "#16a34a")) == (0, 0)
+    assert (tmp_path / "0.png").read_bytes() != (tmp_path / "2.png").read_bytes()
+    assert drawn("--accent", "green") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 @FULL_DISK
 def test_a_standard_output_that_is_full_is_one_line_and_status_2() -> None:
     with full_disk() as stdout:

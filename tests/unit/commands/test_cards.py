@@ -145,7 +145,13 @@ def test_another_look_or_renderer_draws_all_again(run: Run, monkeypatch: pytest.
     run("site", "--output", "out")
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 1
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 0
-    monkeypatch.setattr(folder, "_renderer_version", lambda: "another")
+    designed = Path("out/a.png").read_bytes()
+    for drawn in (1, 0):
+        assert run("site", "--output", "out", "--theme", "light", "--accent", "#16a34a")["drawn"] == drawn
+    assert Path("out/a.png").read_bytes() != designed
+    monkeypatch.setenv("CARDBEAT_ACCENT", "#16A34A")
+    assert run("site", "--output", "out", "--theme", "light")["drawn"] == 0
+    monkeypatch.setattr(folder, "_renderer_version", lambda _: "another")
     assert run("site", "--output", "out", "--theme", "light")["drawn"] == 1
 
 

@@ -138,6 +138,11 @@ def test_doctor_makes_nothing_either(run, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_doctor_shows_the_accent(run):
+    assert "accent: none, colours as designed" in run("doctor").stdout
+    assert "accent: #16a34a, text keeps a contrast of 4.5 or more" in run("doctor", "--accent", "#16A34A").stdout
+
+
 @pytest.mark.parametrize("option", ["--email", "--tier"])
 @pytest.mark.parametrize("action", [("list",), ("revoke", "key_1"), ("tier", "key_1", "free")])
 def test_an_option_of_a_key_to_create_is_refused_elsewhere(run, action, option):

@@ -80,6 +80,7 @@ def test_a_flag_wins_over_its_variable_and_that_over_the_default(monkeypatch):
         ["--report-to", "http://user@host/"],
         ["--trusted-proxy", "10.0.0.1/8"],
         ["--tiers", ""],
+        *(["--accent", it] for it in ("", "red", "2563eb", "#25", "#2563eg", "#2563eb0", "#2563eb\n", "#２563eb")),
         ["--unknown"],
         ["--por", "1"],
     ],
@@ -89,6 +90,16 @@ def test_an_option_out_of_range_is_one_line_that_names_it(argv):
         values(*argv)
     assert argv[0] in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_accent_is_a_flag_or_a_variable(monkeypatch):
+    assert config_from(values()).accent is None
+    monkeypatch.setenv("CARDBEAT_ACCENT", "#2563EB")
+    assert values()["accent"] == "#2563eb"
+    assert values("--accent", "#16a34a")["accent"] == "#16a34a"
+    monkeypatch.setenv("CARDBEAT_ACCENT", "blue")
+    with pytest.raises(StartupError, match="CARDBEAT_ACCENT: must be a colour such as '#2563eb', not 'blue'"):
+        values()
 
 
 def test_numbers_may_have_zeros_before_them_and_seconds_a_fraction():
