@@ -10,14 +10,14 @@ import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import astuple
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
 from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
 from cardbeat.host.ownership import give_away
 from cardbeat.host.system import READ_FLAGS, remove, replace
-from cardbeat.site.names import problem_of
+from cardbeat.site.names import problem_of, same_file
 from cardbeat.site.page import READ_BYTES, image_tags, with_lines
 
 MANIFEST: Final = ".cardbeat.json"
@@ -63,7 +63,9 @@ class Folder:
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
-        place.parent.mkdir(parents=True, exist_ok=True)
+        # One after the other: `mkdir(parents=True)` calls itself for each, and some hundreds are too many for Python.
+        for folder in reversed(() if place.parent.is_dir() else place.relative_to(self.path).parents):
+            (self.path / folder).mkdir(exist_ok=True)
         with written_whole(place) as file:
             file.write(drawing.png)
         self._drawn[output] = ManifestEntry(self._digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
@@ -73,7 +75,12 @@ class Folder:
 
     def unused(self, used: Iterable[str]) -> list[str]:
         """The cards that are not used now. A file that is no longer the card is none of them."""
-        return sorted(filter(self._is_ours, self._drawn.keys() - set(used)))
+        used = {same_file(output): output for output in used}
+        return sorted(
+            output
+            for output in self._drawn.keys() - set(used.values())
+            if self._is_ours(output) and not self._is_one_file(output, used.get(same_file(output)))
+        )
 
     def prune(self, unused: Iterable[str]) -> None:
         """Remove cards, and the folders that are empty then."""
@@ -92,6 +99,12 @@ class Folder:
         """Whether a card's file is as it was written."""
         with contextlib.suppress(OSError):
             return _digest(_content(self._place(output), CARD_BYTES)) == self._drawn[output].png
+        return False
+
+    def _is_one_file(self, output: str, other: str | None) -> bool:
+        """Whether two places are one here, as `A.png` and `a.png` on macOS and Windows."""
+        with contextlib.suppress(OSError):
+            return other is not None and os.path.samefile(self.path / output, self.path / other)
         return False
 
     def _place(self, output: str) -> Path:
@@ -121,7 +134,7 @@ def write_image_tags(page: Path, url: str, title: str) -> None:
     """Let the head of a page name its image. All other bytes, the file's mode and owner stay. Raises `OSError`."""
     with written_whole(page) as new:
         # Closed before the new file takes its place, as Windows asks for.
-        with page.open("rb") as old:
+        with open(os.open(page, READ_FLAGS), "rb") as old:
             tagged = with_lines(old.read(READ_BYTES), image_tags(url, title))
             if tagged is None:
                 raise OSError(0, "the end of its head was not found")
@@ -140,7 +153,11 @@ def _read_manifest(path: Path) -> dict[str, ManifestEntry]:
         }
     except (OSError, ValueError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return {}
-    return {output: drawn for output, drawn in rows.items() if not problem_of(output)}
+    return {
+        output: drawn
+        for output, drawn in rows.items()
+        if not problem_of(output) and PurePosixPath(output).as_posix() == output
+    }
 
 
 def _content(path: Path, most: int) -> bytes:

@@ -106,9 +106,12 @@ def image_tags(url: str, title: str) -> list[str]:
 def with_lines(raw: bytes, lines: list[str]) -> bytes | None:
     """A page, or its first `READ_BYTES`, with these lines at the end of its head, in its own charset.
 
-    None if there is no such place, or if the page would still not have an image.
+    Unchanged if it has an image, which another run may have just written. None if there is no such place, or if the
+    page would still not have an image.
     """
     page = read_page(raw)
+    if page.has_image:
+        return raw
     if page.end_of_head is None:
         return None
     start, rest = raw[: page.end_of_head], raw[page.end_of_head :]
@@ -124,8 +127,10 @@ class _HeadEnds(Exception):
 class _Head(HTMLParser):
     """Reads a page up to the end of its head."""
 
-    # Nothing in a title is a tag. The parsers of older versions of Python find some there.
-    CDATA_CONTENT_ELEMENTS = ("script", "style", "title", "textarea")  # type: ignore[misc]
+    # Nothing in these is a tag. The parsers of older versions of Python find some there.
+    CDATA_CONTENT_ELEMENTS = (  # type: ignore[misc]
+        *("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes"),
+    )
 
     def __init__(self) -> None:
         super().__init__()

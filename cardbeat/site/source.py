@@ -71,8 +71,12 @@ def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str
     def note(error: OSError) -> None:
         problems.append(f"can't read {error.filename}: {error.strerror}")
 
-    for place, folders, files in os.walk(folder, onerror=note):
-        folders[:] = sorted(name for name in folders if name[0] != "." and Path(place, name) != left_out)
+    # One folder a call: Python 3.11 walks into each folder by one more call, and some hundreds are too many for it.
+    places = [folder]
+    while places:
+        place, folders, files = next(os.walk(places.pop(), onerror=note), (folder, [], []))
+        inside = (Path(place, name) for name in sorted(folders, reverse=True) if name[0] != ".")
+        places += [path for path in inside if path != left_out and not path.is_symlink()]
         for path in (Path(place, name) for name in sorted(files) if name[0] != "."):
             if path.suffix.lower() in (".html", ".htm") and not path.is_symlink() and path.is_file():
                 yield path.relative_to(folder).as_posix()
@@ -81,8 +85,7 @@ def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str
 def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
     """The cards that the lines of a file ask for, with `usual` values for what a line leaves out. Raises `OSError`."""
     found, lines = Source(), dict[str, int]()
-    for number, line in enumerate(_lines_of(file), 1):
-        require_going()
+    for number, line in enumerate(_lines_of(file, require_going), 1):
         try:
             if line.strip():
                 fields = _fields_of(line)
@@ -100,12 +103,14 @@ def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireG
     return found
 
 
-def _lines_of(file: BinaryIO) -> Iterator[bytes]:
+def _lines_of(file: BinaryIO, require_going: RequireGoing) -> Iterator[bytes]:
     """The lines of a file. Of one that is too long only the beginning, which is still too long."""
+    is_rest = False
     while line := file.readline(LINE_BYTES + 1):
-        yield line
-        while len(line) > LINE_BYTES and not line.endswith(b"\n"):
-            line = file.readline(LINE_BYTES + 1)
+        require_going()
+        if not is_rest:
+            yield line
+        is_rest = len(line) > LINE_BYTES and not line.endswith(b"\n")
 
 
 def _fields_of(line: bytes) -> dict[str, str]:

@@ -196,6 +196,49 @@ def test_a_manifest_that_was_changed_by_others_removes_nothing_outside(run: Run)
     assert Path("victim.png").exists()
 
 
+@pytest.mark.skipif(WINDOWS, reason="one file there")
+def test_a_card_that_is_in_use_under_another_spelling_of_its_name_stays(run: Run) -> None:
+    """As after `A.html` has become `a.html` on macOS; here one file has both names."""
+    write({"A.html": PAGE.format("A"), "b.html": PAGE.format("B")})
+    run("site", "--output", "out")
+    Path("site/A.html").rename("site/a.html")
+    Path("out/a.png").hardlink_to("out/A.png")
+    manifest = json.loads(Path("out/.cardbeat.json").read_text())
+    spelled = {**manifest, "a.png": manifest["A.png"], "./b.png": manifest["b.png"], "out//b.png": manifest["b.png"]}
+    Path("out/.cardbeat.json").write_text(json.dumps(spelled))
+    assert run("site", "--output", "out", "--prune")["removed"] == []
+    assert pngs() == {"A.png", "a.png", "b.png"}
+
+
+def test_a_folder_may_be_deeper_than_python_calls(run: Run, inside: Path) -> None:
+    write({"a.html": PAGE.format("A")})
+    for _ in range(1100):
+        Path("a").mkdir()
+        os.chdir("a")
+    write({"b.html": PAGE.format("B")}, ".")
+    os.chdir(inside)
+    Path("a").rename("site/a")
+    told = run("site", "--output", "out")
+    assert (told["status"], told["drawn"]) == (0, 2)
+    assert run("site", "--output", "out")["unchanged"] == 2
+
+
+@pytest.mark.skipif(WINDOWS, reason="links are followed there")
+def test_a_page_that_became_a_link_since_it_was_read_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe, for which it would wait, is not opened to be read either."""
+
+    def drawn(*given: Any) -> Iterator[Any]:
+        Path("site/a.html").rename("elsewhere.html")
+        Path("site/a.html").symlink_to("../elsewhere.html")
+        return draw(*given)
+
+    write({"a.html": PAGE.format("A"), "b.html": PAGE.format("B")})
+    draw = workers.draw
+    monkeypatch.setattr(workers, "draw", drawn)
+    told = run("site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example")
+    assert (told["status"], told["tagged"], len(told["stderr"])) == (1, 1, 1)
+
+
 def test_tags_are_written_once_and_name_each_card(run: Run) -> None:
     write(
         {
@@ -403,6 +446,23 @@ def test_a_stop_signal_ends_all_at_once_and_leaves_whole_files(
         assert name.endswith(".png")
         Image.open(io.BytesIO(Path("out", name).read_bytes())).load()
     assert run("site", "--output", "out")["unchanged"] == len(drawn)
+
+
+@pytest.mark.skipif(WINDOWS, reason="no signals to a process")
+def test_a_stop_signal_ends_a_list_whose_line_does_not_end(inside: Path) -> None:
+    command = [sys.executable, "-m", "cardbeat", "cards", "/dev/zero", "--output", str(inside / "out")]
+    with subprocess.Popen(command, cwd=ROOT, env=clean_environment(), stderr=subprocess.PIPE) as process:
+        wait_until(lambda: cpu_seconds(process.pid) > 1)
+        process.terminate()
+        try:
+            assert process.wait(20) == 2
+        finally:
+            process.kill()
+
+
+def cpu_seconds(process_id: int) -> float:
+    with Path(f"/proc/{process_id}/stat").open() as file:
+        return sum(map(int, file.read().rpartition(")")[2].split()[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.skipif(WINDOWS, reason="no signals to a group")

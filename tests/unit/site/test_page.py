@@ -129,6 +129,7 @@ def test_a_page_that_leads_elsewhere_is_a_redirect(content: str, redirects: bool
         ("<html><head><title>A</title>\n", "</head><body></body></html>"),
         ("<HTML>\r\n<HEAD>\r\n<title>A</title>\r\n", "</HEAD>\r\n<body>"),
         ("<head><script>'</head>'</script><!-- </head> --><title></head></title>", "</head><p>"),
+        ("<head><title>A</title><noframes></head></noframes>", "</head>"),
         ("<head><title>A</title>", "<body class=a>"),
         ("<!doctype html><title>A</title>", "<p>text</p></head>"),
         ("<!doctype html><title>A</title>", "text <p>"),
@@ -145,6 +146,12 @@ def test_lines_are_added_at_the_end_of_the_head_and_no_other_byte_changes(
     tagged = with_lines(raw, TAGS)
     assert tagged == (before + "".join(line + end for line in TAGS) + after).encode(encoding)
     assert read_page(tagged).has_image
+
+
+def test_a_page_that_another_run_has_just_tagged_stays() -> None:
+    tagged = with_lines(b"<head><title>A</title></head>", TAGS)
+    assert tagged is not None
+    assert with_lines(tagged, TAGS) == tagged
 
 
 def test_lines_are_written_in_the_charset_of_the_page() -> None:
