@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, NamedTuple
 
 from cardbeat.client.declared import plain
@@ -30,6 +31,8 @@ LEFT_OUT = 1
 
 _UUID = re.compile(r"(?:.*/)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})/?", re.IGNORECASE)
 _FILTERS = ("filter_subject", "filter_body", "filter_http_body", "filter_default_fail", "subject", "subject_fail")
+AT_ONCE = 100
+"""Checks in one write. Bounds how long a ping waits for it."""
 _MOST_BYTES = 64 * 2**20  # of the file: 10,000 checks with long texts
 _LOST = ("channels", "manual_resume", "methods", "tags", "desc")
 """The members without which a check can be imported: jobs go on pinging as before."""
@@ -180,21 +183,41 @@ def _problem(check: dict[str, Any]) -> str:
 
 
 def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -> list[Outcome]:
-    """Store these checks as new ones: all that can be, or none if the key has no room. What exists is left alone."""
+    """Store these checks as new ones: all that can be, or none if the key has no room. What exists is left alone.
 
-    def store(transaction: Transaction) -> list[Outcome]:
+    In short writes with pauses, in which a server that runs beside it notes pings.
+    """
+
+    def store(some: list[Fit], transaction: Transaction) -> list[Outcome]:
         now = int(database.clock())
-        outcomes = [_insert(transaction, key, it, now) for it in checks]
+        outcomes = [_insert(transaction, key, it, now) for it in some]
         if any(isinstance(outcome, Fit) for outcome in outcomes):
-            _require_room(transaction, key)
+            _require_room(transaction, key, 0, "the rest was not imported")
         if dry_run:
             raise _NothingDone(outcomes)
         return outcomes
 
-    try:
-        return database.create_later(store).wait()
-    except _NothingDone as undone:
-        return undone.outcomes
+    parts = [checks[start : start + AT_ONCE] for start in range(0, len(checks), AT_ONCE)]
+    with database.read() as connection:
+        new = sum(len(part) - _present(connection, part) for part in parts)
+        if new:
+            _require_room(connection, key, new, "nothing was imported")
+    done: list[Outcome] = []
+    for part in parts:
+        began = monotonic()
+        try:
+            done += database.create_later(partial(store, part)).wait()
+        except _NothingDone as undone:
+            done += undone.outcomes
+        sleep(monotonic() - began)
+    return done
+
+
+def _present(transaction: Transaction, checks: list[Fit]) -> int:
+    """How many of these exist, of any key."""
+    among = ", ".join("?" * len(checks))
+    sql = f"SELECT count(*) FROM checks WHERE id IN ({among})"
+    return int(transaction.execute(sql, [it.id for it in checks]).fetchone()[0])
 
 
 def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome:
@@ -216,10 +239,10 @@ def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome
     return check if inserted.rowcount else None
 
 
-def _require_room(transaction: Transaction, key: Key) -> None:
-    """Raise `StartupError` if the key has more checks now than its tier allows."""
+def _require_room(transaction: Transaction, key: Key, new: int, outcome: str) -> None:
+    """Raise `StartupError` if the key would have more checks with so many new ones than its tier allows."""
     row = transaction.execute("SELECT checks FROM totals_by_key WHERE api_key_id = ?", (key.id,)).fetchone()
-    most = key.limits.max_checks
-    if most is not None and row["checks"] > most:
-        told = f"the key would have {row['checks']} checks, and its tier {key.tier} allows {most}"
-        raise StartupError(f"{told}; nothing was imported; see: keys tier")
+    checks, most = (row["checks"] if row else 0) + new, key.limits.max_checks
+    if most is not None and checks > most:
+        told = f"the key would have {checks} checks, and its tier {key.tier} allows {most}"
+        raise StartupError(f"{told}; {outcome}; see: keys tier")

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from cardbeat import cli
+from cardbeat.commands import import_
 from tests.postgresql import BOTH_ENGINES
 from tests.support import GOOD_CHECK
 
@@ -234,6 +235,22 @@ def test_over_the_limit_of_the_tier_nothing_is_imported(imported, held, app):
     assert imported([other(n) for n in range(99)])[0] == 0
     assert imported([other(n) for n in range(99)])[0] == 0
     assert imported([other(99)])[0] == 2
+
+
+@BOTH_ENGINES
+def test_pings_are_noted_while_many_are_imported(imported, held, app, monkeypatch):
+    pinged = []
+    monkeypatch.setattr(import_, "AT_ONCE", 2)
+    monkeypatch.setattr(import_, "sleep", lambda _: pinged.append(app("GET", f"/ping/{ID}").status))
+    status, out, _ = imported([SIMPLE, *(other(n, name=f"job {n}") for n in range(1, 5))])
+    assert (status, out[-2]) == (0, "5 imported, 0 left as they are, 0 not imported")
+    assert (pinged, len(held())) == ([200] * 3, 5)
+
+
+def test_where_nothing_is_new_it_needs_no_room(imported, tmp_path):
+    imported([other(1), other(2)])
+    (tmp_path / "tiers.toml").write_text("[free]\nmax_checks = 1\n")
+    assert imported([other(1)], "--tiers", str(tmp_path / "tiers.toml"))[0] == 0
 
 
 def test_the_limits_of_the_tier_hold_for_each_check(imported, held, tmp_path):
