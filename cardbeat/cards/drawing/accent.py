@@ -40,15 +40,19 @@ def recoloured(template: str, name: str, accent: Colour, colour: Colour) -> Colo
     """
     theme, given = THEME_OF[template, name], rgb(accent)
     chroma, hue = chroma_and_hue(given)
-    light = luminance(rgb(colour))
     if colour == theme.accent or colour in theme.avatars:
-        return _hex(coloured(_readable(luminance(given), theme), chroma, hue))
+        light = _readable(luminance(given), theme)
+        return _hex(coloured(light, chroma, hue - _turn(hue, light) + _turn(hue, luminance(given))))
     if template == "article":
         return colour
-    # Dark yellow looks like olive green, so shades of yellow are nearer to orange.
-    turn = 0.5 * max(0, 1 - abs(hue - YELLOW) / 0.5) * (1 - light) ** 3
+    light = luminance(rgb(colour))
     own_chroma, _ = chroma_and_hue(rgb(colour))
-    return _hex(coloured(light, own_chroma * min(1, chroma / COLOURFUL), hue - turn))
+    return _hex(coloured(light, own_chroma * min(1, chroma / COLOURFUL), hue - _turn(hue, light)))
+
+
+def _turn(hue: float, light: float) -> float:
+    """How much nearer to orange a shade of yellow is: dark yellow looks like olive green."""
+    return 0.5 * max(0, 1 - abs(hue - YELLOW) / 0.5) * (1 - light) ** 3
 
 
 def _readable(light: float, theme: Theme) -> float:

@@ -111,6 +111,8 @@ def test_a_grey_accent_makes_grey_cards() -> None:
 def test_shades_of_yellow_are_no_olive_green() -> None:
     red, green, _ = rgb(theme_of("default", "dark", "#facc15").ramp[-1])
     assert red > 1.3 * green
+    red, green, _ = rgb(theme_of("article", "light", "#facc15").accent)
+    assert red > 1.3 * green
 
 
 def test_a_turned_colour_keeps_its_luminance() -> None:
