@@ -26,8 +26,9 @@ def take_test(transaction: Transaction, check: Check, now: int) -> None:
     ).fetchall()
     if len(waiting) >= WAITING_TESTS:
         seconds = (waiting[0]["next_attempt_at"] or 0) - now
-        sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver already; try again later."
-        raise TooMany(sentence, min(max(seconds, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS))
+        seconds = min(max(seconds, _SHORTEST_RETRY_SECONDS), _LONGEST_RETRY_SECONDS)
+        sentence = f"{WAITING_TESTS} test alerts of this check wait for its receiver already; try again in {seconds} s."
+        raise TooMany(sentence, seconds)
     # A time in the future was stored before the clock was set back.
     sql = "DELETE FROM tests_taken WHERE api_key_id = ? AND taken_at NOT BETWEEN ? AND ?"
     transaction.execute(sql, (check.api_key_id, now - HOUR_SECONDS + 1, now))
@@ -35,8 +36,9 @@ def take_test(transaction: Transaction, check: Check, now: int) -> None:
         "SELECT count(*), min(taken_at) FROM tests_taken WHERE api_key_id = ?", (check.api_key_id,)
     ).fetchone()
     if taken >= TESTS_AN_HOUR:
-        sentence = f"This key has sent {TESTS_AN_HOUR} test alerts within an hour, its limit; try again later."
-        raise TooMany(sentence, oldest_at + HOUR_SECONDS - now)
+        seconds = oldest_at + HOUR_SECONDS - now
+        sentence = f"This key has sent {TESTS_AN_HOUR} test alerts within an hour, its limit; try again in {seconds} s."
+        raise TooMany(sentence, seconds)
     transaction.execute("INSERT INTO tests_taken (api_key_id, taken_at) VALUES (?, ?)", (check.api_key_id, now))
 
 

@@ -95,7 +95,7 @@ def test_what_can_not_be_tested_is_one_line_and_status_2(customer, checks, monke
             customer.test_alert(check)
         status, out, err = checks("test", "job")
     assert (status, out) == (2, "")
-    assert err == "cardbeat: 5 test alerts of this check wait for its receiver already; try again later.\n"
+    assert err == "cardbeat: 5 test alerts of this check wait for its receiver already; try again in 10 s.\n"
     assert slept == []
 
 
