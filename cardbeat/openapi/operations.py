@@ -195,9 +195,10 @@ OPERATIONS: Final[dict[str, Operation]] = {
     "GET /checks/metrics": Operation(
         "readCheckMetrics",
         "Read the key's checks, in the text format of Prometheus",
-        {200: text_answer("For each check: whether it is up, its last ping, its deadline.", "text/plain")},
+        {200: text_answer("For each check: whether it is up, its last ping, deadline and snooze.", "text/plain")},
         description=(
-            "`cardbeat_check_up` is 1 while a check is on time, also before its first ping, and 0 while it is overdue. "
+            "`cardbeat_check_up` is 1 while a check is on time, also before its first ping, and 0 while it is overdue, "
+            "also during a snooze. "
             "The label `id` tells checks with the same name apart. It is only the beginning of the check's id, and "
             f"can't ping. A key with more than {MOST_CHECKS:,} checks gets 403. {READS}"
         ),

@@ -30,6 +30,7 @@ GAUGES: Final[dict[str, Callable[[Check], int | None]]] = {
     "cardbeat_check_up": lambda check: int(check.status == "on_time"),
     "cardbeat_check_last_ping_timestamp_seconds": lambda check: check.last_ping_at,
     "cardbeat_check_deadline_timestamp_seconds": lambda check: check.deadline_at,
+    "cardbeat_check_snoozed_until_timestamp_seconds": lambda check: check.snoozed_until,
     "cardbeat_check_delivery_ok": _delivery_ok,
 }
 """The value of each family for a check. One for which it is None has no sample."""

@@ -48,6 +48,9 @@ FAMILIES: Final = {
             "Time of the last ping, in Unix seconds; absent before the first ping."
         ),
         "cardbeat_check_deadline_timestamp_seconds": "Time at which it turns overdue without a ping, in Unix seconds.",
+        "cardbeat_check_snoozed_until_timestamp_seconds": (
+            "Time until which it is snoozed, or was at last, in Unix seconds; absent for a check without a snooze."
+        ),
         "cardbeat_check_delivery_ok": (
             "1 if the receiver took the last alert sent, else 0; absent before the first alert and without a webhook."
         ),

@@ -17,7 +17,8 @@ UP = "cardbeat_check_up"
 LAST_PING = "cardbeat_check_last_ping_timestamp_seconds"
 DEADLINE = "cardbeat_check_deadline_timestamp_seconds"
 DELIVERY = "cardbeat_check_delivery_ok"
-NAMES = (UP, LAST_PING, DEADLINE, DELIVERY)
+SNOOZED = "cardbeat_check_snoozed_until_timestamp_seconds"
+NAMES = (UP, LAST_PING, DEADLINE, SNOOZED, DELIVERY)
 
 
 @pytest.fixture
@@ -52,6 +53,17 @@ def test_a_check_is_up_until_it_is_overdue_and_again_once_it_is_pinged(app, cloc
     assert read()[UP, *labels] == 0
     app("GET", f"/ping/{check_id}")
     assert read() == {(UP, *labels): 1, (LAST_PING, *labels): clock.now, (DEADLINE, *labels): clock.now + 65}
+
+
+def test_a_snooze_is_told_so_that_an_alert_can_leave_it_out(app, clock, key, create, read):
+    """`up == 0 unless snoozed_until > time()`."""
+    check_id = create("a", period_seconds=60, grace_seconds=5)
+    app("GET", f"/ping/{check_id}/fail")
+    assert (read()[UP, "a", check_id[:12]], SNOOZED in {name for name, *_ in read()}) == (0, False)
+    app("PUT", f"/checks/{check_id}/snooze", {"seconds": 600}, key=key)
+    assert (read()[UP, "a", check_id[:12]], read()[SNOOZED, "a", check_id[:12]]) == (0, clock.now + 600)
+    app("DELETE", f"/checks/{check_id}/snooze", key=key)
+    assert read().get((SNOOZED, "a", check_id[:12]), 0) <= clock.now
 
 
 @pytest.mark.parametrize(("delivery", "value"), [("ok", 1), ("failing", 0)])
