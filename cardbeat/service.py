@@ -39,12 +39,13 @@ from cardbeat.openapi.routes import OpenApiRoutes
 from cardbeat.operation.check_metrics import CheckMetricsRoutes
 from cardbeat.operation.health import HealthRoutes
 from cardbeat.operation.metrics import Answers, MetricsRoutes
+from cardbeat.pages.documentation import DocRoutes
 from cardbeat.pages.routes import PageRoutes
 from cardbeat.web.access import AccessLog
 from cardbeat.web.exchange import Exchange
 from cardbeat.web.listener import Listener
 from cardbeat.web.loop import Loop
-from cardbeat.web.router import Router
+from cardbeat.web.router import Route, Router
 from cardbeat.web.server import HttpServer
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 log = logging.getLogger(__name__)
 LOAD_AFTER_SECONDS = 1.0
-"""After this time of serving, what the first answer did not need is loaded: to draw, to post, to describe.
+"""After this time of serving, what the first answer did not need is loaded: to draw, to post, to describe and document.
 Not at the first use alone: an upgrade replaces the artifact while it runs, and what is not loaded then can't be."""
 WORKERS = 2
 """Threads for the handlers of routes that are not `in_loop`."""
@@ -118,6 +119,9 @@ class Service:
                 note_drawing_seconds=answers.drawing_seconds.append,
                 first=first,
             )
+            routes: list[Route] = []
+            description = OpenApiRoutes(base_url, routes)
+            docs = DocRoutes(description.body)
             parts = (
                 KeyRoutes(config, self.keys, webhook_secrets, renders, checks.usage, wake_removal=self.removal.wake),
                 self.cards,
@@ -128,12 +132,12 @@ class Service:
                 ),
                 CheckMetricsRoutes(checks, self.keys),
                 PageRoutes(config.accent),
+                docs,
             )
-            routes = [route for part in parts for route in part.routes()]
-            description = OpenApiRoutes(base_url, routes)
+            routes += [route for part in parts for route in part.routes()]
             self.router = Router((*routes, *description.routes()))
             self._loading = threading.Timer(
-                LOAD_AFTER_SECONDS, partial(_load, (renderer, self._sender, description.body))
+                LOAD_AFTER_SECONDS, partial(_load, (renderer, self._sender, description.body, docs.load))
             )
             self._loading.name, self._loading.daemon = "loading", True
             proxies, observe = config.trusted_proxies, answers.observe

@@ -60,6 +60,11 @@ def page(id: str, summary: str, *media_types: str) -> Operation:
     return Operation(id, summary, answers, parameters=(IF_NONE_MATCH,))
 
 
+FILE_TYPES: Final = (
+    *("text/css", "text/javascript", "image/svg+xml", "font/woff2"),
+    *("image/png", "image/jpeg", "text/plain"),
+)
+
 PATH_PARAMETERS: Final[dict[str, Json]] = {
     "id": {"name": "id", "in": "path", "required": True, "schema": CHECK_ID_SCHEMA, "example": CHECK_ID},
     "signal": {
@@ -71,6 +76,7 @@ PATH_PARAMETERS: Final[dict[str, Json]] = {
     },
     "folder": {"name": "folder", "in": "path", "required": True, "schema": {"type": "string"}, "example": "shared"},
     "name": {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "example": "style.css"},
+    "page": {"name": "page", "in": "path", "required": True, "schema": {"type": "string"}, "example": "cards"},
 }
 
 OPERATIONS: Final[dict[str, Operation]] = {
@@ -151,9 +157,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "and make another URL, so `v=2` gives a new drawing. The operator may have chosen the hue of the colours "
             "(`--accent`); after a change of it all cards are drawn again. Do not repeat one of these parameters. In "
             "the texts, tabs and line breaks count as spaces, other control characters are removed, bytes that are not "
-            f"UTF-8 become U+FFFD, and a text is cut after {MAX_CHARACTERS} characters. A stored card never counts for "
-            f"the rate limit. New cards are drawn round robin by key and network. If {WAITING_OF_KEY} of a key wait, "
-            f"one gets 503, and so does a card that has waited for {WAIT_SECONDS} seconds. "
+            f"UTF-8 become U+FFFD, and a text is cut after {MAX_CHARACTERS:,} characters. A stored card never counts "
+            f"for the rate limit. New cards are drawn round robin by key and network. If {WAITING_OF_KEY} of a key "
+            f"wait, one gets 503, and so does a card that has waited for {WAIT_SECONDS} seconds. "
             "The networks that use a key share its rate and its places: one that asks for many costs others nothing."
         ),
         security=({"cardsKey": []},),
@@ -329,9 +335,9 @@ OPERATIONS: Final[dict[str, Operation]] = {
     ),
     "GET /": page("builder", "Build a card", "text/html"),
     "GET /dashboard": page("dashboard", "Watch checks", "text/html"),
-    "GET /pages/{folder}/{name}": page(
-        "pageFile", "Read a file that a page loads", "text/css", "text/javascript", "image/svg+xml", "font/woff2"
-    ),
+    "GET /docs": page("docs", "Read the documentation: a list of its pages", "text/html"),
+    "GET /docs/{page}": page("docsPage", "Read a page of the documentation", "text/html"),
+    "GET /pages/{folder}/{name}": page("pageFile", "Read a file that a page loads", *FILE_TYPES),
 }
 
 WEBHOOKS: Final[dict[str, Json]] = {

@@ -51,7 +51,7 @@ TAGS: Final = {
     "Alerts": ("What a check's webhook receives.", ()),
     "Keys": ("A cards key is public, a checks key is secret, and its read-only key reads.", ("key", "register")),
     "Operation": ("For the operator of the service.", ("healthz", "metrics", "openapi.json")),
-    "Pages": ("For browsers.", ("", "dashboard", "pages")),
+    "Pages": ("For browsers.", ("", "dashboard", "docs", "pages")),
 }
 """Each with its description, and with what the paths of its endpoints begin with."""
 

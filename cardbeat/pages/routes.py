@@ -1,4 +1,4 @@
-"""The endpoints `GET /`, `GET /dashboard`, and `GET /pages/...` for the files that both pages load."""
+"""The endpoints `GET /`, `GET /dashboard`, and `GET /pages/...` for the files that pages load."""
 
 import hashlib
 import re
@@ -14,15 +14,23 @@ TYPES = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "json": "text/plain; charset=utf-8",
     "woff2": "font/woff2",
 }
 
 _NAME = re.compile(r"[a-z0-9-]+\.[a-z0-9]+")
 
-FOLDERS = {name: f"pages/{name}" for name in ("access", "builder", "dashboard", "editor", "shared")} | {
-    "fonts": "fonts"
+FOLDERS = {name: f"pages/{name}" for name in ("access", "builder", "dashboard", "docs", "editor", "shared")} | {
+    "files": "docs/files",
+    "fonts": "fonts",
 }
-"""The folder of the package for each folder under `/pages`. Of the fonts, only those of the pages are `.woff2`."""
+"""The folder of the package for each folder under `/pages`."""
+PARTS = {"css", "js", "svg"}
+"""What a folder of `pages` gives. Not its HTML, whose links are relative to the page's own path."""
+KINDS = {"files": {"png", "jpg", "json"}, "fonts": {"woff2"}}
+"""What the other folders give."""
 
 PAGE_HEADERS = {
     "Content-Security-Policy": (
@@ -60,18 +68,22 @@ class PageRoutes:
         return self._answer(request, f"pages/{name}/{name}.html", self._accent)
 
     def file(self, request: Request) -> Response:
-        """A script, style, picture or font. The HTML files are 404 here: their links are relative to the root."""
-        folder, name = FOLDERS.get(request.params["folder"]), request.params["name"]
-        if folder is None or not _NAME.fullmatch(name) or _kind(name) not in TYPES or _kind(name) == "html":
+        """A script, style, picture or font, or a file that the documentation links."""
+        folder, name = request.params["folder"], request.params["name"]
+        if folder not in FOLDERS or not _NAME.fullmatch(name) or _kind(name) not in KINDS.get(folder, PARTS):
             raise NotFound
-        return self._answer(request, f"{folder}/{name}")
+        return self._answer(request, f"{FOLDERS[folder]}/{name}")
 
     def _answer(self, request: Request, path: str, accent: str | None = None) -> Response:
-        body, etag = _file(path, accent)
-        headers = {**PAGE_HEADERS, "Content-Type": TYPES[_kind(path)], "ETag": etag}
-        if request.names_tag("if-none-match", etag):
-            return Response(304, b"", headers)
-        return Response(200, body, headers)
+        return page_answer(request, *_file(path, accent), TYPES[_kind(path)])
+
+
+def page_answer(request: Request, body: bytes, etag: str, media_type: str) -> Response:
+    """A page or a file of one, or 304 if the request names its entity tag."""
+    headers = {**PAGE_HEADERS, "Content-Type": media_type, "ETag": etag}
+    if request.names_tag("if-none-match", etag):
+        return Response(304, b"", headers)
+    return Response(200, body, headers)
 
 
 @cache

@@ -1,13 +1,16 @@
-"""Both pages for everybody: axe finds nothing, the keyboard reaches everything, and nothing is wider than a phone."""
+"""All pages for everybody: axe finds nothing, the keyboard reaches everything, and nothing is wider than a phone."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 from tests.browser.board import edit, open_row, sign_in
+from tests.documentation import DOCS
 
 PHONE = {"width": 390, "height": 844}
+TABLET = {"width": 768, "height": 1024}
 DESKTOP = {"width": 1280, "height": 900}
+WIDE = {"width": 1440, "height": 900}
 
 
 def check(page: Page) -> None:
@@ -63,6 +66,29 @@ def test_the_dashboard_in_all_its_states(server, api, open_tab, size, scheme):
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("dialog", name="This check was changed in another place")).to_be_visible()
     check(page)
+
+
+@pytest.mark.parametrize("size", [PHONE, TABLET, WIDE], ids=lambda size: str(size["width"]))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_documentation(server, open_tab, size, scheme):
+    page = open_tab(f"{server.url}/docs", viewport=size, color_scheme=scheme)
+    check(page)
+    for name in DOCS:
+        page.goto(f"{server.url}/docs/{name}")
+        check(page)
+
+
+def test_the_documentation_is_read_by_keyboard_alone_and_without_scripts(server, open_tab):
+    page = open_tab(f"{server.url}/docs", java_script_enabled=False)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the text")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="A tour on one machine").first).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="A tour on one machine", level=1)).to_be_visible()
+    expect(page.get_by_text("until grep check.overdue")).to_be_visible()
 
 
 def test_what_is_shown_of_keys(server, api, open_tab):

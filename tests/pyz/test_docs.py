@@ -5,6 +5,7 @@ What needs a real service manager or container engine is run with stand-ins for 
 
 import base64
 import hmac
+import html
 import itertools
 import json
 import os
@@ -26,6 +27,7 @@ from cardbeat.keys.webhook_secrets import new_webhook_secret
 from tests.artifact import clean_environment, free_port, starter
 from tests.documentation import DOCS, block, blocks
 from tests.http.test_import import ID, SIMPLE
+from tests.pyz.proxies import answers, caddy, nginx
 
 AFTER_THE_TOUR = ("cards", "checks", "keys", "watching", "backup")
 """Pages whose commands for a shell run in this order, with the tour's keys, in the folder of its server."""
@@ -275,6 +277,36 @@ def test_the_containers_health_check_tells_a_server_that_answers(start, python):
     server.process.terminate()
     server.process.wait()
     assert subprocess.run(healthy, check=False, stderr=subprocess.DEVNULL).returncode == 1
+
+
+def test_the_commands_of_the_api_are_answered(start, tmp_path):
+    server = start("--register-per-minute", "1000")
+    with urllib.request.urlopen(f"{server.url}/docs/api") as answer:
+        page = answer.read().decode()
+    found = [html.unescape(code) for code in re.findall(r'<pre class="code"><code>(.*?)</code>', page, re.DOTALL)]
+    keys, *commands = [code for code in found if "curl " in code]
+    assert len(commands) > 25
+    for command in commands:
+        assert f"{server.url}/" in command
+        ran = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", f"{keys}\n{command}"],
+            cwd=tmp_path,
+            env=clean_environment(),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert ran.returncode == 0, command + ran.stderr
+
+
+@pytest.mark.parametrize(("proxy", "language"), [(nginx, "nginx"), (caddy, "caddyfile")])
+def test_a_proxy_tells_the_server_who_its_client_is(start, tmp_path, proxy, language):
+    server = start("--trusted-proxy", "127.0.0.1", "--base-url", "https://cards.example.com")
+    with proxy(block("running", language), tmp_path, {"127.0.0.1:8080": f"127.0.0.1:{server.port}"}) as url:
+        assert answers(f"{url}/healthz")
+    # The proxy's own client has the same address: that it was told shows in a log without complaint.
+    assert "forwarded" not in server.log.read_text().lower()
 
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):

@@ -10,9 +10,9 @@ import urllib.request
 
 import pytest
 
-from tests.artifact import clean_environment, free_port, starter
+from tests.artifact import clean_environment, starter
 from tests.documentation import DOCS, blocks
-from tests.support import wait_until
+from tests.pyz.proxies import nginx
 
 HOOK = "https://hooks.example.com/"
 PSYCOPG = "psycopg[binary]>=3.2.11"
@@ -69,35 +69,9 @@ def nodes(postgresql, pyz, tmp_path):
 @pytest.fixture
 def balancer(nodes, tmp_path):
     """The URL of nginx with the page's configuration."""
-    nginx = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
-    if nginx is None:
-        assert not os.environ.get("CI"), "nginx is not installed"
-        pytest.skip("nginx is not installed")
-    port = free_port()
-    adapted = re.sub(r"^ *ssl_.*\n", "", block("nginx"), flags=re.MULTILINE).replace("443 ssl", f"127.0.0.1:{port}")
-    for number, node in enumerate(nodes[1], 1):
-        adapted = adapted.replace(f"10.0.0.{number}:8080", f"127.0.0.1:{node.port}")
-    folders = "".join(
-        f"{name}_temp_path {tmp_path}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    )
-    (tmp_path / "nginx.conf").write_text(
-        f"daemon off; pid {tmp_path}/pid; error_log stderr; events {{}} http {{ access_log off;\n{folders}{adapted}}}"
-    )
-    process = subprocess.Popen([nginx, "-p", tmp_path, "-c", tmp_path / "nginx.conf"], stderr=subprocess.DEVNULL)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        wait_until(lambda: answers(f"{url}/healthz"))
+    addresses = {f"10.0.0.{number}:8080": f"127.0.0.1:{node.port}" for number, node in enumerate(nodes[1], 1)}
+    with nginx(block("nginx"), tmp_path, addresses) as url:
         yield url
-    finally:
-        process.terminate()
-        process.wait()
-
-
-def answers(url):
-    try:
-        return fetched(url)[0] == 200
-    except OSError:
-        return False
 
 
 def test_two_nodes_behind_a_balancer_draw_each_card_once_and_outlive_one_of_them(nodes, balancer):
@@ -128,7 +102,7 @@ def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file()
     assert f"sudo python3 -m venv --system-site-packages {folder}\n" in commands
     assert f'sudo {folder}/bin/pip install "{PSYCOPG}"\n' in commands
     assert f"sudo install -D -m 600 database-url {file}\n" in commands
-    assert f"sudo {python} {rest[0]} doctor {' '.join(rest[1:])} --database {file}\n" in commands
+    assert f"sudo {python} {' '.join(rest)} doctor --data /var/lib/cardbeat --database {file}\n" in commands
     assert f"CARDBEAT_DATABASE=%d/{name} " in block("ini")
 
 

@@ -168,7 +168,7 @@ ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winr
 def modules() -> dict[str, Path]:
     """Every module of the package by its path in it."""
     paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
-    return {name: path for name, path in sorted(paths.items()) if not name.startswith(("fonts/", "words/"))}
+    return {name: path for name, path in sorted(paths.items()) if not name.startswith(("fonts/", "words/", "vendor/"))}
 
 
 MODULES = modules()
@@ -340,6 +340,11 @@ def test_nothing_outside_the_standard_library_but_pillow_is_imported_and_the_dri
         for name, path in MODULES.items()
     }
     assert {name: tops for name, tops in others.items() if tops} == {name: {"psycopg"} for name in PSYCOPG_ALLOWED}
+
+
+def test_only_one_module_uses_what_others_wrote():
+    using = {name for name, path in MODULES.items() if any("cardbeat.vendor" in one for one in imports(path))}
+    assert using == {"pages/markdown.py"}
 
 
 def test_the_driver_of_postgresql_is_imported_only_where_it_is_asked_for():

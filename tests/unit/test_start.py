@@ -14,6 +14,9 @@ LATER = {
     "cardbeat.heartbeat.webhooks.post",
     "cardbeat.heartbeat.webhooks.receivers",
     "cardbeat.openapi.document",
+    "cardbeat.pages.markdown",
+    "cardbeat.pages.reference",
+    "cardbeat.vendor.mistune.markdown",
 }
 """Modules that no first answer needs, and that a server loads after it."""
 
