@@ -7,12 +7,13 @@ Korean are `AL`, since its lines end between words here. Small kana are `NS`.
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Container, Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from functools import lru_cache
 from itertools import accumulate
 
 from cardbeat.typeset.unicode.phrases import MODELS, phrase_starts
+from cardbeat.typeset.unicode.syllables import syllables
 from cardbeat.typeset.unicode.words import continues_syllable, has_words, word_starts
 
 
@@ -21,7 +22,9 @@ class Break(IntEnum):
 
     NEVER = 0
     EMERGENCY = 1  # inside a word: only where the text does not fit in any other way
-    POOR = 2  # inside a word of katakana: better than letters half as large
+    POOR = 2
+    """Inside a word of katakana, after a hyphen between letters, between syllables of a very long word: better than
+    letters half as large."""
     FAIR = 3
     """Inside a phrase, between a number and its sign, or at a soft hyphen: better than letters 20 % smaller."""
     GOOD = 4
@@ -47,6 +50,7 @@ _TOGETHER = {
 """LB17, LB21b, LB23 to LB30: classes, and those that stay on the same line after them."""
 _SPACELESS = frozenset(("ID", "SA"))
 _SIGNS = frozenset(("BA", "HY", "B2", "SY"))  # signs after which a line may end between letters
+_HYPHENS = frozenset("-‐")
 _AFTER_SPACE_TOO = {"QU": {"OP"}, "CL": {"NS"}, "CP": {"NS"}, "B2": {"B2"}}
 """LB15 to LB17: what stays together also over a space."""
 _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
@@ -114,11 +118,16 @@ def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]
     ]
 
 
-def breaks_at_hyphens(graphemes: Sequence[str], language: str, soft: Container[int]) -> tuple[list[Break], set[int]]:
+def breaks_at_hyphens(graphemes: Sequence[str], language: str, soft: Iterable[int]) -> tuple[list[Break], set[int]]:
     """The breaks of a text with soft hyphens before some graphemes, and those graphemes at which a hyphen is drawn."""
     found = breaks(graphemes, language)
-    drawn = {i for i, good in enumerate(found) if i in soft and good == Break.EMERGENCY}
-    return [Break.FAIR if i in drawn else good for i, good in enumerate(found)], drawn
+    drawn = set()
+    for places, quality in ((soft, Break.FAIR), (syllables(graphemes), Break.POOR)):
+        for place in places:
+            if place < len(found) and found[place] == Break.EMERGENCY:
+                found[place] = quality
+                drawn.add(place)
+    return found, drawn
 
 
 def _inside_phrase(before: str, after: str) -> Break:
@@ -143,7 +152,7 @@ def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: boo
     if _stay(graphemes, classes, i):
         return Break.NEVER if _SPACELESS & {before, after} else Break.EMERGENCY
     if before in _SIGNS and not _SPACELESS & {before, after}:
-        return _after_sign(classes[i - 2] if i > 1 else "", before, after)
+        return _after_sign(classes[i - 2] if i > 1 else "", before, after, hyphen=graphemes[i - 1] in _HYPHENS)
     return Break.FAIR if (before, after) == ("NU", "ID") else Break.GOOD
 
 
@@ -167,11 +176,11 @@ def _at_space(graphemes: Sequence[str], classes: Sequence[str], i: int) -> Break
     return Break.GOOD
 
 
-def _after_sign(left: str, sign: str, after: str) -> Break:
+def _after_sign(left: str, sign: str, after: str, *, hyphen: bool) -> Break:
     """The break between a sign and a letter. A Hebrew prefix, its hyphen and its word stay together (LB21a)."""
-    if left == "HL" and sign in ("HY", "BA"):
+    if (left == "HL" and sign in ("HY", "BA")) or left not in _IN_WORD or after not in _LETTERS:
         return Break.EMERGENCY
-    return Break.GOOD if left in _IN_WORD and after in _LETTERS else Break.EMERGENCY
+    return Break.POOR if hyphen else Break.GOOD
 
 
 def _in_spaceless(before: str, after: str, word: bool) -> Break:

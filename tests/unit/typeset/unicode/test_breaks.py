@@ -22,7 +22,8 @@ def pieces(text: str, least: Break = Break.GOOD, language: str | None = None) ->
     [
         ("two words", ["two ", "words"]),
         ("a non\u00a0breaking space", ["a ", "non\u00a0breaking ", "space"]),
-        ("well-known", ["well-", "known"]),
+        ("well-known state-of-the-art", ["well-known ", "state-of-the-art"]),
+        ("well–known", ["well–", "known"]),
         ("-5 to 10-12", ["-5 ", "to ", "10-12"]),
         ("https://example.org/long/path", ["https://example.org/", "long/", "path"]),
         ("« Où ? »", ["« Où ? »"]),
