@@ -27,7 +27,6 @@ def theme_of(template: str, name: str, accent: Colour | None = None) -> Theme:
         accent=turned(theme.accent),
         discs=tuple(replace(disc, colour=turned(disc.colour)) for disc in theme.discs),
         panel=theme.panel and turned(theme.panel),
-        avatars=tuple(map(turned, theme.avatars)),
         on_avatar=turned(theme.on_avatar),
     )
 
@@ -40,7 +39,7 @@ def recoloured(template: str, name: str, accent: Colour, colour: Colour) -> Colo
     """
     theme, given = THEME_OF[template, name], rgb(accent)
     chroma, hue = chroma_and_hue(given)
-    if colour == theme.accent or colour in theme.avatars:
+    if colour == theme.accent:
         light = _readable(luminance(given), theme)
         return _hex(coloured(light, chroma, hue - _turn(hue, light) + _turn(hue, luminance(given))))
     if template == "article":

@@ -57,16 +57,6 @@ class Canvas:
             indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
         self._paste(indices, left, top, coverage.point(_PAINTED))
 
-    def paint_over_inks(self, coverage: Image.Image, x: int, y: int, colour: Colour) -> None:
-        """Paint a colour over all inks that were painted before, and over a background of one colour."""
-        here = self._rows.crop((x + 1, y, x + 1 + coverage.width, y + coverage.height))
-        painted = {self._hex(0): set(range(self._background.steps))}
-        for (ink, _), indices in self._inks.items():
-            painted.setdefault(ink, set()).update(indices)
-        for under, where in painted.items():
-            inside = here.point([255 * (index in where) for index in range(256)])
-            self.paint(ImageChops.darker(coverage, inside), x, y, colour, under)
-
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
         (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()

@@ -1,19 +1,23 @@
 """A title set as large as its room allows, and what that leaves for the description."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 
 from cardbeat.cards.drawing import styles
-from cardbeat.cards.drawing.layout import INNER
+from cardbeat.cards.drawing.layout import INNER, SQUARE
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, Setting, ending_well
 from cardbeat.typeset.unicode.breaks import Break
 from cardbeat.typeset.unicode.clusters import is_european
-from cardbeat.typeset.wrap import wrapped
+from cardbeat.typeset.wrap import Length, wrapped
 
 GAP = 24  # pixels between the title and what is above or below it
+UNDER = 800  # width of the description below a title in the middle square
+
+Describe = Callable[[], Paragraph]
+Set = tuple[Block, Block | None]
+"""A title, and its description if that has room."""
 
 
 class Headline:
@@ -21,69 +25,110 @@ class Headline:
 
     def __init__(self, fonts: Fonts, text: str, language: str, *, serif: bool = False) -> None:
         """`serif` says whether the fonts have serifs."""
-        self.paragraph = Paragraph(fonts, text, styles.TITLE, INNER, language=language, max_work=styles.TEXT_WORK)
-        self._styles = tuple(_styles_for(text, styles.SERIF_SCALE if serif else 1))
-        breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
-        self._least_px = styles.ALMOST_LARGE_PX if breaks_badly else styles.LARGE_TITLE_PX
+        self.paragraph = Paragraph(fonts, text, styles.TITLES[-1], INNER, language=language, max_work=styles.TEXT_WORK)
+        european = all(is_european(character) for character in text if character.isalpha())
+        leading = styles.EUROPEAN_LEADING if european else styles.LEADING
+        scale = styles.SERIF_SCALE if serif else 1
+        self._wide = [replace(style, leading=leading) for style in styles.TITLES]
+        self._short = [
+            replace(style, leading=leading, largest_px=round(style.largest_px * scale)) for style in styles.SHORT_TITLES
+        ]
+        self._breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
+
+    def in_square(self, describe: Describe | None, height: int) -> Set | None:
+        """A short title in the middle square of the card, or None where it is long or would not be large there."""
+        if not self._is_short():
+            return None
+        unders = self._unders(describe, SQUARE, UNDER, height) if describe else ()
+        for under in (*unders, None):
+            room = SQUARE, _above(under, height)
+            title = self._largest(self._short, *room, styles.LARGE_TITLE_PX, Break.FAIR)
+            if title:
+                return title, under
+        return None
 
     def alone(self, width: int, height: int) -> Block:
         """The title at the largest size at which it fits, cut if the smallest size is too large."""
-        return self._large(width, height) or Setting(self.paragraph, self._styles[-1], width, height).block()
+        return self._large(width, height, Break.FAIR) or self._small(width, height)[0]
 
-    def above(self, description: Callable[[], Paragraph], width: int, height: int) -> tuple[Block, Block | None]:
+    def above(self, describe: Describe, width: int, height: int) -> Set:
         """The title, and as many lines of description as leave room for a large title: none where that must be cut.
 
-        The description also gives up lines, but not its last one, before words of katakana are broken. `description` is
-        called only if there may be room for one line.
+        The description gives up its place before words are broken. It keeps it where a title that can't be large is
+        hardly larger without it. `describe` is called only if there may be room for one line.
         """
-        broken = None
-        for under in self._settings(description, width, height):
-            room = height - under.height_px - GAP
-            title = self._large(width, room, Break.FAIR)
+        unders = []
+        for under in self._unders(describe, width, width, height):
+            title = self._large(width, _above(under, height), Break.FAIR)
             if title:
                 return title, under
-            if not broken and self.paragraph.has(Break.POOR):
-                title = self._large(width, room)
-                broken = (title, under) if title else None
-        return broken or (self.alone(width, height), None)
+            unders.append(under)
+        title = self._large(width, height, Break.FAIR)
+        return (title, None) if title else self._small_above(unders, width, height)
 
-    def _settings(self, description: Callable[[], Paragraph], width: int, height: int) -> Iterator[Block]:
+    def _small_above(self, unders: Sequence[Block], width: int, height: int) -> Set:
+        """A title that can't be large, or only broken inside a word, and what it leaves of the description."""
+        title, worst = self._small(width, height)
+        least_px = int(styles.HARDLY_SMALLER * title.size_px)
+        if worst == Break.POOR:
+            least_px = min(styles.LARGE_TITLE_PX, least_px)
+        for under in () if title.cut else unders:
+            smaller = self._largest(self._wide, width, _above(under, height), least_px, worst)
+            if smaller:
+                return smaller, under
+        return title, None
+
+    def _small(self, width: int, height: int) -> tuple[Block, Break]:
+        """The title, and its worst break: inside a word only if that makes it much larger."""
+        style = self._wide[-1]
+        small = self._largest([style], width, height, style.smallest_px, Break.FAIR)
+        broken = self._large(width, height) if self.paragraph.has(Break.POOR) else None
+        if small and (not broken or small.size_px >= styles.HARDLY_SMALLER * broken.size_px):
+            return small, Break.FAIR
+        return broken or Setting(self.paragraph, style, width, height).block(), Break.POOR
+
+    def _is_short(self) -> bool:
+        if self.paragraph.blank or self.paragraph.has_many_runs or self.paragraph.truncated:
+            return False
+        words = self.paragraph.words(Break.GOOD)
+        return len(words) <= styles.SHORT_WORDS or Length.of(words).full_em <= styles.SHORT_EM
+
+    def _unders(self, describe: Describe, width: int, under_width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""
         most = self._lines_left(width, height)
-        if not most:
-            return
-        paragraph = description()
-        if len(self._styles) > 1 and (large := Setting(paragraph, styles.SHORT_DESCRIPTION, width, height).whole()):
-            yield large
-        for lines in range(most, 0, -1):
-            yield Setting(paragraph, replace(styles.DESCRIPTION, max_lines=lines), width).block()
+        if most:
+            paragraph = describe()
+            for lines in range(most, 0, -1):
+                yield Setting(paragraph, replace(styles.DESCRIPTION, max_lines=lines), under_width).block()
 
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
-        whole = partial(self._whole, width, height)
-        almost_px = styles.LARGE_TITLE_PX - 1
-        if self._least_px <= almost_px and not (whole(Break.GOOD, almost_px) or whole(Break.POOR, almost_px)):
-            return None
-        return ending_well(self.paragraph, whole, worst)
+        least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else styles.LARGE_TITLE_PX
+        title = self._largest(self._wide, width, height, least_px, worst)
+        if title and title.size_px < styles.LARGE_TITLE_PX:
+            return title if self._largest(self._wide, width, height, styles.LARGE_TITLE_PX) else None
+        return title
 
-    def _whole(self, width: int, height: int, least: Break, above_px: float) -> Block | None:
-        above_px = max(self._least_px - 1, above_px)
-        blocks = (Setting(self.paragraph, style, width, height).ending(least, above_px) for style in self._styles)
-        return next(filter(None, blocks), None)
+    def _largest(
+        self, choices: list[Style], width: int, height: int, least_px: int, worst: Break = Break.POOR
+    ) -> Block | None:
+        """The whole title at that size or more, in the first style that allows it."""
+
+        def largest(least: Break, above_px: float) -> Block | None:
+            above_px = max(least_px - 1, above_px)
+            blocks = (Setting(self.paragraph, style, width, height).ending(least, above_px) for style in choices)
+            return next(filter(None, blocks), None)
+
+        return ending_well(self.paragraph, largest, worst)
 
     def _lines_left(self, width: int, height: int) -> int:
         """How many lines of description there may be room for under a title of `LARGE_TITLE_PX`, as planned."""
         title_lines = len(wrapped(self.paragraph.words(Break.POOR), width / styles.LARGE_TITLE_PX))
-        left = height - title_lines * styles.LARGE_TITLE_PX * self._styles[-1].leading - GAP
+        left = height - title_lines * styles.LARGE_TITLE_PX * self._wide[-1].leading - GAP
         style = styles.DESCRIPTION
         return max(0, min(style.max_lines, int(left / (style.smallest_px * style.leading))))
 
 
-def _styles_for(title: str, scale: float) -> Iterator[Style]:
-    """The styles to try for a title, the largest first."""
-    european = all(is_european(character) for character in title if character.isalpha())
-    leading = styles.EUROPEAN_LEADING if european else styles.TITLE.leading
-    for most, style in styles.SHORT_TITLES.items():
-        if len(title) <= most:
-            yield replace(style, leading=leading, largest_px=round(style.largest_px * scale))
-    yield replace(styles.TITLE, leading=leading)
+def _above(under: Block | None, height: int) -> int:
+    """The room above a description."""
+    return height - under.height_px - GAP if under else height

@@ -11,6 +11,8 @@ MARGIN = 72
 INNER = WIDTH - 2 * MARGIN
 TOP = 64
 BOTTOM = HEIGHT - TOP
+SQUARE = 592
+"""Width of the middle of a card that is still seen where it is cropped to a square, without its edges."""
 
 _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 
@@ -30,11 +32,9 @@ class Area:
         return self.y + self.height
 
 
-PANEL = Area(40, 40, WIDTH - 80, 426)
+PANEL = Area(40, 160, WIDTH - 80, 430)
 """The speech bubble of the template `blog`, which is part of the empty background."""
 PANEL_RADIUS = 40
-PANEL_TAIL = ((104, PANEL.bottom), (192, PANEL.bottom), (122, PANEL.bottom + 32))
-"""The corners of the bubble's tail, which points to the author."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A filled rectangle with rounded corners; a disc if the radius is half its size."""
+    """A filled rectangle with rounded corners; a disc if the radius is half its size; or a triangle that points up."""
 
     x: int
     y: int
@@ -61,7 +61,7 @@ class Shape:
     colour: Colour
     radius: int = 0
     over: Colour | None = None  # the colour under it; None for the background's colour at its upper left corner
-    person: bool = False  # whether only a head and shoulders in the disc are filled
+    points_up: bool = False
 
 
 @dataclass(frozen=True, slots=True)

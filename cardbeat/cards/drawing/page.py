@@ -1,24 +1,28 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.accent import theme_of
-from cardbeat.cards.drawing.headline import GAP, Headline
-from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
+from cardbeat.cards.drawing.headline import GAP, UNDER, Headline, Set
+from cardbeat.cards.drawing.layout import INNER, MARGIN, SQUARE, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.labels import fit_end, initial_block
+from cardbeat.typeset.labels import fit_end, initial_block, initial_of
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, fit
 from cardbeat.typeset.unicode.clusters import clean_for_lines
 from cardbeat.typeset.unicode.han import language_of
 
 KICKER_GAP = 8
+BETWEEN = 28  # pixels between the labels of a line
+ROW_GAP = 8  # between lines of labels
+DOT = 18
+QUOTATION_MARK = "“"
 CAPITAL = 0.72  # a capital's height in parts of the size: text is centred by its capitals
 
 
@@ -31,10 +35,18 @@ class Label(NamedTuple):
     domain: bool = False
 
 
+class Part(NamedTuple):
+    """A label that is set."""
+
+    block: Block
+    colour: Colour
+
+
 class Page:
     """Collects what is painted.
 
-    `body` sets `rtl`, whether the title is right-to-left, and `blank`, whether nothing of it can be drawn.
+    The title sets `rtl`, whether it is right-to-left, `short`, whether it stands in the middle square, and `blank`,
+    whether nothing of it can be drawn.
     """
 
     def __init__(self, fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None) -> None:
@@ -43,7 +55,7 @@ class Page:
         self.theme = theme_of(card.template, card.theme, accent)
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
-        self.rtl = self.blank = self._left_out = False
+        self.rtl = self.short = self.blank = self._left_out = False
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -72,54 +84,90 @@ class Page:
         self._work -= block.work
         return block
 
-    def initial(self, name: str, width: int) -> Block:
-        """The first letter of a name, for an avatar."""
-        block = initial_block(self._fonts, name, styles.INITIAL, width, self._language)
-        self._work -= block.work
-        return block
+    def parts(self, labels: Iterable[Label], width: int) -> list[Part]:
+        """The labels that have a text, each cut to that width."""
+        return [Part(self.label(label, width), label.colour) for label in labels if label.text]
 
-    def body(self, area: Area, *, spare_above: float = 0.5, kicker: str = "") -> Area:
+    def avatar(self, area: Area) -> None:
+        """Put the initial of the author, else of the domain, into an area, or a quotation mark if there is none."""
+        domain = self.card.domain.removeprefix("www.")
+        name = next(filter(initial_of, (self.card.author, domain)), "")
+        inside = replace(area, x=area.x + 10, width=area.width - 20)
+        if name:
+            block = initial_block(self._fonts, name, styles.INITIAL, inside.width, self._language)
+            y = top_at(block, area.y + area.height // 2)
+        else:
+            block = fit(self._serif, QUOTATION_MARK, styles.QUOTATION, inside.width)
+            [line] = block.lines
+            above = block.first_baseline_px + line.ink_y
+            y = area.y + (area.height - line.ink.height) // 2 - above if line.ink else area.y
+        self._work -= block.work
+        # Missing characters of the initial are counted in the name.
+        self.add(replace(block, missing=0), inside, y, self.theme.on_avatar, "center")
+
+    def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
+        """A short title in the middle square, as `body` sets others in the whole width. None if the title is long."""
+        room = area.height - _above(kicker)
+        found = self._title.in_square(self._description if self.card.description else None, room)
+        self.short = bool(found)
+        middle = replace(area, x=(WIDTH - SQUARE) // 2, width=SQUARE)
+        return self._put(found, middle, kicker, 0.5, "center") if found else None
+
+    def body(self, area: Area, *, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
         """The title in an area, with a kicker (a small line) above it and the description below it.
 
         `spare_above` is the part of the spare height that goes above them. Returns the place of the title, which is
         empty if the title is blank.
         """
-        theme = self.theme
-        over = self.label(Label(kicker, theme.accent, styles.BOLD), area.width) if kicker else None
-        room = area.height - (over.height_px + KICKER_GAP if over else 0)
+        room = area.height - _above(kicker)
         if self.card.description:
-            title, under = self._title.above(self._description, area.width, room)
+            found = self._title.above(self._description, area.width, room)
         else:
-            title, under = self._title.alone(area.width, room), None
+            found = self._title.alone(area.width, room), None
+        return self._put(found, area, kicker, spare_above, "left")
+
+    def _put(self, found: Set, area: Area, kicker: Block | None, spare_above: float, align: str) -> Area:
+        (title, under), theme = found, self.theme
         self.rtl, self.blank = title.rtl, not any(line.ink or line.emoji for line in title.lines)
-        used = title.height_px + (under.height_px + GAP if under else 0)
-        y = area.bottom - room + int((room - used) * spare_above)
-        if over:
-            self.add(over, area, y - KICKER_GAP - over.height_px, theme.accent)
-        self.add(title, area, y, theme.ink)
+        used = _above(kicker) + title.height_px + (under.height_px + GAP if under else 0)
+        y = area.y + int((area.height - used) * spare_above) + _above(kicker)
+        if kicker:
+            self.add(kicker, area, y - KICKER_GAP - kicker.height_px, theme.accent, align)
+        self.add(title, area, y, theme.ink, align)
         if under:
-            align = "left" if under.rtl == title.rtl else "right"
-            self.add(under, area, y + title.height_px + GAP, theme.muted, align)
+            below = area
+            if align == "center":
+                below = replace(area, x=(WIDTH - UNDER) // 2, width=UNDER)
+            elif under.rtl != title.rtl:
+                align = "right"
+            self.add(under, below, y + title.height_px + GAP, theme.muted, align)
         else:
             self._left_out = bool(self.card.description)
             # Counted as in the end of a text that is cut.
             self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
         return replace(area, y=y, height=title.height_px)
 
-    def row(self, start: Label, end: Label, top: int | None = None) -> Area:
-        """One line at `top`, else at the lower margin: a label at each end, or the only one at its start."""
-        first, second = (start, end) if start.text else (end, start)
-        right = self.label(second, INNER // 2 - GAP) if second.text else None
-        left = self.label(first, INNER - (right.width_px + 2 * GAP if right else 0))
-        blocks = [block for block in (left, right) if block]
-        above = max(block.first_baseline_px for block in blocks)
-        height = above + max(block.height_px - block.first_baseline_px for block in blocks)
-        row = Area(MARGIN, BOTTOM - height if top is None else top, INNER, height)
-        self.add(left, row, row.y + above - left.first_baseline_px, first.colour)
-        if right:
-            place = Area(WIDTH - MARGIN - right.width_px, row.y, right.width_px, height)
-            self.add(right, place, row.y + above - right.first_baseline_px, second.colour, "right")
-        return row
+    def lines(self, lines: Iterable[Sequence[Part]], top: int, align: str = "left", *, dot: bool = False) -> None:
+        """Put lines of labels below each other; aligned "apart", a tag at the right margin.
+
+        With `dot` a disc of the accent stands before the first, and lines from the left begin behind it.
+        """
+        before = 2 * DOT * dot
+        for number, parts in enumerate(lines):
+            above, height = _extents(parts)
+            x = MARGIN + before
+            if align == "center":
+                x = (WIDTH - _width_of(parts) + before * (not number)) // 2
+            if dot and not number:
+                middle = middle_of(parts[0].block, top + above - parts[0].block.first_baseline_px)
+                self.shapes.append(Shape(x - before, middle - DOT // 2, DOT, DOT, self.theme.accent, DOT // 2))
+            for part in parts:
+                if align == "apart" and part.colour == self.theme.accent:
+                    x = WIDTH - MARGIN - part.block.width_px
+                place = Area(x, top, part.block.width_px, height)
+                self.add(part.block, place, top + above - part.block.first_baseline_px, part.colour)
+                x += part.block.width_px + BETWEEN
+            top += height + ROW_GAP
 
     def add(self, block: Block, area: Area, y: int, colour: Colour, align: str = "left") -> None:
         """Put a block of text into an area, `y` below the card's top."""
@@ -142,6 +190,37 @@ def _label(fonts: Fonts, text: str, style: Style, width: int, *, domain: bool, l
     """
     fitted: Callable[..., Block] = fit_end if domain else fit
     return fitted(fonts, text, style, width, language=language, max_work=most)
+
+
+def packed(parts: Sequence[Part], width: int) -> list[list[Part]]:
+    """The labels in as few lines as hold them."""
+    lines: list[list[Part]] = []
+    for part in parts:
+        if lines and _width_of([*lines[-1], part]) <= width:
+            lines[-1].append(part)
+        else:
+            lines.append([part])
+    return lines
+
+
+def height_of(lines: Sequence[Sequence[Part]]) -> int:
+    """The height of lines of labels."""
+    return sum(_extents(parts)[1] for parts in lines) + ROW_GAP * (len(lines) - 1) if lines else 0
+
+
+def _extents(parts: Sequence[Part]) -> tuple[int, int]:
+    """How far the baseline of a line of labels is below its top, and how high it is."""
+    above = max(part.block.first_baseline_px for part in parts)
+    return above, above + max(part.block.height_px - part.block.first_baseline_px for part in parts)
+
+
+def _width_of(parts: Sequence[Part]) -> int:
+    return sum(part.block.width_px for part in parts) + BETWEEN * (len(parts) - 1)
+
+
+def _above(kicker: Block | None) -> int:
+    """The height that a kicker takes above a title."""
+    return kicker.height_px + KICKER_GAP if kicker else 0
 
 
 def middle_of(block: Block, top: int) -> int:

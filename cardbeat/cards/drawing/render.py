@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from PIL import Image, ImageChops, ImageDraw, features
+from PIL import Image, ImageDraw, features
 
 from cardbeat.cards.drawing.background import Background, background
 from cardbeat.cards.drawing.canvas import Canvas
 from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
-from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, PANEL_TAIL, WIDTH, Shape, Text
+from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, WIDTH, Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.drawing.themes import Colour, Theme
 from cardbeat.cards.request import Card
@@ -27,8 +27,6 @@ OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
 """Other files that a drawing depends on: they turn a URL into the texts of a card."""
 
 _SUPERSAMPLING = 4
-_HEAD = (0.33, 0.2, 0.67, 0.54)  # an ellipse in parts of a disc's size: left, top, right, bottom
-_SHOULDERS = (0.14, 0.64, 0.86, 1.36)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +95,10 @@ def empty_card(theme: Theme, mirrored: bool) -> Background:
     canvas = Canvas(background(theme, mirrored))
     for disc in theme.discs:
         coverage, left, top = part_of_disc(WIDTH - disc.x if mirrored else disc.x, disc.y, disc.radius)
-        canvas.paint_over_inks(coverage, left, top, disc.colour)
+        canvas.paint(coverage, left, top, disc.colour, theme.ramp[0])
     if theme.panel:
-        canvas.paint_over_inks(panel(mirrored), 0, 0, theme.panel)
+        panel = rounded(PANEL.width, PANEL.height, PANEL_RADIUS)
+        canvas.paint(panel, PANEL.x, PANEL.y, theme.panel, theme.ramp[0])
     return canvas.as_background()
 
 
@@ -152,26 +151,12 @@ def rounded(width: int, height: int, radius: int) -> Image.Image:
 
 
 @lru_cache(2)
-def person(size: int) -> Image.Image:
-    """A head and shoulders, cut off by a disc of that size."""
-    scale = size * _SUPERSAMPLING
-    large = Image.new("L", (scale, scale))
-    for box in (_HEAD, _SHOULDERS):
-        ImageDraw.Draw(large).ellipse([part * scale for part in box], fill=255)
-    return ImageChops.multiply(large.reduce(_SUPERSAMPLING), _disc(size))
-
-
-def panel(mirrored: bool) -> Image.Image:
-    """The bubble of the template `blog` with its tail, on an image as large as the card."""
-    whole = Image.new("L", (WIDTH, HEIGHT))
-    whole.paste(rounded(PANEL.width, PANEL.height, PANEL_RADIUS), (PANEL.x, PANEL.y))
-    left, top = min(x for x, _ in PANEL_TAIL), min(y for _, y in PANEL_TAIL)
-    width, height = max(x for x, _ in PANEL_TAIL) - left, max(y for _, y in PANEL_TAIL) - top
-    tail = Image.new("L", (width * _SUPERSAMPLING, height * _SUPERSAMPLING))
-    corners = [((x - left) * _SUPERSAMPLING, (y - top) * _SUPERSAMPLING) for x, y in PANEL_TAIL]
-    ImageDraw.Draw(tail).polygon(corners, fill=255)
-    whole.paste(tail.reduce(_SUPERSAMPLING), (left, top))
-    return whole.transpose(Image.Transpose.FLIP_LEFT_RIGHT) if mirrored else whole
+def triangle(width: int, height: int) -> Image.Image:
+    """A triangle that points up."""
+    wide, high = width * _SUPERSAMPLING, height * _SUPERSAMPLING
+    large = Image.new("L", (wide, high))
+    ImageDraw.Draw(large).polygon(((0, high), (wide / 2, 0), (wide, high)), fill=255)
+    return large.reduce(_SUPERSAMPLING)
 
 
 def part_of_disc(x: int, y: int, radius: int) -> tuple[Image.Image, int, int]:
@@ -189,7 +174,8 @@ def _disc(size: int) -> Image.Image:
 
 
 def _paint_shape(canvas: Canvas, shape: Shape) -> None:
-    coverage = person(shape.width) if shape.person else rounded(shape.width, shape.height, shape.radius)
+    width, height = shape.width, shape.height
+    coverage = triangle(width, height) if shape.points_up else rounded(width, height, shape.radius)
     canvas.paint(coverage, shape.x, shape.y, shape.colour, shape.over or canvas.colour_at(shape.x, shape.y))
 
 

@@ -15,22 +15,31 @@ CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
 LABEL_PX, LABEL_LEADING = 32, 1.3
 BOLD = 600  # of labels
 INITIAL = Style(700, 44, 22)
+QUOTATION = Style(700, 96, 96)  # the mark in an avatar without a name
 
 HEADLINE = 700  # of titles
 TRACKING_EM = -0.02  # of titles: fonts are spaced for smaller sizes
 LEADING = 1.18  # of titles
 EUROPEAN_LEADING = 1.06  # of titles whose letters are all Latin, Greek or Cyrillic
-SHORT_TITLES = {
-    12: Style(HEADLINE, 170, 112, LEADING, tracking_em=TRACKING_EM),
-    32: Style(HEADLINE, 128, 104, LEADING, max_lines=2, tracking_em=TRACKING_EM),
-}
-"""By the largest number of characters: styles tried in this order before `TITLE`."""
+TITLES = (
+    Style(HEADLINE, 128, 112, LEADING, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 128, 104, LEADING, max_lines=2, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 104, 56, LEADING, max_lines=6, tracking_em=TRACKING_EM),
+)
+"""Tried in this order."""
+SHORT_TITLES = (
+    Style(HEADLINE, 240, 112, LEADING, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 176, 104, LEADING, max_lines=2, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 128, 72, LEADING, max_lines=5, tracking_em=TRACKING_EM),
+)
+"""Tried in this order in the middle square of the card."""
+SHORT_WORDS, SHORT_EM = 6, 12
+"""A title of so many words, or no wider than this in one line, stands in the middle square if it is large there."""
 SERIF_SCALE = 1.12
 """Factor on the largest size of a short title in Source Serif, whose small letters are lower than those of Inter."""
-TITLE = Style(HEADLINE, 104, 40, LEADING, max_lines=5, tracking_em=TRACKING_EM)
-LARGE_TITLE_PX, ALMOST_LARGE_PX = 64, 60
+LARGE_TITLE_PX, ALMOST_LARGE_PX = 72, 66
 """While the title is smaller than the first, the description loses lines. The second is enough if a larger title would
 break words or phrases."""
-DESCRIPTION = Style(400, 32, 30, leading=1.34, max_lines=3)
-SHORT_DESCRIPTION = Style(400, 40, 36, leading=1.3, max_lines=2)
-"""Tried before `DESCRIPTION` under a short title, beside which that would look too small."""
+HARDLY_SMALLER = 0.85
+"""A title that can't be large is made so much smaller for a description, or to keep its words whole."""
+DESCRIPTION = Style(400, 36, 32, leading=1.32, max_lines=2)

@@ -4,30 +4,31 @@ Lengths are pixels, on a grid of 8. Every card is laid out from left to right. I
 card is then mirrored.
 """
 
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 
 from cardbeat.cards.drawing.headline import GAP
-from cardbeat.cards.drawing.layout import BOTTOM, HEIGHT, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
-from cardbeat.cards.drawing.page import Label, Page, middle_of, top_at
+from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
+from cardbeat.cards.drawing.page import BETWEEN, Label, Page, Part, height_of, packed, top_at
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.labels import initial_of
 
-BELOW_MASTHEAD = 32
-ABOVE_ROW = 36  # from the body of `default` to the last line: more than within the body
-TAG = 640  # width for a tag beside the light of `default`
+MASTHEAD = TOP + 26  # top of the line below the rule of an article
+BELOW_LABELS = 32
+ABOVE_RULE = 32  # from the body of an article to the rule below it. There X covers a card with the page's title.
+HEADER, WIDE_HEADER = 664, 848
+"""Width for the labels above a title, centred and from the left, so that they end before the brightest light."""
 AVATAR = 88
-AVATAR_TOP = 502
-PADDING = 56  # from the sides of the bubble to its texts, and to the avatar below
-PADDING_ABOVE = 40
-BAND = Area(0, PANEL.bottom, WIDTH, HEIGHT - PANEL.y - PANEL.bottom)
-"""Between the bubble and the lower margin, which is as high as the one above the bubble."""
-NAME = 560  # width for an author beside the light of `blog`
+PADDING = 56  # from the sides of the bubble to its texts, and to the avatar above
+PADDING_ABOVE = 32
+ABOVE_PANEL = 32  # from the avatar to the bubble
+BAND = Area(0, 24, WIDTH, 2 * (PANEL.y - ABOVE_PANEL - AVATAR // 2 - 24))
+"""Above the bubble, with the middle of the avatar in its middle."""
+NAME = 496  # width for an author: with the avatar it is as wide as the middle square
 NAME_PX = 36
+TAIL = (56, 26)
 
 
 def lay_out(fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None = None) -> Layout:
@@ -40,87 +41,97 @@ def lay_out(fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None = None
 
 
 def _default(page: Page) -> Area:
-    """For any page: the tag above, title and description in the middle, domain and author below."""
+    """For any page: domain, tag and author above, title and description in the middle of what is below."""
     card, theme = page.card, page.theme
-    top, bottom = TOP, BOTTOM
-    if card.tag:
-        tag = page.label(Label(card.tag, theme.accent, BOLD), TAG)
-        page.shapes.append(Shape(MARGIN, middle_of(tag, TOP) - 9, 18, 18, theme.accent, 9))
-        page.add(tag, Area(MARGIN + 36, TOP, TAG, 0), TOP, theme.accent)
-        top += tag.height_px + GAP
-    if card.domain or card.author:
-        domain = Label(card.domain, theme.ink, BOLD, domain=True)
-        bottom = page.row(domain, Label(card.author, theme.muted)).y - ABOVE_ROW
-    return page.body(Area(MARGIN, top, INNER, bottom - top))
+    domain, tag = Label(card.domain, theme.ink, BOLD, domain=True), Label(card.tag, theme.accent, BOLD)
+    both = bool(card.domain and card.tag)
+    parts = page.parts((domain, tag), (HEADER - BETWEEN) // 2 if both else HEADER)
+    parts += page.parts((Label(card.author, theme.muted),), HEADER)
+    return _below(page, parts, Area(MARGIN, TOP, INNER, BOTTOM - TOP), WIDE_HEADER, dot=True)
+
+
+def _below(page: Page, parts: list[Part], area: Area, width: int, *, dot: bool = False, low: bool = False) -> Area:
+    """Labels, and title and description below them: in the middle of the card if the title is short, else `low`."""
+    lines, align = packed(parts, HEADER), "center"
+    place = page.centred(_under(lines, area))
+    if not place:
+        lines, align = packed(parts, width), "apart" if low else "left"
+        place = page.body(_under(lines, area), spare_above=1 if low else 0.5)
+    page.lines(lines, area.y, align, dot=dot)
+    return place
+
+
+def _under(lines: list[list[Part]], area: Area) -> Area:
+    above = height_of(lines) + BELOW_LABELS if lines else 0
+    return replace(area, y=area.y + above, height=area.height - above)
 
 
 def _blog(page: Page) -> Area:
-    """What a person says: title and description in a speech bubble, the author below."""
-    _author(page)
-    inner = Area(
-        PANEL.x + PADDING, PANEL.y + PADDING_ABOVE, PANEL.width - 2 * PADDING, PANEL.height - 2 * PADDING_ABOVE
-    )
-    return page.body(replace(inner, over=page.theme.panel), kicker=page.card.tag)
-
-
-def _author(page: Page) -> None:
-    """Add the avatar, the name beside it, and the domain below the name."""
+    """What a person says: the author above, title and description in a speech bubble."""
     card, theme = page.card, page.theme
-    avatar = Area(PANEL.x + PADDING, AVATAR_TOP, AVATAR, AVATAR)
-    _avatar(page, avatar)
-    beside = Area(avatar.x + AVATAR + GAP, AVATAR_TOP, NAME, AVATAR, theme.ramp[0])
     name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
-    if card.author and card.domain:
-        _two_lines(page, beside, name, Label(card.domain, theme.muted, 400, domain=True))
-    elif name.text:
-        block = page.label(name, NAME, NAME_PX)
-        page.add(block, beside, top_at(block, AVATAR_TOP + AVATAR // 2), name.colour)
+    second = Label(card.domain if card.author else "", theme.muted, 400, domain=True)
+    names = _names(page, name, second)
+    kicker = page.label(Label(card.tag, theme.accent, BOLD), PANEL.width - 2 * PADDING) if card.tag else None
+    across, down = 2 * PADDING, 2 * PADDING_ABOVE
+    inner = Area(PANEL.x + PADDING, PANEL.y + PADDING_ABOVE, PANEL.width - across, PANEL.height - down, theme.panel)
+    place = page.centred(inner, kicker) or page.body(inner, kicker=kicker)
+    width = AVATAR + max((GAP + part.block.width_px for part in names), default=0)
+    _author(page, names, (WIDTH - width) // 2 if page.short else inner.x)
+    return place
 
 
-def _two_lines(page: Page, area: Area, first: Label, second: Label) -> None:
-    """Add two labels, one below the other, smaller if they are of a script that is too high."""
-    above, below = page.label(first, area.width, NAME_PX), page.label(second, area.width)
-    scale = BAND.height / (above.height_px + below.height_px + 2)
+def _names(page: Page, *labels: Label) -> list[Part]:
+    """The lines beside the avatar, smaller if they are of a script that is too high."""
+    sizes = NAME_PX, LABEL_PX
+    shown = [(label, size) for label, size in zip(labels, sizes, strict=True) if label.text]
+    blocks = [page.label(label, NAME, size) for label, size in shown]
+    scale = BAND.height / (sum(block.height_px for block in blocks) + 2)
     if scale < 1:
-        above = page.label(first, area.width, int(NAME_PX * scale))
-        below = page.label(second, area.width, int(LABEL_PX * scale))
-    middle = area.y + area.height // 2
-    y = max(BAND.y, min(top_at(above, middle - 22), BAND.bottom - above.height_px - below.height_px))
-    page.add(above, area, y, first.colour)
-    lower = max(y + above.height_px, top_at(below, middle + 24))
-    page.add(below, area, min(lower, BAND.bottom - below.height_px), second.colour)
+        blocks = [page.label(label, NAME, int(size * scale)) for label, size in shown]
+    return [Part(block, label.colour) for block, (label, _) in zip(blocks, shown, strict=True)]
 
 
-def _avatar(page: Page, place: Area) -> None:
-    """Add a disc with the author's initial, or with a head and shoulders if the card has no author."""
-    card, theme = page.card, page.theme
-    someone = card.author or card.domain or card.title
-    colour = theme.avatars[zlib.crc32(someone.encode("utf-8", "replace")) % len(theme.avatars)]
-    disc = Shape(place.x, place.y, AVATAR, AVATAR, colour, AVATAR // 2, over=theme.ramp[0])
-    page.shapes.append(disc)
-    if not initial_of(card.author):
-        page.shapes.append(replace(disc, colour=theme.on_avatar, over=colour, person=True))
-        return
-    inside = Area(place.x + 10, place.y, AVATAR - 20, AVATAR, colour)
-    # Missing characters of the initial are counted in the name.
-    initial = replace(page.initial(card.author, inside.width), missing=0)
-    page.add(initial, inside, top_at(initial, place.y + AVATAR // 2), theme.on_avatar, "center")
+def _author(page: Page, names: list[Part], x: int) -> None:
+    """Add the avatar, what stands beside it, and the tail of the bubble below it."""
+    theme = page.theme
+    avatar = Area(x, PANEL.y - AVATAR - ABOVE_PANEL, AVATAR, AVATAR, theme.accent)
+    disc = Shape(x, avatar.y, AVATAR, AVATAR, theme.accent, AVATAR // 2, over=theme.ramp[0])
+    width, height = TAIL
+    tail_x = x + (AVATAR - width) // 2
+    tail = Shape(tail_x, PANEL.y - height, width, height, theme.panel or "", over=theme.ramp[0], points_up=True)
+    page.shapes += [disc, tail]
+    page.avatar(avatar)
+    middle = avatar.y + AVATAR // 2
+    beside = Area(x + AVATAR + GAP, BAND.y, NAME, BAND.height, theme.ramp[0])
+    if len(names) < 2:
+        tops = [top_at(part.block, middle) for part in names]
+    else:
+        first, second = (part.block for part in names)
+        top = max(BAND.y, min(top_at(first, middle - 22), BAND.bottom - first.height_px - second.height_px))
+        below = max(top + first.height_px, top_at(second, middle + 24))
+        tops = [top, min(below, BAND.bottom - second.height_px)]
+    for part, top in zip(names, tops, strict=True):
+        page.add(part.block, beside, top, part.colour)
 
 
 def _article(page: Page) -> Area:
-    """A front page: domain and tag below a rule, the title low, the author below another rule."""
+    """A front page: domain, author and tag below a rule, the title low above another rule."""
     card, theme = page.card, page.theme
-    top, bottom = TOP + 16, BOTTOM
-    page.shapes.append(Shape(MARGIN, TOP, INNER, 3, theme.ink))
-    page.shapes.append(Shape(MARGIN, TOP, 120, 14, theme.accent))
-    if card.domain or card.tag:
-        domain = Label(card.domain, theme.ink, BOLD, domain=True)
-        top = page.row(domain, Label(card.tag, theme.accent, BOLD), TOP + 26).bottom
-    if card.author:
-        bottom = page.row(Label(card.author, theme.muted), Label("", theme.muted)).y - 16
-        page.shapes.append(Shape(MARGIN, bottom, INNER, 2, theme.fill))
-    high = Area(MARGIN, top + BELOW_MASTHEAD, INNER, bottom - GAP * bool(card.author) - top - BELOW_MASTHEAD)
-    return page.body(high, spare_above=1)
+    labels = (
+        Label(card.domain, theme.ink, BOLD, domain=True),
+        Label(card.author, theme.muted),
+        Label(card.tag, theme.accent, BOLD),
+    )
+    parts = page.parts(labels, (INNER - BETWEEN) // 2)
+    area = Area(MARGIN, MASTHEAD, INNER, BOTTOM - ABOVE_RULE - MASTHEAD)
+    place = _below(page, parts, area, INNER, low=True)
+    page.shapes += [
+        Shape(MARGIN, TOP, INNER, 3, theme.ink),
+        Shape((WIDTH - 120) // 2 if page.short else MARGIN, TOP, 120, 14, theme.accent),
+        Shape(MARGIN, BOTTOM - 2, INNER, 2, theme.fill),
+    ]
+    return place
 
 
 _TEMPLATE_OF: dict[str, Callable[[Page], Area]] = {"default": _default, "blog": _blog, "article": _article}

@@ -21,7 +21,7 @@ class Light:
 
 @dataclass(frozen=True, slots=True)
 class Disc:
-    """A disc of one colour around a point, behind all other shapes."""
+    """A disc of one colour around a point, clear of all other shapes."""
 
     x: int
     y: int
@@ -46,9 +46,8 @@ class Theme:
     fill: Colour = "#000000"
     """The colour of a thin rule."""
     discs: tuple[Disc, ...] = ()
-    panel: Colour | None = None  # the colour of a title's bubble, which is in front of the discs
-    avatars: tuple[Colour, ...] = ()  # colours of avatars. An author always gets the same one.
-    on_avatar: Colour = "#ffffff"
+    panel: Colour | None = None  # the colour of a title's bubble
+    on_avatar: Colour = "#ffffff"  # the colour of the letter in an avatar, which is a disc of the accent
 
 
 _WAVES = (Light(1136, 16, 640, 0.5, ((152, 0.34), (304, 0.26), (472, 0.2), (656, 0.14), (856, 0.1))),)
@@ -73,22 +72,20 @@ THEME_OF = {
     ),
     ("blog", "dark"): Theme(
         ramp=("#5a2334",),
-        discs=(Disc(846, 742, 178, "#ffb48c"), Disc(1074, 726, 268, "#f3775b")),
+        discs=(Disc(1080, -60, 180, "#f3775b"),),
         ink="#fff6f0",
         muted="#dcc6be",
         accent="#ffb996",
         panel="#1c1118",
-        avatars=("#ffa07c", "#f5c66f", "#8ed8b4", "#8fc6f2", "#c7adf5", "#f4a0c4"),
         on_avatar="#24100f",
     ),
     ("blog", "light"): Theme(
         ramp=("#ffd4bb",),
-        discs=(Disc(846, 742, 178, "#ffa47c"), Disc(1074, 726, 268, "#f4785a")),
+        discs=(Disc(1080, -60, 180, "#f4785a"),),
         ink="#2a1512",
         muted="#6a473c",
         accent="#a8371b",
         panel="#fffaf5",
-        avatars=("#b5401f", "#8a5a00", "#1f7050", "#1d60a3", "#6b43b3", "#a8336d"),
     ),
     ("article", "dark"): Theme(
         ramp=("#0f211b", "#1d3d31"),

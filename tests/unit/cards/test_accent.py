@@ -43,7 +43,6 @@ def stands_on(template: str, theme: str) -> set[tuple[str, str | int]]:
     """
     designed = THEME_OF[template, theme]
     fields = {getattr(designed, name): name for name in ("on_avatar", "ink", "muted", "accent", "panel")}
-    fields |= dict.fromkeys(designed.avatars, "accent")
     found: set[tuple[str, str | int]] = set()
     for texts in (FULL, LONG, SHORT, ARABIC):
         layout = layout_of(template, theme, **texts)
