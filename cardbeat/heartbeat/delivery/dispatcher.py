@@ -127,7 +127,8 @@ class Dispatcher:
 
     def _has_turn(self, queue: CheckQueue) -> bool:
         """Whether an alert may be posted now. If its key or its check has caused too many, it is held until it may."""
-        if queue.is_counted:
+        # Of a reminder each try counts: they are sent for ever, also to a receiver that is gone.
+        if queue.is_counted and not queue.is_reminder:
             return True
         with self._changed:
             has_room = self._allowance.key_has_room(queue.key)

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cardbeat.heartbeat.delivery.allowance import KEY_POSTS, REMINDER_SHARE
+from cardbeat.heartbeat.delivery.allowance import HOUR_SECONDS, KEY_POSTS, REMINDER_SHARE
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.pings import Signal
@@ -247,8 +247,9 @@ def deliver_outage(mail):
 
 
 def pass_and_sweep(mail, seconds):
-    mail.elapsed.advance(seconds)
+    # The wall clock first: a post that is due by the other one must not be tried again from an earlier time.
     sweep(mail.heart, seconds)
+    mail.elapsed.advance(seconds)
     mail.delivery.wake()
 
 
@@ -325,6 +326,20 @@ def test_an_outage_is_told_at_once_beside_more_reminders_than_a_key_may_send(mai
     mail.heart.checks.signal(another.id, Signal.FAILURE).wait()
     mail.delivery.wake()
     wait_until(lambda: mail.states(another) == ["delivered"])
+
+
+def test_each_try_of_a_reminder_counts_since_they_go_on_for_ever_also_to_a_receiver_that_is_gone(mail):
+    checks = [mail.heart.create(repeat_seconds=REPEAT) for _ in range(30)]
+    mail.delivery.start()
+    pass_and_sweep(mail, 61)
+    mail.settled(len(checks))
+    mail.outcomes = [FAILED] * 10_000
+    pending = PendingAlerts(mail.database)
+    for _ in range(int(HOUR_SECONDS) // REPEAT):
+        for seconds in (REPEAT - 46, 7, 40):
+            pass_and_sweep(mail, seconds)
+            wait_until(lambda: (pending.first_due_at() or math.inf) > mail.clock())
+    assert KEY_POSTS <= len(mail.posted) - len(checks) <= KEY_POSTS * (1 + REMINDER_SHARE)
 
 
 def test_a_reminder_after_a_snooze_names_the_deadline_that_was_missed(mail):
