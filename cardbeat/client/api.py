@@ -120,7 +120,7 @@ class Api:
             if len(page["checks"]) > PAGE_CHECKS:
                 raise StartupError(self._unusable(f"its page has more than {PAGE_CHECKS} checks"))
             found += [self._known(check, _CHECK) for check in page["checks"]]
-            if not page["next"]:
+            if not page.get("next"):
                 return found
             path = f"{PAGE}&after={page['next']}"
         raise StartupError(self._unusable("its list of checks does not end"))

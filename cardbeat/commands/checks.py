@@ -168,7 +168,7 @@ def _host_only(url: object) -> str | None:
 
 
 def _told(done: "Applied") -> Iterator[str]:
-    yield from (f"created {check['name']}: {check['ping_url']}" for check in done.created)
+    yield from (f"created {check['name']}: {check.get('ping_url')}" for check in done.created)
     for deed in ("changed", "deleted"):
         yield from (f"{deed} {check['name']}" for check in getattr(done, deed))
     yield from (f"kept: {_used(check)}; --yes deletes it" for check in done.kept)
@@ -198,10 +198,11 @@ def _test(api: Api, given: argparse.Namespace) -> int:
 def _outcome(alert: Mapping[str, Any], seconds: int) -> str:
     """What happened to a test alert within these seconds."""
     if alert["state"] == "delivered":
-        return f"delivered, the receiver answered {alert['last_status']}"
-    known = f"not delivered: {alert['last_error']}" if alert["attempts"] else f"not sent within {seconds} s."
+        return f"delivered, the receiver answered {alert.get('last_status')}"
+    known = f"not delivered: {alert.get('last_error')}" if alert["attempts"] else f"not sent within {seconds} s."
     if alert["state"] == "pending":
-        return f"{known} Next try at {alert['next_attempt_at']} (UTC)." if alert["next_attempt_at"] else known
+        next_at = alert.get("next_attempt_at")
+        return f"{known} Next try at {next_at} (UTC)." if next_at else known
     return f"{known} It is not tried again."
 
 

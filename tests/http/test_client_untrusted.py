@@ -202,6 +202,17 @@ def test_so_it_is_with_a_list_of_alerts(checks, hostile, argv, wrong):
     assert err.rstrip("\n").isprintable()
 
 
+@pytest.mark.parametrize("state", ["delivered", "pending", "failed"])
+def test_what_an_answer_leaves_out_is_none(checks, hostile, tmp_path, state):
+    lists, added, alert = answer({"checks": [CHECK]}), answer({"check": CHECK}), {"id": "m", "type": "check.test"}
+    hostile(scripted(lists, alerts(), added, alerts(alert | {"state": state, "attempts": 1})))
+    status, out, err = checks("test", "a")
+    assert (status, out.count("\n"), err) == (0 if state == "delivered" else 1, 1, "")
+    (tmp_path / "checks.toml").write_text("[[check]]\nname = 'b'\nperiod_seconds = 60\ngrace_seconds = 0\n")
+    hostile(scripted(lists, answer({"check": {name: it for name, it in CHECK.items() if name != "ping_url"}})))
+    assert checks("apply", str(tmp_path / "checks.toml"))[::2] == (0, "")
+
+
 def test_what_an_alert_says_is_shown_escaped(checks, hostile):
     listed = alerts(ALERT | {"last_error": ESCAPES})
     hostile(scripted(page(CHECK), alerts(), answer({"check": CHECK}, "202 x"), listed))

@@ -58,6 +58,10 @@ class Job:
                 self._ping(0)
             self._run_later()
 
+    def signal(self) -> None:
+        """Besides its runs."""
+        self._luck.choice((self._fail, self._ping))(0)
+
     def _fail(self, tried: int) -> None:
         if self.is_ended:
             return
@@ -305,6 +309,9 @@ class Owner:
                     job.known.gone_at = job.known.gone_at or self._world.now
                 if self.id:
                     self._world.model.revoked[self.id] = self._world.now
+                # Nobody tells a job: what it signals before the removal comes to its check is refused too.
+                for job in self.jobs[-2:]:
+                    self._world.scheduler.after(self._luck.choice((0.001, 0.1)), job.signal)
             else:
                 self._try_again(self._revoke, tried)
 

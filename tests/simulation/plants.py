@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
-from cardbeat.heartbeat import checks, credit, removal, sweep
+from cardbeat.heartbeat import checks, credit, pings, removal, sweep
 from cardbeat.heartbeat.delivery import delivery
 from cardbeat.heartbeat.outbox import alert, alerts, attempts
 from cardbeat.keys import store
@@ -78,6 +78,11 @@ def revocation_half_done() -> None:
 
     removal.Removal.start = lambda self: None  # type: ignore[method-assign]
     removal.Removal.wake = wake  # type: ignore[method-assign]
+
+
+def revoked_key_still_heard() -> None:
+    """A check takes what its job signals until the removal of its revoked key comes to it."""
+    pings._HAS_KEY = "1"
 
 
 def wake_up_lost() -> None:
@@ -165,6 +170,7 @@ PLANTS = {
     "slow-work": Plant(credit_of_slow_work, {**HOURLY, "sweep_seconds": 60}, ("credited", "not marked")),
     "order": Plant(alerts_out_of_order, {**HOURLY, "checks": 30}, ("before an earlier one",)),
     "revocation": Plant(revocation_half_done, REVOKED, ("is not removed",)),
+    "heard": Plant(revoked_key_still_heard, REVOKED, ("a deleted check took",)),
     "wake-up": Plant(wake_up_lost, HOURLY, ("an alert waits",)),
     "revoked-at-once": Plant(revocation_in_one_transaction, CROWDED, ("rows at once", " s while nothing was wrong")),
     "move": Plant(move_not_told, {**HOURLY, "servers": 2, "poll_seconds": 1}, ("an alert waits",)),

@@ -164,6 +164,15 @@ def test_a_ping_of_a_revoked_key_finds_no_check(heart):
             result.wait()
 
 
+@pytest.mark.parametrize("signal", Signal)
+def test_so_it_is_with_each_signal(heart, signal):
+    check = heart.create()
+    heart.keys.revoke(heart.key.id).wait()
+    with pytest.raises(NotFound):
+        heart.checks.signal(check.id, signal).wait()
+    assert heart.read(check).failed_at is None
+
+
 @SQLITE
 @pytest.mark.parametrize("number", [1, 2, 3, 4, 5, 500])
 def test_a_statement_for_any_number_finds_its_checks_by_an_index(heart, number):
