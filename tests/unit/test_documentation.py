@@ -17,11 +17,12 @@ LINKING = [ROOT / "README.md", *sorted(FOLDER.glob("*.md")), *sorted((ROOT / ".g
 RUN_BY = {
     "README": {"sh": "pyz/test_first_minute.py", "crontab": "pyz/test_docs.py"},
     "tour": {"sh": "pyz/test_docs.py"},
-    "cards": {"sh": "pyz/test_docs.py", "console": "sites/test_built_sites.py", "json": "sites/test_built_sites.py"},
+    "cards": {"sh": "pyz/test_docs.py", "console": "sites/test_built_sites.py", "json": "pyz/test_docs.py"},
     "recipes": dict.fromkeys(
         ("html", "go-html-template", "njk", "astro", "liquid", "php", "js"), "sites/test_recipes.py"
     ),
     "checks": dict.fromkeys(("sh", "shell-script", "toml", "crontab"), "pyz/test_docs.py"),
+    "troubleshooting": {"sh": "pyz/test_docs.py"},
     "keys": {"sh": "pyz/test_docs.py", "toml": "pyz/test_docs.py"},
     "api": {"sh": "pyz/test_docs.py"},
     "options": {"text": "pyz/test_docs.py"},
