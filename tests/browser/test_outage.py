@@ -205,6 +205,7 @@ def test_a_check_is_snoozed_and_woken_by_a_button_and_a_reader_sees_it(api, key,
     api("GET", f"ping/{check['id']}/fail")
     refresh(page)
     expect(opened.locator("summary")).to_contain_text("Snoozed, failed")
+    assert opened.locator(".status").evaluate(COLOUR) == opened.get_by_text("The job failed").evaluate(COLOUR)
     end = opened.get_by_role("button", name="End the snooze of Nightly backup")
     end.focus()
     page.keyboard.press("Enter")

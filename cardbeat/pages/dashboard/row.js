@@ -66,6 +66,7 @@ export class Row {
   show(check, isInGroup) {
     this.check = check;
     this.element.dataset.state = stateOf(check);
+    this.element.toggleAttribute("data-failed", Boolean(check.failed_at));
     this.#showName(isInGroup);
     setText(this.part("status"), statusText(check));
     this.part("wake").hidden = !check.snoozed_until;
