@@ -1,5 +1,6 @@
 """`GET /og`: a card's image, and `GET /robots.txt`."""
 
+import logging
 import os
 import re
 import time
@@ -12,6 +13,7 @@ from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
 from cardbeat.concurrency.later import Droppable, Later, Precedence, Workers
 from cardbeat.errors import Refusal
+from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.store import Keys, hash_of
 from cardbeat.web.forwarded import sharing_network_of
@@ -22,6 +24,8 @@ from cardbeat.web.router import Route, WorkSoon
 if TYPE_CHECKING:
     from cardbeat.cards.drawing.render import Renderer
     from cardbeat.cards.request import Card
+
+log = logging.getLogger(__name__)
 
 READERS = 4  # threads that look up keys and read stored cards
 READERS_OF_ONE = 2  # of them, at work at once for one key and one network
@@ -75,6 +79,7 @@ class CardRoutes:
         self._drawing = drawing
         self._flights: dict[str, Later[Found]] = {}
         """By file name: the results of cards that are looked for or drawn now."""
+        self._told_unshaped = False  # whether the log says that Pillow can't shape text; of the drawing thread alone
 
     def routes(self) -> list[Route]:
         return [
@@ -162,6 +167,9 @@ class CardRoutes:
         began = time.perf_counter()
         drawing = self._renderer().render(card)
         self._note_drawing_seconds(time.perf_counter() - began)
+        if drawing.unshaped and not self._told_unshaped:
+            self._told_unshaped = True
+            log.warning("%s", UNSHAPED)
         owner, left_out = owner_of(key.id), drawing.left_out
         sealed = seal(name, drawing.png, drawing.missing_glyphs, owner, left_out=left_out)
         return Found(sealed, self._store.put(name, sealed, client), "MISS")

@@ -10,7 +10,8 @@ from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.commands.options import ACCENT, Parser, add_json, file_path
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
-from cardbeat.host.output import say
+from cardbeat.host.output import complain, say
+from cardbeat.host.system import UNSHAPED
 
 STDOUT = "-"
 
@@ -58,6 +59,8 @@ def run(argv: Sequence[str]) -> int:
 
     with refusals_as_startup_errors():
         drawing = Renderer(Fonts(), accent).render(card_from(given))
+    if drawing.unshaped:
+        complain(UNSHAPED)
     if to_stdout:
         say(drawing.png)
         return 0

@@ -14,6 +14,7 @@ from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
 from cardbeat.host.output import complain, say, show_progress
 from cardbeat.host.stopping import RequireGoing, stop_signals_noted
+from cardbeat.host.system import UNSHAPED
 
 if TYPE_CHECKING:
     from cardbeat.site.folder import Folder
@@ -80,13 +81,20 @@ def _told(done: Summary) -> Iterator[str]:
     yield ", ".join(f"{n} {what}" for what, n in vars(done).items() if isinstance(n, int) and (n or what == "drawn"))
     listed = {
         "pages without a title, which have no card": done.without_title,
-        "cards with characters that no font has": [*done.missing_glyphs],
+        _lacking(): [*done.missing_glyphs],
         "cards whose page or line is gone, which --prune removes": done.unused,
         "removed cards whose page or line is gone": done.removed,
     }
     for what, names in listed.items():
         if names:
             yield f"{len(names)} {what}: {', '.join([*names[:NAMED], *['...'] * (len(names) > NAMED)])}"
+
+
+def _lacking() -> str:
+    from PIL import features  # noqa: PLC0415 - a wrong option is told without Pillow
+
+    lacking = "cards with characters that no font has"
+    return lacking if features.check("raqm") else f"{lacking}, or that are not shaped ({UNSHAPED})"
 
 
 def _usual(given: argparse.Namespace) -> dict[str, str]:

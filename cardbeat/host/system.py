@@ -45,6 +45,8 @@ elif sys.platform == "darwin":
 else:
     HOW_TO_GET_FRIBIDI: Final = "install libfribidi0 (or fribidi)"
 """How to install FriBiDi, without which the Raqm in Pillow does not work."""
+UNSHAPED: Final = f"Pillow can't shape text here, so letters are not joined as they are written; {HOW_TO_GET_FRIBIDI}"
+"""What is wrong with cards in Indic scripts, Khmer, Pashto and others without Raqm."""
 
 if sys.platform == "win32":
     # SIGBREAK: Ctrl-Break, and closing the console. Windows never sends SIGTERM from outside.

@@ -56,7 +56,8 @@ ANSWER_HEADERS: Final[dict[str, tuple[str, Json]]] = {
     "X-Missing-Glyphs": (
         "The number of characters that could not be drawn. These are characters without a glyph in any font, also in"
         " a text that is cut or left out; marks that no font places on their letter; parts of an emoji that has no"
-        " picture as a whole; and characters left out because so many mixed scripts would take too long to draw.",
+        " picture as a whole; characters left out because so many mixed scripts would take too long to draw; and"
+        " letters that a shaping engine must join, where the server has none (`doctor` tells).",
         {"type": "integer", "minimum": 0},
     ),
     "X-Request-Id": ("Identifies this request in the operator's log.", {"type": "string"}),

@@ -16,8 +16,8 @@ _LEAST_SAMPLE = 4
 class Widths:
     """The widths of one text in one weight, whose graphemes have fonts and embedding levels.
 
-    `tracking_em` is added after all that fonts for Latin, Greek and Cyrillic draw. Letters of other fonts join, carry
-    marks or fill squares, and are never tracked.
+    `tracking_em` is added after all that fonts for Latin, Greek and Cyrillic draw, but not between two capitals, which
+    would look crowded. Letters of other fonts join, carry marks or fill squares, and are never tracked.
     """
 
     def __init__(
@@ -40,11 +40,13 @@ class Widths:
         self._has_rtl = any(level % 2 for level in levels)
         self.alone_em: list[float] = []  # the width of each grapheme by itself
         self.total_em = 0.0  # their sum: more than `most_em` if the text is wider
-        known: dict[tuple[tuple[Piece, ...], int], float] = {}
+        known: dict[tuple[tuple[Piece, ...], int, bool], float] = {}
         for place, choice in enumerate(choices):
-            key = choice.pieces, levels[place] % 2
+            in_capitals = bool(tracking_em) and _are_capitals(choices[place : place + 2])
+            key = choice.pieces, levels[place] % 2, in_capitals
             if key not in known:
-                known[key] = self._runs_em(place, place + 1)
+                closer = self.tracking_em(choice.pieces[0].subset, levels[place]) if in_capitals else 0.0
+                known[key] = self._runs_em(place, place + 1) - closer
             self.alone_em.append(known[key])
             self.total_em += known[key]
             if self.total_em > most_em:
@@ -71,7 +73,9 @@ class Widths:
         """From the beginning of the first of two letters to that of the second, or to the end of the only one."""
         step = self._steps_em.get((subset, pair))
         if step is None:
-            step = self._faces.width_em(subset, self._weight, pair[0], False) + self._tracking_em * subset.scale
+            step = self._faces.width_em(subset, self._weight, pair[0], False)
+            if len(pair) < 2 or not pair.isupper() or not pair.isalpha():
+                step += self._tracking_em * subset.scale
             if len(pair) > 1:
                 step += self._faces.kerning_em(subset, self._weight, pair)
             self._steps_em[subset, pair] = step
@@ -99,3 +103,9 @@ class Widths:
             sample = texts[:_SAMPLE] if len(texts) >= _LEAST_SAMPLE else []
             self._factors[subset] = self._faces.shaping_factor(subset, self._weight, sample, bool(level % 2))
         return self._factors[subset]
+
+
+def _are_capitals(choices: Sequence[FontChoice]) -> bool:
+    """Whether these are two capitals."""
+    texts = [choice.pieces[0].text[0] for choice in choices if choice.pieces]
+    return len(texts) == 2 and all(map(str.isupper, texts))

@@ -19,7 +19,12 @@ _MARK = 5_000
 _EMOJI = 12_000  # added for an emoji, which is drawn in layers and needs colours of its own
 _EMBOLDENED = 3_000  # added for a character that is made bolder
 _SHAPED = 17_000  # added for a run that Raqm shapes: it reads the font's rules each time
-_SHAPED_SLOWLY = {"sans-devanagari": 200_000, "sans-ethiopic": 45_000, "sans-telugu": 45_000, "serif-tibetan": 35_000}
+_SHAPED_SLOWLY = {
+    "noto-nastaliq-urdu": 250_000,
+    **dict.fromkeys(("sans-devanagari", "noto-serif-devanagari"), 200_000),
+    **dict.fromkeys(("sans-ethiopic", "sans-telugu", "noto-serif-telugu", "noto-serif-sinhala"), 45_000),
+    "serif-tibetan": 35_000,
+}
 """Fonts with many rules, and what is added for a run instead of `_SHAPED`."""
 _LEAST_GRAPHEMES = 40  # always examined: more than a label shows in most scripts
 

@@ -16,6 +16,7 @@ from cardbeat.cards.routes import CardRoutes
 from cardbeat.cards.store import Signature, Store
 from cardbeat.config import FREE, Config, Tier
 from cardbeat.database import Database
+from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.typeset.faces.fonts import Fonts
@@ -334,6 +335,15 @@ def test_a_description_without_room_is_told_also_from_the_store(cards: Cards) ->
     assert cards.at_once(cards.url(title, "&description=Text")).headers["X-Left-Out"] == "description"
     for shown in (cards.card("Short", "&description=Text"), cards.card(title)):
         assert "X-Left-Out" not in shown.headers
+
+
+def test_letters_that_are_not_shaped_are_counted_and_the_log_says_it_once(
+    cards: Cards, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Fonts, "unshaped", lambda _, text: text.count("ټ"))
+    assert [cards.card(title).headers["X-Missing-Glyphs"] for title in ("fine", "ټول", "ټټ")] == ["0", "1", "2"]
+    assert cards.at_once(cards.url("ټول")).headers["X-Missing-Glyphs"] == "1"
+    assert [record.getMessage() for record in caplog.records] == [UNSHAPED]
 
 
 def test_a_card_is_answered_at_once_when_it_was_asked_for_before(cards: Cards) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 from math import ceil, cos, floor, pi, sin
 
-from PIL import Image, ImageChops
+from PIL import Image, ImageChops, ImageStat
 
 from cardbeat.cards.drawing.colours import luma, rgb
 from cardbeat.cards.drawing.themes import Colour
@@ -15,6 +15,8 @@ _DARKEST, _LIGHTEST = 84, 228
 """Brightness, 0 to 255: a colour below the first is not seen on a dark card, from the second on not on a light one."""
 _MOST_LOST = 0.5  # part of an emoji that may be unseen before it gets an outline
 _ONE_COLOUR = 0.97  # part of an emoji that is dark if it has no other colour
+_COLOURED = 64
+"""Difference of the strongest and the weakest of red, green and blue in a sign with a colour of its own: ♥️ is red."""
 _OUTLINE_EM = 0.03
 _DIRECTIONS = [(cos(n * pi / 6), sin(n * pi / 6)) for n in range(12)]
 
@@ -23,7 +25,7 @@ class Rescue(Enum):
     """How an emoji is made visible."""
 
     NONE = 0
-    INK = 1  # it is a sign of one colour, such as a tick: drawn in the colour of the text
+    INK = 1  # it is a black sign, such as a tick: drawn in the colour of the text
     OUTLINE = 2
 
 
@@ -54,8 +56,11 @@ class EmojiContrast:
             counts = picture.convert("L").histogram(opaque)
             dark, light = (sum(part) / max(sum(counts), 1) for part in (counts[:_DARKEST], counts[_LIGHTEST:]))
             lost = dark if key[1] else light
-            sign = dark >= _ONE_COLOUR and drawn in emoji_signs()
-            self._judged[key] = Rescue.INK if sign else Rescue.OUTLINE if lost > _MOST_LOST else Rescue.NONE
+            if dark >= _ONE_COLOUR and drawn in emoji_signs():
+                means = ImageStat.Stat(picture.convert("RGB"), opaque).mean
+                self._judged[key] = Rescue.NONE if max(means) - min(means) > _COLOURED else Rescue.INK
+            else:
+                self._judged[key] = Rescue.OUTLINE if lost > _MOST_LOST else Rescue.NONE
         return self._judged[key]
 
 

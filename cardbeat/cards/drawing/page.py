@@ -11,7 +11,7 @@ from cardbeat.cards.drawing.headline import GAP, UNDER, Headline, Set
 from cardbeat.cards.drawing.layout import INNER, MARGIN, SQUARE, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
 from cardbeat.typeset.labels import fit_end, initial_block, initial_of
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, fit
@@ -49,8 +49,8 @@ class Page:
     whether nothing of it can be drawn.
     """
 
-    def __init__(self, fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None) -> None:
-        """`serif` sets the headline of an article if it has all of its letters."""
+    def __init__(self, fonts: Fonts, serif: SerifFonts, card: Card, accent: Colour | None) -> None:
+        """`serif` sets the headline of an article if it suits."""
         self.card = card
         self.theme = theme_of(card.template, card.theme, accent)
         self.shapes: list[Shape] = []
@@ -178,7 +178,7 @@ class Page:
         return Paragraph(self._fonts, text, styles.DESCRIPTION, INNER, language=self._language, max_work=most)
 
     def _headline(self, text: str) -> Headline:
-        serif = self.card.template == "article" and self._serif.all_serif(text)
+        serif = self.card.template == "article" and self._serif.suits(text, self._language)
         return Headline(self._serif if serif else self._fonts, text, self._language, serif=serif)
 
 

@@ -31,11 +31,15 @@ _SUPERSAMPLING = 4
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A PNG of 1200 x 630, how many characters no font had, and whether the description had no room."""
+    """A PNG of 1200 x 630, how many characters no font had or nothing shaped, and whether the description had no room.
+
+    `unshaped` are the characters that would have to be shaped.
+    """
 
     png: bytes
     missing_glyphs: int
     left_out: bool = False
+    unshaped: int = 0
 
 
 class Renderer:
@@ -57,7 +61,9 @@ class Renderer:
             _paint_shape(canvas, shape)
         for text in layout.texts:
             self._paint_text(canvas, text)
-        return Drawing(canvas.png(), layout.missing_glyphs, layout.left_out)
+        texts = (card.title, card.description, card.author, card.tag, card.domain)
+        unshaped = sum(map(self._fonts.unshaped, texts))
+        return Drawing(canvas.png(), layout.missing_glyphs + unshaped, layout.left_out, unshaped)
 
     def _background(self, theme: Theme, mirrored: bool) -> Background:
         with self._lock:

@@ -13,7 +13,7 @@ from cardbeat.cards.drawing.page import BETWEEN, Label, Page, Part, height_of, p
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
-from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
 
 MASTHEAD = TOP + 26  # top of the line below the rule of an article
 BELOW_LABELS = 32
@@ -31,7 +31,7 @@ NAME_PX = 36
 TAIL = (56, 26)
 
 
-def lay_out(fonts: Fonts, serif: Fonts, card: Card, accent: Colour | None = None) -> Layout:
+def lay_out(fonts: Fonts, serif: SerifFonts, card: Card, accent: Colour | None = None) -> Layout:
     """The layout of a card in its template and theme, for an accent. `serif` sets the headlines of articles."""
     page = Page(fonts, serif, card, accent)
     title = _TEMPLATE_OF[card.template](page)

@@ -22,9 +22,11 @@ def main() -> None:
             *letters.inter_with_marks(packages),
             *letters.scripts(packages),
             *letters.rarer_letters(packages),
+            *letters.old_hangul(packages),
             *letters.math_marks(packages),
             *letters.symbols(packages),
-            *han.subsets(packages),
+            *han.subsets(packages, han.SERIF),
+            *han.subsets(packages, han.SANS),
             *emoji.subsets(packages),
         ]
         letters.for_pages(packages)

@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 from cardbeat.fonts.build.subsets import FOLDER, gzipped
@@ -31,6 +32,24 @@ def marks_in_every_script(font: Any) -> None:
         for language in filter(None, languages):
             language.FeatureIndex = sorted({*language.FeatureIndex, *placing})
             language.FeatureCount = len(language.FeatureIndex)
+
+
+def anchor_like(font: Any, letters: dict[str, str]) -> None:
+    """Gives letters the anchors of another letter each, of the same height, and moves them to their own middle."""
+    names, widths = font.getBestCmap(), font["hmtx"]
+    for lookup in font["GPOS"].table.LookupList.Lookup:
+        for table in (getattr(t, "ExtSubTable", t) for t in lookup.SubTable):
+            if table.LookupType != MARK_TO_BASE:
+                continue
+            bases = dict(zip(table.BaseCoverage.glyphs, table.BaseArray.BaseRecord, strict=True))
+            for letter, like in ((names[ord(pair[0])], names[ord(pair[1])]) for pair in letters.items()):
+                if letter not in bases and like in bases:
+                    bases[letter] = deepcopy(bases[like])
+                    for anchor in filter(None, bases[letter].BaseAnchor):
+                        anchor.XCoordinate += (widths[letter][0] - widths[like][0]) // 2
+            table.BaseCoverage.glyphs = sorted(bases, key=font.getGlyphID)
+            table.BaseArray.BaseRecord = [bases[name] for name in table.BaseCoverage.glyphs]
+            table.BaseArray.BaseCount = len(bases)
 
 
 def write_anchors(font: Any, name: str) -> None:

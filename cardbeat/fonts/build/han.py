@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from fontTools.fontBuilder import FontBuilder
 from fontTools.misc.roundTools import otRound
@@ -14,9 +14,8 @@ from fontTools.ttLib.tables.ttProgram import Program
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import BuiltSubset, save
 
-PACKAGE_OF_REGION = {"j": "noto-sans-jp", "s": "noto-sans-sc", "t": "noto-sans-tc", "k": "noto-sans-kr"}
-"""By the letters that stand for regions in `typeset.han.REGIONS`."""
-PACKAGES = {f"@fontsource/{name}" for name in PACKAGE_OF_REGION.values()}
+LAST_OF_PACKAGE = {"j": "jp", "s": "sc", "t": "tc", "k": "kr"}
+"""How packages are named, by the letters that stand for regions in `typeset.han.REGIONS`."""
 CHARACTER_SETS = {"j": "cp932", "s": "gb2312", "t": "big5hkscs", "k": "euc_kr"}
 """Encodings (of Python) that hold what each region writes."""
 NAMES_AND_DIALECTS = frozenset(
@@ -35,14 +34,34 @@ FIRST_LEVELS = {
 """By region the encoding of its character set, and the first and the last leading byte of what is most used in it."""
 BOLD_SHARE = 1 / 3
 """Of a file's characters: with fewer in the first levels of its regions it is there in one weight, and made bolder."""
-WEIGHTS = (400, 700)
-"""All in both would not fit the artifact."""
+
+
+class Family(NamedTuple):
+    """What is made of a family's four fonts."""
+
+    package: str
+    name: str
+    weights: tuple[int, ...]
+    """All in both would not fit the artifact."""
+    chunk: int
+    """Characters in a file: few, for a line of rare ones opens a file for nearly each of them."""
+    ranges: tuple[tuple[int, int], ...]
+
+
+SANS = Family("noto-sans", "han", (400, 700), 150, ((0x2000, 0x110000),))
+SERIF = Family(
+    "noto-serif",
+    "noto-serif-han",
+    (700,),
+    100,
+    ((0x2E80, 0x3130), (0x3190, 0x3200), (0x3400, 0xA000), (0xAC00, 0xD7A4), (0xFF00, 0xFF61), (0x20000, 0x30000)),
+)
+"""For headlines: what the regions write most, without signs."""
+PACKAGES = {f"@fontsource/{family.package}-{last}" for family in (SANS, SERIF) for last in LAST_OF_PACKAGE.values()}
 UNITS_PER_EM = 500
 SCALE = UNITS_PER_EM / 1000
 """The packages have 1,000 units an em: half as many move no point by more than a tenth of a pixel in any title, and
 make the files an eighth shorter."""
-CHUNK = 150
-"""Characters in a file: few, for a line of rare ones opens a file for nearly each of them."""
 
 Metrics = tuple[int, int]
 """Advance and left side bearing."""
@@ -51,15 +70,16 @@ Group = tuple[str, bool]
 """Regions that draw its characters alike, and whether these are common."""
 
 
-def subsets(packages: Packages) -> Iterator[BuiltSubset]:
+def subsets(packages: Packages, family: Family) -> Iterator[BuiltSubset]:
     """Characters grouped by the regions that draw them alike, the most used first."""
-    fonts = {region: _RegionFont(packages, name) for region, name in PACKAGE_OF_REGION.items()}
+    fonts = {region: _RegionFont(packages, family, last) for region, last in LAST_OF_PACKAGE.items()}
     for (regions, common), ranks in sorted(_groups(fonts).items(), key=lambda item: (not item[0][1], item[0][0])):
-        ordered = sorted(ranks, key=lambda c: (ranks[c], c))
-        for number, start in enumerate(range(0, len(ordered), CHUNK)):
-            chunk = sorted(ordered[start : start + CHUNK])
-            name = f"han-{regions}-{'common' if common else 'rare'}-{number:02}"
-            weights = WEIGHTS if common and _are_in_first_levels(chunk, regions) else WEIGHTS[:1]
+        wanted = [c for c in ranks if family is SANS or (common and _is_often_written(c, regions))]
+        ordered = sorted(wanted, key=lambda c: (ranks[c], c))
+        for number, start in enumerate(range(0, len(ordered), family.chunk)):
+            chunk = sorted(ordered[start : start + family.chunk])
+            name = f"{family.name}-{regions}-{'common' if common else 'rare'}-{number:02}"
+            weights = family.weights if common and _are_in_first_levels(chunk, regions) else family.weights[:1]
             for weight in weights:
                 save(fonts[regions[0]].part(chunk, weight), f"{name}-{weight}")
             yield BuiltSubset(name, weights, chunk, regions=regions)
@@ -68,23 +88,25 @@ def subsets(packages: Packages) -> Iterator[BuiltSubset]:
 class _RegionFont:
     """The glyphs of one region's font, read from all of its subsets. `rank` is 0 for the most used characters."""
 
-    def __init__(self, packages: Packages, name: str) -> None:
+    def __init__(self, packages: Packages, family: Family, last: str) -> None:
         self.rank: dict[int, int] = {}
-        self._outlines: dict[int, dict[int, Outline]] = {weight: {} for weight in WEIGHTS}
+        self._outlines: dict[int, dict[int, Outline]] = {weight: {} for weight in family.weights}
+        self._ranges = family.ranges
+        name = f"{family.package}-{last}"
         for rank, number in enumerate(packages.numbered_subsets(name)):
-            for weight in WEIGHTS:
+            for weight in family.weights:
                 font = packages.static(name, str(number), weight)
                 self._add(font, rank, self._outlines[weight])
 
     def _add(self, font: Any, rank: int, outlines: dict[int, Outline]) -> None:
         for codepoint, name in font.getBestCmap().items():
-            if codepoint >= 0x2000:
+            if any(start <= codepoint < stop for start, stop in self._ranges):
                 self.rank.setdefault(codepoint, rank)
                 outlines[codepoint] = _simple_glyph(font, name), font["hmtx"][name]
 
     def shape(self, codepoint: int) -> Any:
         """Equal for characters that look alike in the first weight."""
-        glyph, metrics = self._outlines[WEIGHTS[0]][codepoint]
+        glyph, metrics = next(iter(self._outlines.values()))[codepoint]
         return (tuple(glyph.coordinates) if glyph.numberOfContours else ()), metrics
 
     def part(self, codepoints: list[int], weight: int) -> Any:
@@ -166,11 +188,16 @@ def _is_common(codepoint: int) -> bool:
 
 def _are_in_first_levels(codepoints: list[int], regions: str) -> bool:
     """Whether enough of some characters are in the first level of a region whose shapes they have."""
-    count = sum(
-        not _is_han_or_syllable(codepoint) or any(_is_in_first_level(codepoint, region) for region in regions)
-        for codepoint in codepoints
-    )
+    count = sum(_is_in_first_levels(codepoint, regions) for codepoint in codepoints)
     return count >= len(codepoints) * BOLD_SHARE
+
+
+def _is_in_first_levels(codepoint: int, regions: str) -> bool:
+    return not _is_han_or_syllable(codepoint) or any(_is_in_first_level(codepoint, region) for region in regions)
+
+
+def _is_often_written(codepoint: int, regions: str) -> bool:
+    return chr(codepoint) in NAMES_AND_DIALECTS or _is_in_first_levels(codepoint, regions)
 
 
 def _is_han_or_syllable(codepoint: int) -> bool:

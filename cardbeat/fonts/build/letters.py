@@ -6,7 +6,7 @@ from typing import Any
 
 from fontTools.varLib.instancer import instantiateVariableFont
 
-from cardbeat.fonts.build.anchors import marks_in_every_script, write_anchors
+from cardbeat.fonts.build.anchors import anchor_like, marks_in_every_script, write_anchors
 from cardbeat.fonts.build.packages import Packages
 from cardbeat.fonts.build.subsets import BuiltSubset, write
 
@@ -24,6 +24,18 @@ SERIF_PACKAGE = "@fontsource-variable/source-serif-4"
 SERIF = ("latin", "latin-ext", "vietnamese", "cyrillic", "cyrillic-ext", "greek")
 SERIF_WEIGHT, SERIF_OPTICAL_SIZE = 700, 48
 """For headlines only."""
+SERIF_UNANCHORED = {"ẹ": "e", "ọ": "o", "ṣ": "s", "Ẹ": "E", "Ọ": "O", "Ṣ": "S"}
+"""Letters of Yoruba and Igbo that it has no place for an accent on, and letters as high that it has one on."""
+FULL_SERIF = ("source-serif", "VAR/SourceSerif4Variable-Roman.ttf")
+WITH_SERIF = (
+    "hebrew devanagari bengali tamil telugu malayalam gujarati sinhala thai lao khmer myanmar georgian armenian"
+)
+SERIF_SCRIPTS = (
+    ("noto-nastaliq-urdu", "arabic"),
+    ("noto-naskh-arabic", "arabic"),
+    *((f"noto-serif-{script}", script) for script in WITH_SERIF.split()),
+)
+"""Package and subset of other scripts' faces for headlines. The first is for Urdu only."""
 
 FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 """Not the contextual ones: they turn `->` into an arrow, and only where a shaping engine is at hand."""
@@ -31,9 +43,13 @@ FEATURES = ("kern", "mark", "mkmk", "ccmp", "locl")
 FULL_INTER = ("inter-ui", "variable/InterVariable.woff2")
 """All of Inter in one file: letters, marks and their anchors, which the subsets above tear apart."""
 FULL_INTER_OPTICAL_SIZE = {weight: INTER_OPTICAL_SIZE[weight] for weight in (400, 700)}
-MARKED = ((0x20, 0x250), (0x250, 0x2B0), (0x300, 0x370), (0x386, 0x3CF), (0x400, 0x530))
+MARKED = ((0x20, 0x250), (0x250, 0x2B0), (0x300, 0x370), (0x386, 0x3CF), (0x400, 0x530), (0x1E00, 0x1F00))
 """Letters that carry marks, and the marks."""
+UNANCHORED = {"я": "э", "Ю": "О", "Я": "О"}
+"""Vowels of Russian that Inter has no place for an accent on, and letters as high that it has one on."""
 FRACTIONS = ((0x2150, 0x215F), (0x2189, 0x218A))
+SIGNS = ((0x2022, 0x2023), (0x20A0, 0x20D0), (0x2190, 0x2400), (0x25A0, 0x2600), (0x27F0, 0x2800), (0x2900, 0x2C00))
+"""Currencies, arrows, operators, keys and shapes, which are as heavy as the letters of their font."""
 
 BOTH = (400, 700)
 SCRIPTS = tuple(
@@ -48,6 +64,11 @@ SCRIPTS = tuple(
 )
 """Package, subset and weights, in the order in which a character is looked for after Inter."""
 OTHERS = (("noto-serif-tibetan", "tibetan", (400,)),)
+WIDEST_SPACE_EM, SPACE_EM = 0.35, 0.26
+"""A space wider than the first, which looks like two, gets the width that it has in Noto Sans."""
+KOREAN = ("@expo-google-fonts/noto-sans-kr", "400Regular/NotoSansKR_400Regular.ttf")
+OLD_HANGUL = ((0x1100, 0x1200), (0x302E, 0x3030), (0xA960, 0xA980), (0xD7B0, 0xD800))
+"""Letters of Korean that are joined into syllables by the font, and marks of tone, which stand before them."""
 FULL_NOTO = "@expo-google-fonts/noto-sans"
 FULL_NOTO_FILES = {400: "400Regular/NotoSans_400Regular.ttf", 700: "700Bold/NotoSans_700Bold.ttf"}
 """The rarer letters of Latin, Greek and Cyrillic, and nearly every mark with its anchors."""
@@ -70,8 +91,8 @@ SYMBOLS = (
 CHUNK = 300
 """Characters in a file of symbols: about 40 KB, opened in a millisecond."""
 
-PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE, FULL_INTER[0], FULL_NOTO} | {
-    f"@fontsource/{name}" for name, _, _ in (*SCRIPTS, *OTHERS, *SYMBOLS)
+PACKAGES = {INTER_PACKAGE, SERIF_PACKAGE, FULL_INTER[0], FULL_SERIF[0], FULL_NOTO, KOREAN[0]} | {
+    f"@fontsource/{name}" for name, *_ in (*SCRIPTS, *OTHERS, *SYMBOLS, *SERIF_SCRIPTS)
 }
 
 
@@ -84,6 +105,14 @@ def serif(packages: Packages) -> Iterator[BuiltSubset]:
         codepoints = write(instance, f"{name}-{SERIF_WEIGHT}", instance.getBestCmap(), FEATURES)
         write_anchors(instance, name)
         yield BuiltSubset(name, (SERIF_WEIGHT,), codepoints)
+    name = "source-serif-marks"
+    instance = instantiateVariableFont(packages.font(*FULL_SERIF), axes)
+    anchor_like(instance, SERIF_UNANCHORED)
+    codepoints = write(instance, f"{name}-{SERIF_WEIGHT}", _within(instance, MARKED), FEATURES)
+    write_anchors(instance, name)
+    yield BuiltSubset(name, (SERIF_WEIGHT,), codepoints, shaped=True)
+    for package, subset in SERIF_SCRIPTS:
+        yield _script(packages, package, package, subset, (SERIF_WEIGHT,))
 
 
 def inter(packages: Packages) -> Iterator[BuiltSubset]:
@@ -94,6 +123,10 @@ def inter(packages: Packages) -> Iterator[BuiltSubset]:
             instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
             codepoints = write(instance, f"{name}-{weight}", instance.getBestCmap(), FEATURES)
         yield BuiltSubset(name, tuple(INTER_OPTICAL_SIZE), codepoints)
+    for weight, optical_size in INTER_OPTICAL_SIZE.items():
+        instance = instantiateVariableFont(packages.font(*FULL_INTER), {"wght": weight, "opsz": optical_size})
+        codepoints = write(instance, f"inter-signs-{weight}", _within(instance, SIGNS), FEATURES)
+    yield BuiltSubset("inter-signs", tuple(INTER_OPTICAL_SIZE), codepoints)
 
 
 def for_pages(packages: Packages) -> None:
@@ -111,6 +144,7 @@ def inter_with_marks(packages: Packages) -> Iterator[BuiltSubset]:
         wanted = _within(font, (*MARKED, *FRACTIONS))
         instance = instantiateVariableFont(font, {"wght": weight, "opsz": optical_size})
         marks_in_every_script(instance)
+        anchor_like(instance, UNANCHORED)
         codepoints = write(instance, f"{name}-{weight}", wanted, FEATURES)
     write_anchors(instance, name)
     yield BuiltSubset(name, tuple(FULL_INTER_OPTICAL_SIZE), codepoints, shaped=True)
@@ -120,11 +154,28 @@ def scripts(packages: Packages) -> Iterator[BuiltSubset]:
     """One subset for each script that Inter does not have, and for the rarer letters of those that it has."""
     for package, subset, weights in (*SCRIPTS, *OTHERS):
         name = package.removeprefix("noto-").removesuffix(f"-{subset}") + f"-{subset}"
-        for weight in weights:
-            font = packages.static(package, subset, weight)
-            codepoints = write(font, f"{name}-{weight}", font.getBestCmap())
-        write_anchors(font, name)
-        yield BuiltSubset(name, weights, codepoints, shaped=any(map(_is_shaped, map(chr, codepoints))))
+        yield _script(packages, name, package, subset, weights)
+
+
+def _script(packages: Packages, name: str, package: str, subset: str, weights: tuple[int, ...]) -> BuiltSubset:
+    for weight in weights:
+        font = packages.static(package, subset, weight)
+        _narrow_space(font)
+        codepoints = write(font, f"{name}-{weight}", font.getBestCmap())
+    write_anchors(font, name)
+    return BuiltSubset(name, weights, codepoints, shaped=any(map(_is_shaped, map(chr, codepoints))))
+
+
+def _narrow_space(font: Any) -> None:
+    glyph, em = font.getBestCmap().get(0x20), font["head"].unitsPerEm
+    if glyph and font["hmtx"][glyph][0] > WIDEST_SPACE_EM * em:
+        font["hmtx"][glyph] = round(SPACE_EM * em), 0
+
+
+def old_hangul(packages: Packages) -> Iterator[BuiltSubset]:
+    name, font = "sans-old-hangul", packages.font(*KOREAN)
+    codepoints = write(font, f"{name}-400", _within(font, OLD_HANGUL), ("ljmo", "vjmo", "tjmo"))
+    yield BuiltSubset(name, (400,), codepoints, shaped=True)
 
 
 def rarer_letters(packages: Packages) -> Iterator[BuiltSubset]:

@@ -18,7 +18,10 @@ VERSIONS = {
     "twemoji-colr-font": "15.0.3",
     "@iconify-json/twemoji": "1.2.5",
     "@expo-google-fonts/noto-sans": "0.4.2",
+    "@expo-google-fonts/noto-sans-kr": "0.4.3",
     "inter-ui": "4.1.1",
+    "source-serif": "4.5.1",
+    "@fontsource/noto-serif-lao": "5.0.8",
     "@fontsource/noto-sans-tai-le": "5.2.7",
     "@fontsource/noto-sans-lisu": "4.5.12",
     "@fontsource/noto-sans-tai-tham": "4.5.12",
@@ -102,7 +105,7 @@ class Packages:
         return (notice if own else NOTICES.get(name) or self._copyright[name]), "\n".join(lines) + "\n"
 
     def _licence_file(self, name: str) -> Path | None:
-        files = (self._modules / name / file for file in ("LICENSE_FONT", "LICENSE", "LICENSE.txt"))
+        files = (self._modules / name / file for file in ("LICENSE_FONT", "LICENSE", "LICENSE.txt", "LICENSE.md"))
         return next((file for file in files if file.exists()), None)
 
 

@@ -12,8 +12,8 @@ from itertools import accumulate, chain
 from cardbeat.resources import read_bytes, read_text
 
 ADVANCE_UNITS = 1000  # parts of the size in which advances are kept
-_SERIF = "source-serif"
-_EUROPEAN = ("inter", _SERIF)
+_EUROPEAN = ("inter", "source-serif")
+_SERIF = ("source-serif", "noto-")
 _EMBOLDENED = ("han", "sans", "serif", "marks")
 """Fonts of letters, some of which have one weight only. Signs are as heavy in every text."""
 _EMBOLDENED_FROM = 200  # a difference of weights that is seen
@@ -61,6 +61,7 @@ class FontSubset:
 
     @property
     def serif(self) -> bool:
+        """Whether it is for headlines with serifs, or what other scripts have in their place."""
         return self.name.startswith(_SERIF)
 
     @property

@@ -2,8 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from copy import copy
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import groupby
@@ -12,16 +11,25 @@ from typing import NamedTuple
 from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable, read_catalogue
 from cardbeat.typeset.faces.emoji import emoji_characters, emoji_parts, is_emoji
 from cardbeat.typeset.faces.files import Faces, anchors_of
-from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, TEXT_STYLE, clean, clusters, is_invisible, is_tag
+from cardbeat.typeset.faces.unshaped import needs_shaping
+from cardbeat.typeset.unicode.clusters import clean, clusters, is_invisible, is_tag
 from cardbeat.typeset.unicode.han import REGIONS
 
-_EMOJI_PARTS = (EMOJI_STYLE, TEXT_STYLE, "\u20e3")  # marks that select or make an emoji
 _FIRST_HAN_SIGN, _FIRST_HAN = "\u2000", "\u2e80"
 _ALPHABETS = (
     "[\u0020-\u052f\u1c80-\u1c8f\u1d00-\u1dbf\u1e00-\u20cf\u2c60-\u2c7f\ua640-\ua69f\ua720-\ua7ff\uab30-\uab6f]"
 )
 """Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only.
 Compiled when it is used: that takes milliseconds."""
+_NASTALIQ = "noto-nastaliq-urdu"
+_URDU = frozenset("ٹڈڑںےۓ")
+"""Letters of Urdu, and of others that are written as it is: Arabic and Persian do without."""
+_JUDGED = 400  # characters of a headline that decide whether serifs suit it: about as many as are shown
+_HAN_NAMES = ("CJK", "HIRAGANA", "KATAKANA", "HANGUL", "BOPOMOFO", "FULLWIDTH", "IDEOGRAPHIC")
+_SCRIPTS = {"DIGIT": "LATIN"} | dict.fromkeys(_HAN_NAMES, "HAN")
+"""By the first word of characters' names the script, where that is another word."""
+_HANGUL = "[\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff]"
+"""Letters and syllables of Korean: with old letters or marks of tone, a font joins single letters."""
 _KEPT = 4_000  # graphemes whose choice is kept
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}  # by the kind of decomposition in UnicodeData.txt
 _SMALL = 0.6  # size of a superscript or subscript, as in the fonts that have some
@@ -54,35 +62,31 @@ class Fonts:
         self.faces = Faces(max_bytes, shaping)
         self._catalogue = read_catalogue()
         self._emoji = [s for s in self._catalogue if s.emoji]
-        self._serif = SubsetTable(s for s in self._catalogue if s.serif)
-        self._any_han = SubsetTable(s for s in self._catalogue if s.regions)
+        plain = [s for s in self._catalogue if not s.serif]
+        self._any_han = SubsetTable(s for s in plain if s.regions)
+        self._prefer(
+            SubsetTable(s for s in plain if not s.square),
+            lambda region: SubsetTable((s for s in plain if region in s.regions), self._any_han),
+        )
+
+    def with_serif(self) -> "SerifFonts":
+        """The same fonts and opened faces, with serifs on the scripts that have them: for headlines."""
+        return SerifFonts(self)
+
+    def _prefer(self, letters: SubsetTable, han_of: Callable[[str], SubsetTable]) -> None:
+        """Choose fonts of letters from a table, and those of Han from the one of a region."""
+        self._letters, self._tables = letters, (letters, self._any_han)
         # Most sites write in one language. Two threads may make the same table at once.
-        self._han_of = cache(self._new_han)
-        self._prefer(s for s in self._catalogue if not s.serif)
-        self._tables = self._letters, self._any_han
-
-    def with_serif(self) -> "Fonts":
-        """The same fonts and opened faces, with serifs on the letters that have them: for headlines."""
-        fonts = copy(self)
-        fonts._prefer(sorted(self._catalogue, key=lambda s: not s.serif))
-        return fonts
-
-    def _prefer(self, subsets: Iterable[FontSubset]) -> None:
-        """Choose fonts of letters among these subsets, in their order."""
-        self._letters = SubsetTable(s for s in subsets if not s.square)
+        self._han_of = cache(han_of)
         # `lru_cache` has a lock of its own. Two threads may look for the same grapheme once each.
         self._choice = lru_cache(_KEPT)(self._found)
         self._small_subsets: dict[tuple[FontSubset, float], FontSubset] = {}
         """By letters' subset and rise. Any thread writes without a lock: the first one counts."""
 
-    def _new_han(self, region: str) -> SubsetTable:
-        """The Han subsets, those of a region first."""
-        return SubsetTable((s for s in self._catalogue if region in s.regions), self._any_han)
-
     def choose(self, graphemes: Sequence[str], language: str) -> list[FontChoice]:
         """What draws each grapheme of a text, with the Han shapes of a language of `han.REGIONS`."""
         region = REGIONS[language]
-        choices = [self._choice(grapheme, region) for grapheme in graphemes]
+        choices = self._choices(graphemes, region)
         for i, choice in enumerate(choices):
             if choice.inherits:
                 ((own, text),) = choice.pieces
@@ -91,6 +95,10 @@ class Fonts:
                 if subset is not own:
                     choices[i] = FontChoice((Piece(subset, text),), inherits=True, heritable=subset)
         return choices
+
+    def _choices(self, graphemes: Sequence[str], region: str) -> list[FontChoice]:
+        """The choice of each grapheme, before punctuation takes its neighbour's font."""
+        return [self._choice(grapheme, region) for grapheme in graphemes]
 
     def _found(self, grapheme: str, region: str) -> FontChoice:
         letters = None if is_emoji(grapheme) else self._piece(grapheme, region)
@@ -129,6 +137,9 @@ class Fonts:
     def _piece(self, text: str, region: str) -> Piece | None:
         """A grapheme in the first subset that has all of it, else its letter with the marks that some font places."""
         visible = "".join(c for c in text if not is_invisible(c))
+        if len(visible) > 1 and self.faces.shaping and re.match(_HANGUL, visible):
+            letters = unicodedata.normalize("NFD", visible)
+            text = visible = letters if self._letters.first(letters) else visible
         found = self._subset(visible, region) if visible else None
         if not found and len(visible) > 1:
             text = visible[0]
@@ -170,11 +181,6 @@ class Fonts:
                 return self._han_of(region).first(text[0])
         return None
 
-    def all_serif(self, text: str) -> bool:
-        """Whether every letter, mark and digit of a text has serifs."""
-        letters = (c for c in set(clean(text)) if unicodedata.category(c)[0] in "LMN")
-        return all(self._serif.covers(c) or c in _EMOJI_PARTS for c in letters)
-
     def drawable(self, text: str) -> tuple[str, int]:
         """What to draw for a clean text, and how many of its characters can't be drawn.
 
@@ -185,6 +191,10 @@ class Fonts:
             return text, 0
         others = {ord(character): other for character in lacking if (other := self._other(character))}
         return text.translate(others), sum(character in lacking and ord(character) not in others for character in text)
+
+    def unshaped(self, text: str) -> int:
+        """How many graphemes of a text are not drawn as they are written, for want of a shaping engine."""
+        return 0 if self.faces.shaping or text.isascii() else sum(map(needs_shaping, clusters(clean(text))))
 
     def has(self, character: str) -> bool:
         """Whether a character is drawn, or is rightly invisible."""
@@ -197,6 +207,56 @@ class Fonts:
         if plain == character or not all(map(self.has, plain)):
             return ""
         return character if small_letter(character) else plain
+
+
+class SerifFonts(Fonts):
+    """Fonts for headlines. A script has serifs if every letter of it in a text has.
+
+    Nastaliq, the hand of Urdu, cannot be drawn without a shaping engine.
+    """
+
+    def __init__(self, plain: Fonts) -> None:
+        vars(self).update(vars(plain))
+        self._plain = plain
+        serif = [s for s in self._catalogue if s.serif]
+        letters = [s for s in serif if not s.square and s.name != _NASTALIQ]
+        self._prefer(
+            SubsetTable(letters, plain._letters),
+            lambda region: SubsetTable((s for s in serif if region in s.regions), plain._han_of(region)),
+        )
+        self._nastaliq = next((s for s in serif if s.name == _NASTALIQ and self.faces.shaping), None)
+
+    def suits(self, text: str, language: str) -> bool:
+        """Whether at least half of the letters of a text have serifs."""
+        graphemes = [g for g in clusters(clean(text[:_JUDGED])) if g[0].isalpha()]
+        choices = self._choices(graphemes, REGIONS[language])
+        return sum(map(_has_serifs, choices)) * 2 >= len(graphemes)
+
+    def _choices(self, graphemes: Sequence[str], region: str) -> list[FontChoice]:
+        choices = super()._choices(graphemes, region)
+        scripts = list(map(_script_of, graphemes))
+        if self._nastaliq and not _URDU.isdisjoint("".join(graphemes)):
+            arabic = [n for n, script in enumerate(scripts) if script == "ARABIC"]
+            if all(self._nastaliq.covers(c) or is_invisible(c) for n in arabic for c in graphemes[n]):
+                for n in arabic:
+                    choices[n] = FontChoice((Piece(self._nastaliq, graphemes[n]),), heritable=self._nastaliq)
+        pairs = zip(scripts, graphemes, choices, strict=True)
+        plain = {script for script, g, choice in pairs if g[0].isalpha() and not _has_serifs(choice)}
+        if plain:
+            others = self._plain._choices(graphemes, region)
+            choices = [b if s in plain else a for s, a, b in zip(scripts, choices, others, strict=True)]
+        return choices
+
+
+def _has_serifs(choice: FontChoice) -> bool:
+    return bool(choice.pieces) and all(piece.subset.serif for piece in choice.pieces)
+
+
+@lru_cache(_KEPT)
+def _script_of(grapheme: str) -> str:
+    """The first word of its name in Unicode, which is its script for letters; one for digits and Latin."""
+    script = re.split("[ -]", unicodedata.name(grapheme[0], ""), maxsplit=1)[0]
+    return _SCRIPTS.get(script, script)
 
 
 def runs_of(choices: Sequence[FontChoice], levels: Sequence[int]) -> list[tuple[FontSubset, int, list[str]]]:

@@ -1,9 +1,11 @@
-"""Text without a shaping engine, as far as characters go: in place of what Raqm does.
+"""Text without a shaping engine, as far as characters go: in place of what Raqm does. `needs_shaping` says where that
+is not enough.
 
 Arabic letters are joined by the presentation forms of Unicode (U+FB50 to U+FEFC), Indic vowels reordered, brackets
 mirrored. Marks are placed on letters by the anchors of the fonts (OpenType GPOS, kept as JSON).
 """
 
+import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +36,16 @@ _AE = "\u06d5"
 """A letter of Kurdish and Uyghur without presentation forms. Two of heh, which do not join the next letter, look like
 it."""
 _AE_FORMS = {(_AE, False, False): "\ufee9", (_AE, True, False): "\ufeea"}
+_ALWAYS_SHAPED = (
+    "[\u0700-\u074f\u07ca-\u07ff\u0840-\u086a\u1100-\u11ff\u1800-\u18aa\ua840-\ua877\ua960-\ua97f\ud7b0-\ud7ff"
+    "\U0001e900-\U0001e943]"
+)
+"""Letters that a font joins: of Syriac, N'Ko, Mandaic, Mongolian, Phags-pa and Adlam, and those of old Korean."""
+_SHAPED_WITH_MARKS = (
+    "[\u0900-\u0dff\u0f00-\u109f\u1700-\u17ff\u1900-\u194f\u1a00-\u1aaf\u1b00-\u1bff\u1c00-\u1c4f\ua800-\ua82f\ua880-\ua8df"
+    "\ua900-\uaaff\uabc0-\uabff\U00011000-\U000116ff]"
+)
+"""Scripts from Devanagari to Khmer, whose vowels and marks change the letter that they belong to."""
 _JOININGS = {
     "<isolated>": (False, False),
     "<final>": (True, False),
@@ -50,6 +62,17 @@ def characters_to_draw(graphemes: Sequence[str], rtl: bool) -> str:
     else:
         text = "".join(map(_indic, graphemes))
     return text.replace(ZWJ, "").replace(ZWNJ, "")
+
+
+def needs_shaping(grapheme: str) -> bool:
+    """Whether only a shaping engine draws a grapheme as it is written."""
+    first = grapheme[0]
+    if first < "\u0620":
+        return False
+    if first in _letters_without_forms() or re.match(_ALWAYS_SHAPED, first):
+        return True
+    marked = any(unicodedata.category(c)[0] == "M" for c in grapheme[1:])
+    return marked and bool(re.match(_SHAPED_WITH_MARKS, first))
 
 
 def _indic(grapheme: str) -> str:
@@ -97,10 +120,15 @@ def _forms() -> dict[tuple[str, bool, bool], str]:
         kind, *parts = unicodedata.decomposition(chr(codepoint)).split() or [""]
         if kind in _JOININGS and len(parts) == 1:
             forms[chr(int(parts[0], 16)), *_JOININGS[kind]] = chr(codepoint)
-    # Letters of Pashto, Sindhi and others have no forms: drawn as they are, they look most like a final form.
     letters = (chr(codepoint) for codepoint in _ARABIC_LETTERS if unicodedata.category(chr(codepoint)) == "Lo")
     without = {(c, True, False): c for c in letters if c != _HIGH_HAMZA and (c, False, False) not in forms}
     return without | forms | _AE_FORMS
+
+
+@cache
+def _letters_without_forms() -> frozenset[str]:
+    """Letters of Pashto, Kurdish, Sindhi and others: drawn as they are, they look most like a final form."""
+    return frozenset(letter for (letter, _, _), form in _forms().items() if letter == form)
 
 
 @cache

@@ -33,6 +33,11 @@ def test_a_dark_sign_has_the_colour_of_the_text(sign: str) -> None:
     assert judged(sign, DARK) is Rescue.INK
 
 
+@pytest.mark.parametrize("sign", ["♥️", "♦️", "❗", "❓", "‼️"])
+def test_a_red_sign_stays_red(sign: str) -> None:
+    assert judged(sign, LIGHT) is judged(sign, DARK) is Rescue.NONE
+
+
 @pytest.mark.parametrize("emoji", ["🖤", "🎓", "🎩", "⚫", "⬛", "💲", "🕷️"])
 def test_what_is_mostly_dark_or_means_to_be_black_is_outlined_on_a_dark_card(emoji: str) -> None:
     assert judged(emoji, LIGHT) is Rescue.OUTLINE

@@ -1,5 +1,6 @@
 """The command `card`: where the PNG goes."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from cardbeat.cli import main
+from cardbeat.host.system import UNSHAPED
+from cardbeat.typeset.faces import files
 from tests.artifact import ROOT, clean_environment
 from tests.support import full_disk, gone_reader
 from tests.systems import FULL_DISK
@@ -32,6 +35,21 @@ def test_an_accent_changes_the_card_and_a_bad_one_is_one_line_and_status_2(
     assert (tmp_path / "0.png").read_bytes() != (tmp_path / "2.png").read_bytes()
     assert drawn("--accent", "green") == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_card_whose_text_is_not_shaped_says_so(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def told(title: str) -> tuple[int, str]:
+        assert main(["card", "--title", title, "--output", str(tmp_path / "a.png"), "--json"]) == 0
+        printed = capsys.readouterr()
+        return json.loads(printed.out)["missing_glyphs"], printed.err
+
+    monkeypatch.setattr(files.features, "check", lambda _: False)
+    assert told("क्षत्रिय") == (2, f"cardbeat: {UNSHAPED}\n")
+    assert told("Hello, عالم") == (0, "")
+    monkeypatch.setattr(files.features, "check", lambda _: True)
+    assert told("क्षत्रिय") == (0, "")
 
 
 @FULL_DISK

@@ -13,11 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
+from PIL import Image, features
 
+from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cli import main
 from cardbeat.commands import cards
+from cardbeat.host.system import UNSHAPED
 from cardbeat.site import folder, workers
+from cardbeat.typeset.faces.fonts import Fonts
 from tests.artifact import ROOT, clean_environment
 from tests.support import wait_until
 from tests.systems import WINDOWS
@@ -362,6 +365,20 @@ def test_missing_glyphs_are_told_also_of_cards_that_are_there(run: Run, capsys: 
     assert run("site", "--output", "out")["missing_glyphs"] == {"a.png": 2}
     assert main(["cards", "site", "--output", "out"]) == 0
     assert capsys.readouterr().out == "0 drawn, 1 unchanged\n1 cards with characters that no font has: a.png\n"
+
+
+def test_cards_that_are_not_shaped_are_told(
+    run: Run, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write({"a.html": "<title>ټول ډېر</title>", "b.html": "<title>fine</title>"})
+    monkeypatch.setattr(features, "check", lambda _: False)
+    renderer = Renderer(Fonts(shaping=False))
+    monkeypatch.setattr(workers, "_renderer", lambda _: renderer)
+    assert run("site", "--output", "out")["missing_glyphs"] == {"a.png": 2}
+    assert main(["cards", "site", "--output", "out"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == (
+        f"1 cards with characters that no font has, or that are not shaped ({UNSHAPED}): a.png"
+    )
 
 
 def test_many_are_drawn_by_processes_as_by_one(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ def marks_box(drawn: TextLine) -> tuple[int, int, int, int]:
     return box
 
 
-@pytest.mark.parametrize("text", ["AVATAR To office, 2024", "Привет, мир", "Γειά σου", "Tiếng Việt đẹp"])
+@pytest.mark.parametrize("text", ["Avatar To office, 2024", "Привет, мир", "Γειά σου", "Tiếng Việt đẹp"])
 def test_each_letter_stands_closer_to_the_one_before_it(fonts: Fonts, text: str) -> None:
     closer = (len(text) - 1) * TRACKING_PX
     tracked = line(fonts, text, TRACKING_EM).width_px
@@ -47,8 +47,19 @@ def test_each_letter_stands_closer_to_the_one_before_it(fonts: Fonts, text: str)
     assert tracked == pytest.approx(line(fonts, text, 0).width_px + closer, abs=rounded + 3 * ("V" in text))
 
 
+@pytest.mark.parametrize(("text", "gaps"), [("HTTP API", 2), ("SQLite", 3), ("ЯЩИК", 0), ("ÉTÉ 2024", 5), ("R2D", 2)])
+def test_capitals_keep_their_distance_from_each_other(fonts: Fonts, text: str, gaps: int) -> None:
+    """`gaps` are those beside anything but capitals."""
+    closer = gaps * TRACKING_PX
+    whole, apart = (paragraph(fonts, text, tracking_em) for tracking_em in (TRACKING_EM, NEXT_TO_NONE))
+    widths = [p.line(0, len(p), SIZE_PX).width_px for p in (whole, apart)]
+    assert widths[0] == pytest.approx(widths[1] + closer, abs=1)
+    planned = [p.ends_em(0)[-1] * SIZE_PX for p in (whole, apart)]
+    assert planned[0] == pytest.approx(planned[1] + closer + TRACKING_PX, abs=0.1)
+
+
 @pytest.mark.skipif(not features.check("raqm"), reason="only Raqm kerns")
-@pytest.mark.parametrize("pair", ["AV", "To", "LT", "Р."])
+@pytest.mark.parametrize("pair", ["Av", "To", "Ly", "Р."])
 def test_pairs_stay_kerned(pair: str) -> None:
     fonts = Fonts()
     assert line(fonts, pair, TRACKING_EM).width_px == pytest.approx(line(fonts, pair, 0).width_px + TRACKING_PX, abs=1)

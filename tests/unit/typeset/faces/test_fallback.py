@@ -1,14 +1,18 @@
 """Which font draws what."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Barrier
 
 import pytest
+from PIL import features
 
 from cardbeat.typeset.faces import fonts as fonts_module
-from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.catalogue import FontSubset, read_catalogue
 from cardbeat.typeset.faces.fonts import FontChoice, Fonts
+from cardbeat.typeset.paragraph import Style
+from cardbeat.typeset.text import fit
 from cardbeat.typeset.unicode.clusters import clusters
 
 
@@ -135,17 +139,86 @@ def test_a_keycap_is_an_emoji_with_or_without_its_selector(fonts: Fonts) -> None
     assert with_selector == without
 
 
-@pytest.mark.parametrize("headline", ["Slow Queues, part 2: λόγος", "За\u0301мок", "Ça va"])
+def families(fonts: Fonts, headline: str, language: str = "ja") -> set[str]:
+    """What draws the letters of a headline: `source`, `noto-serif`, `noto-serif-han`, `sans` and so on."""
+    graphemes = clusters(headline)
+    chosen = zip(graphemes, subsets(fonts.with_serif(), graphemes, language), strict=True)
+    return {
+        re.sub("-(latin|greek|cyrillic|marks|vietnamese|[jstk]+-(common|rare)).*", "", name)
+        for g, name in chosen
+        if g[0].isalpha()
+    }
+
+
+@pytest.mark.parametrize("headline", ["Slow Queues, part 2: λόγος", "За\u0301мок", "Ça va", "Ẹ̀kọ́ Yorùbá", "я́"])
 def test_letters_with_marks_have_serifs_where_all_letters_have(fonts: Fonts, headline: str) -> None:
-    assert fonts.all_serif(headline)
-    choices = fonts.with_serif().choose(clusters(headline), "ja")
-    assert all(choice.pieces[0].subset.serif for choice in choices)
+    assert families(fonts, headline) == {"source-serif"}
 
 
-def test_polytonic_greek_is_of_one_family(fonts: Fonts) -> None:
-    headline = "Ἐν ἀρχῇ ἦν ὁ λόγος"
-    assert not fonts.all_serif(headline)
-    assert {name.partition("-")[0] for name in subsets(fonts, clusters(headline))} == {"inter"}
+@pytest.mark.parametrize(
+    ("headline", "language", "drawn"),
+    [
+        ("Learning 漢字 with Rust", "ja", {"source-serif", "noto-serif-han"}),
+        ("Rust入門：所有権", "ja", {"source-serif", "noto-serif-han"}),
+        ("我们的软件", "zh-Hans", {"noto-serif-han"}),
+        ("台北市政府的網站", "zh-Hant", {"noto-serif-han"}),
+        ("대한민국의 웹", "ko", {"noto-serif-han"}),
+        ("تعلم Rust من الصفر", "ja", {"source-serif", "noto-naskh-arabic"}),
+        ("שלום עולם", "ja", {"noto-serif-hebrew"}),
+        ("हिन्दी क्षत्रिय", "ja", {"noto-serif-devanagari"}),
+        ("ภาษาไทย", "ja", {"noto-serif-thai"}),
+        ("Rust ᏣᎳᎩ", "ja", {"source-serif", "sans-cherokee"}),
+        ("What Homer means by ἀρχῇ", "ja", {"source-serif", "inter"}),
+    ],
+)
+def test_each_script_of_a_headline_has_serifs_on_all_its_letters_or_on_none(
+    fonts: Fonts, headline: str, language: str, drawn: set[str]
+) -> None:
+    assert families(fonts, headline, language) == drawn
+    assert fonts.with_serif().suits(headline, language)
+
+
+def test_one_han_character_without_serifs_takes_them_from_all_others(fonts: Fonts) -> None:
+    assert families(fonts, "Rust 所有権と鼺") == {"source-serif", "han"}
+
+
+@pytest.mark.parametrize("headline", ["Ἐν ἀρχῇ ἦν ὁ λόγος", "ᏣᎳᎩ Rust ᎦᏬᏂᎯᏍᏗ", "ʋ ŋgɔ̃"])
+def test_serifs_do_not_suit_a_headline_most_of_whose_letters_have_none(fonts: Fonts, headline: str) -> None:
+    assert not fonts.with_serif().suits(headline, "ja")
+    assert not {name for name in subsets(fonts, clusters(headline)) if name.startswith(("source", "noto"))}
+
+
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm draws Nastaliq")
+def test_urdu_headlines_are_in_nastaliq_and_those_of_arabic_persian_and_pashto_in_naskh(fonts: Fonts) -> None:
+    assert families(fonts, "اردو میں پروگرامنگ سیکھنا") == {"noto-nastaliq-urdu"}
+    for naskh in ("تعلم البرمجة", "آموزش برنامه‌نویسی", "پښتو ژبه، ډېر ښه", "ڕۆژنامە و ڵ"):
+        assert families(fonts, naskh) == {"noto-naskh-arabic"}
+    assert families(Fonts(shaping=False), "اردو میں پروگرامنگ سیکھنا") == {"noto-naskh-arabic"}
+
+
+@pytest.mark.parametrize("sign", "→⇒←↔≤≠≥≈∞√⌘⇧")
+def test_arrows_and_signs_are_of_the_family_of_the_letters(fonts: Fonts, sign: str) -> None:
+    (subset,) = subsets(fonts, [sign])
+    assert subset.startswith("inter")
+
+
+@pytest.mark.parametrize("grapheme", ["ọ́", "ẹ̀", "ṣ́", "я́", "Ю́", "Я́"])
+def test_marks_of_yoruba_and_of_stressed_russian_are_of_the_family_of_the_letters(fonts: Fonts, grapheme: str) -> None:
+    assert subsets(fonts, clusters(grapheme)) == ["inter-marks"]
+
+
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm joins them")
+@pytest.mark.parametrize("syllable", ["ᄒᆞᆫ", "ᄊᆞ", "듀ᇰ", "말〯", "미〮"])
+def test_old_hangul_is_joined_into_syllables(fonts: Fonts, syllable: str) -> None:
+    (choice,) = fonts.choose(clusters(syllable), "ko")
+    assert (subset_of(choice).name, choice.missing) == ("sans-old-hangul", 0)  # type: ignore[union-attr]
+    plain = [fit(fonts, text, Style(400, 100, 100), 900).width_px for text in (syllable.rstrip("〮〯"), "한")]
+    assert plain[0] < 1.2 * plain[1]
+
+
+def test_a_space_is_about_as_wide_in_every_script(fonts: Fonts) -> None:
+    spaces = {s.name: s.advance(" ", 400) for s in read_catalogue() if s.covers(" ")}
+    assert not {name: width for name, width in spaces.items() if not width or not 140 < width < 350}
 
 
 def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: Fonts) -> None:

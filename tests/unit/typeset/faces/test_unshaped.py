@@ -1,5 +1,8 @@
 """Text ordered without a shaping engine."""
 
+import pytest
+
+from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.faces.unshaped import characters_to_draw
 
 
@@ -10,3 +13,25 @@ def test_letters_are_drawn_from_right_to_left_with_brackets_turned() -> None:
 def test_indic_vowel_signs_stand_before_their_consonant() -> None:
     assert characters_to_draw(["कि"], rtl=False) == "\u093fक"
     assert characters_to_draw(["কো"], rtl=False) == "\u09c7ক\u09be"
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("क्षत्रिय", 2),
+        ("மொழி", 2),
+        ("ភាសាខ្មែរ", 3),
+        ("ټول ډېر ښه", 3),
+        ("ڕۆژنامە", 1),
+        ("ܫܠܡܐ", 4),
+        ("ߒߞߏ", 3),
+        ("ᄒᆞᆫ", 1),
+        ("مرحبا بالعالم", 0),
+        ("שָׁלוֹם", 0),
+        ("น้ำ ภาษาไทย", 0),
+        ("За\u0301мок, Ẹ̀kọ́, 漢字, 한글 🎉", 0),
+    ],
+)
+def test_what_only_a_shaping_engine_draws_right_is_counted_where_there_is_none(text: str, count: int) -> None:
+    assert Fonts(shaping=False).unshaped(text) == count
+    assert Fonts(shaping=True).unshaped(text) == 0
