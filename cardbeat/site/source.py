@@ -76,10 +76,13 @@ def _pages_in(folder: Path, left_out: Path, problems: list[str]) -> Iterator[str
     while places:
         place, folders, files = next(os.walk(places.pop(), onerror=note), (folder, [], []))
         inside = (Path(place, name) for name in sorted(folders, reverse=True) if name[0] != ".")
-        places += [path for path in inside if path != left_out and not path.is_symlink()]
+        places += [path for path in inside if path != left_out and not os.path.islink(path)]
         for path in (Path(place, name) for name in sorted(files) if name[0] != "."):
-            if path.suffix.lower() in (".html", ".htm") and not path.is_symlink() and path.is_file():
-                yield path.relative_to(folder).as_posix()
+            try:
+                if path.suffix.lower() in (".html", ".htm") and not path.is_symlink() and path.is_file():
+                    yield path.relative_to(folder).as_posix()
+            except OSError as error:  # Its path is too long.
+                note(error)
 
 
 def read_lines(file: BinaryIO, usual: Mapping[str, str], require_going: RequireGoing) -> Source:
