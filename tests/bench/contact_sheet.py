@@ -3,7 +3,7 @@
     python -m tests.bench.contact_sheet FOLDER
 
 Writes each card as a PNG, `sheet-<template>.png` with all of a template's, `chat.png` with them 300 pixels wide, and
-`cards.jpg` for the README.
+`cards.jpg` and `accents.jpg` for the documentation.
 """
 
 import argparse
@@ -94,6 +94,12 @@ README = (
     (("blog", "dark", "title only"), ("article", "dark", "all fields"), ("default", "light", "Japanese")),
 )
 """Two columns."""
+ACCENTED = (
+    (("default", "dark", "#e11d48"), ("blog", "light", "#2563eb")),
+    (("blog", "dark", "#16a34a"), ("article", "light", "#9333ea")),
+    (("default", "light", "#0d9488"), ("article", "dark", "#f97316")),
+)
+"""Three columns, in accents."""
 GAP = 24
 
 
@@ -114,6 +120,13 @@ def main(arguments: argparse.Namespace) -> None:
     _sheet(columns, 300).save(folder / "chat.png")
     readme = _sheet([[cards[choice] for choice in column] for column in README], 600)
     readme.save(folder / "cards.jpg", quality=90, optimize=True)
+    accented = _sheet([[_in_accent(*look) for look in column] for column in ACCENTED], 400)
+    accented.save(folder / "accents.jpg", quality=80, optimize=True)
+
+
+def _in_accent(template: str, theme: str, accent: str) -> Image.Image:
+    drawing = Renderer(Fonts(), accent).render(card_from({**FULL, "template": template, "theme": theme}))
+    return Image.open(BytesIO(drawing.png)).convert("RGB")
 
 
 def _draw(renderer: Renderer, folder: Path, template: str, theme: str, name: str) -> Image.Image:

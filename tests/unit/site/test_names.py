@@ -4,7 +4,7 @@ import string
 import time
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cardbeat.site.names import card_names, problem_of, same_file, without_site_name
@@ -62,6 +62,7 @@ _PAGE = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.sets(_PAGE))
 def test_all_pages_have_different_cards_that_every_system_can_have(pages: set[str]) -> None:
     names = card_names(pages)
