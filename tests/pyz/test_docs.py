@@ -25,7 +25,7 @@ from cardbeat.commands.options import SERVE_OPTIONS, values_of
 from cardbeat.heartbeat.outbox.alert import signed_headers
 from cardbeat.keys.webhook_secrets import new_webhook_secret
 from tests.artifact import clean_environment, free_port, starter
-from tests.documentation import DOCS, block, blocks
+from tests.documentation import DOCS, README, block, blocks
 from tests.http.test_import import ID, SIMPLE
 from tests.pyz.proxies import answers, caddy, nginx
 
@@ -321,6 +321,11 @@ def test_a_proxy_tells_the_server_who_its_client_is(start, tmp_path, proxy, lang
         assert answers(f"{url}/healthz")
     # The proxy's own client has the same address: that it was told shows in a log without complaint.
     assert "forwarded" not in server.log.read_text().lower()
+
+
+def test_the_readme_says_how_large_the_artifact_is(pyz):
+    (said,) = re.findall(r"one file of (\d+) MB", README)
+    assert abs(int(said) - pyz.stat().st_size / 1e6) < 1
 
 
 def test_pipx_and_uvx_are_given_the_wheel_that_is_built(wheel):
