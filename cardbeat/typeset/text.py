@@ -117,7 +117,10 @@ class Setting:
             return None
         length, self._too_large = Length.of(words), None
         smallest_px = max(self._style.smallest_px, int(above_px) + 1)
-        sizes = range(self._style.largest_px, smallest_px - 1, -_SIZE_STEP_PX)
+        widest_em = max(length.widest_em, length.full_em / self._style.max_lines - length.spared_em, 0.01)
+        too_large_px = self._style.largest_px - self._width_px / widest_em - 1
+        largest_px = self._style.largest_px - _SIZE_STEP_PX * max(0, ceil(too_large_px / _SIZE_STEP_PX))
+        sizes = range(largest_px, smallest_px - 1, -_SIZE_STEP_PX)
         return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
     def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
@@ -193,24 +196,30 @@ class Setting:
 
     def _last_line(self, start: int, size: int) -> TextLine:
         """The line with as many words as fit before an ellipsis: planned first, then corrected by drawn widths."""
-        width_px, ends_em = self._width_px, self._paragraph.ends_em(start)
-        low, high = start, len(self._paragraph)
-        best, stretch = self._paragraph.line(start, start, size, ellipsis=True), self._stretch
-        room = width_px - best.width_px
+        width_px, ends_em, paragraph = self._width_px, self._paragraph.ends_em(start), self._paragraph
+        low, high = start, len(paragraph)
+        best, stretch = paragraph.line(start, start, size, ellipsis=True), self._stretch
+        room, first = width_px - best.width_px, start
         for tries in count():
             planned = start + bisect_right(ends_em, room / size / stretch)
+            place = paragraph.cut_place(start, min(planned, high))
+            if start < place == low:
+                return best
             if low == high or start < planned <= low:
                 break
-            end = min(max(planned, low + 1), high) if tries < _TRIES else (low + high + 1) // 2
-            line = self._paragraph.line(start, end, size, ellipsis=True)
+            if not tries:
+                first = end = max(place, low + 1)  # the words that are planned, drawn once if they fit
+            else:
+                end = min(max(planned, low + 1), high) if tries < _TRIES else (low + high + 1) // 2
+            line = paragraph.line(start, end, size, ellipsis=True)
             if ends_em[end - start - 1]:
                 stretch = max(0.1, (line.width_px + room - width_px) / size / ends_em[end - start - 1])
             if line.width_px <= width_px:
                 low, best = end, line
             else:
                 high = end - 1
-        place = self._paragraph.cut_place(start, low)
-        return best if place in (start, low) else self._paragraph.line(start, place, size, ellipsis=True)
+        place = paragraph.cut_place(start, low)
+        return best if place in (start, low) or low == first else paragraph.line(start, place, size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._style.leading, self._paragraph

@@ -99,7 +99,7 @@ class Bench:
         page._label.cache_clear()
         rows_of.cache_clear()
         render.rounded.cache_clear()
-        render.person.cache_clear()
+        render.triangle.cache_clear()
         for kept in (anchors_of, emoji._drawn, emoji.emoji_characters, emoji.emoji_signs):
             kept.cache_clear()
         renderer = Renderer(Fonts(shaping=self.shaping))
