@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.commands.options import ACCENT, Parser, add_json, file_path
-from cardbeat.errors import StartupError, refusals_as_startup_errors
+from cardbeat.errors import Invalid, StartupError
 from cardbeat.host import pillow
 from cardbeat.host.output import complain, say
 from cardbeat.host.system import UNSHAPED
@@ -57,8 +57,11 @@ def run(argv: Sequence[str]) -> int:
     from cardbeat.cards.drawing.render import Renderer  # noqa: PLC0415
     from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
-    with refusals_as_startup_errors():
+    try:
         drawing = Renderer(Fonts(), accent).render(card_from(given))
+    except Invalid as refused:
+        is_empty = refused.code == "missing_parameter"
+        raise StartupError("--title is empty" if is_empty else refused.sentence) from None
     if drawing.unshaped:
         complain(UNSHAPED)
     if to_stdout:

@@ -78,3 +78,9 @@ def test_an_output_that_is_no_png_is_one_line_and_status_2(
 def test_json_and_the_card_cannot_both_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["card", "--title", "A", "--output", "-", "--json"]) == 2
     assert "--json" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("title", ["", " ", "\u200b"])
+def test_an_empty_title_is_told_by_the_name_of_its_option(title: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["card", "--title", title, "--output", "-"]) == 2
+    assert capsys.readouterr().err == "cardbeat: --title is empty\n"
