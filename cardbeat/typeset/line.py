@@ -8,13 +8,14 @@ from typing import Any
 
 from PIL import Image, ImageDraw, ImageFont
 
-from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.files import Face
 from cardbeat.typeset.unicode.clusters import is_european, without_marks
 
 _SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
-"""More than any script needs. A grapheme that reaches farther is drawn without its marks."""
+_TALLEST_NASTALIQ_EM = 2.4
+"""More than any script needs, or Nastaliq, whose words climb. What reaches farther is drawn without its marks."""
 _LOOKED_AT, _LOOKED_AT_IN_ALL = 4, 8
 """The longest graphemes of a run, and of a text, that are drawn one by one to find those that reach too far."""
 _EVERY = ""
@@ -123,7 +124,7 @@ class LineBuilder:
             self._add_squares(subset, face, face.to_draw(texts, rtl))
         else:
             masks = self._drawn(subset, face, face.to_draw(kept, rtl), rtl)
-            if self._too_far(masks):
+            if self._too_far(subset, masks):
                 kept, masks = self._drawn_lower(subset, face, kept, rtl)
             self._add_masks(masks)
             self._x = max([self._x, *(m.end for m in masks)])
@@ -159,8 +160,9 @@ class LineBuilder:
         left_out += self._marks_left_out
         return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
 
-    def _too_far(self, masks: Sequence[_Mask]) -> bool:
-        return any(-m.top > _TALLEST_EM * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
+    def _too_far(self, subset: FontSubset, masks: Sequence[_Mask]) -> bool:
+        tallest_em = _TALLEST_NASTALIQ_EM if subset.name == NASTALIQ else _TALLEST_EM
+        return any(-m.top > tallest_em * self._size or m.bottom > _DEEPEST_EM * self._size for m in masks)
 
     def _lowered(self, subset: FontSubset, texts: Sequence[str]) -> list[str]:
         """Graphemes, without the marks that are known to reach too far."""
@@ -176,12 +178,12 @@ class LineBuilder:
         """A run without the marks of graphemes that reach too far by themselves, or of all if that is not enough."""
         marked = [text for text in dict.fromkeys(texts) if without_marks(text) != text]
         looked_at = sorted(marked, key=len, reverse=True)[: self._kept.judge(_LOOKED_AT)]
-        far = [t for t in looked_at if self._too_far(self._drawn(subset, face, face.to_draw([t], rtl), rtl))]
+        far = [t for t in looked_at if self._too_far(subset, self._drawn(subset, face, face.to_draw([t], rtl), rtl))]
         for tall in (far, marked if len(looked_at) == min(len(marked), _LOOKED_AT) else [*marked, _EVERY]):
             self._kept.too_tall.update((subset, text) for text in tall)
             lower = self._lowered(subset, texts)
             masks = self._drawn(subset, face, face.to_draw(lower, rtl), rtl)
-            if not self._too_far(masks):
+            if not self._too_far(subset, masks):
                 break
         return lower, masks
 

@@ -33,15 +33,22 @@ A_PICTURE = 17
 """Languages in one."""
 
 OLDER_LIST = "Chromium has an older copy of ICU's list of words; ICU 78 itself breaks as here"
+COMPOUND = "a compound breaks after its hyphen here only where nothing else fits"
 CHINESE = "lines of Chinese end well only between words here, in Chromium between any two characters"
 LINES = {
-    "en": (2, 0, "a line may end after each stroke of an address here, in Chromium only after its hyphens"),
-    "fr": (0, 3, "no line ends beside the spaces that French puts inside quotation marks and before its signs"),
+    "en": (2, 1, "a line may end after each stroke of an address here, in Chromium only after its hyphens"),
+    "fr": (0, 4, f"no line ends beside the spaces inside quotation marks and before signs; {COMPOUND}"),
+    "ha": (0, 1, COMPOUND),
     "he": (0, 1, "no line ends after a hyphen behind Hebrew here (LB21a of Unicode 15), in Chromium before a letter"),
+    "id": (0, 1, COMPOUND),
     "ja": (0, 28, "lines of Japanese end well only between phrases here, in Chromium between any two characters"),
+    "jv": (0, 1, COMPOUND),
+    "kk": (0, 1, COMPOUND),
     "km": (0, 3, OLDER_LIST),
     "ko": (0, 19, "lines of Korean end only between words here, in Chromium between any two syllables"),
     "lo": (0, 3, OLDER_LIST),
+    "ug": (0, 1, COMPOUND),
+    "uz": (0, 1, COMPOUND),
     "zh-Hans": (0, 14, CHINESE),
     "zh-Hant": (0, 13, CHINESE),
 }
@@ -51,7 +58,6 @@ INK = {
     "latin": INTER,
     "greek": INTER,
     "cyrillic": INTER,
-    "sinhala": ("spaces have the width that the font of the letters gives them, in Chromium that of Noto Sans", 0.1),
     "thaana": ("the newer Noto Sans Thaana has smaller letters than Debian's", 0.5),
 }
 """By script, why its ink is another, and by what part of it at most that may be."""

@@ -12,6 +12,7 @@ from itertools import accumulate, chain
 from cardbeat.resources import read_bytes, read_text
 
 ADVANCE_UNITS = 1000  # parts of the size in which advances are kept
+NASTALIQ = "noto-nastaliq-urdu"
 _EUROPEAN = ("inter", "source-serif")
 _SERIF = ("source-serif", "noto-")
 _EMBOLDENED = ("han", "sans", "serif", "marks")

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
-from cardbeat.typeset.faces.catalogue import FontSubset, SubsetTable, read_catalogue
+from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset, SubsetTable, read_catalogue
 from cardbeat.typeset.faces.emoji import emoji_characters, emoji_parts, is_emoji
 from cardbeat.typeset.faces.files import Faces, anchors_of
 from cardbeat.typeset.faces.unshaped import needs_shaping
@@ -21,7 +21,6 @@ _ALPHABETS = (
 )
 """Letters of Latin, Greek and Cyrillic, and signs: their fonts place marks on some of them only.
 Compiled when it is used: that takes milliseconds."""
-_NASTALIQ = "noto-nastaliq-urdu"
 _URDU = frozenset("ٹڈڑںےۓ")
 """Letters of Urdu, and of others that are written as it is: Arabic and Persian do without."""
 _JUDGED = 400  # characters of a headline that decide whether serifs suit it: about as many as are shown
@@ -219,12 +218,12 @@ class SerifFonts(Fonts):
         vars(self).update(vars(plain))
         self._plain = plain
         serif = [s for s in self._catalogue if s.serif]
-        letters = [s for s in serif if not s.square and s.name != _NASTALIQ]
+        letters = [s for s in serif if not s.square and s.name != NASTALIQ]
         self._prefer(
             SubsetTable(letters, plain._letters),
             lambda region: SubsetTable((s for s in serif if region in s.regions), plain._han_of(region)),
         )
-        self._nastaliq = next((s for s in serif if s.name == _NASTALIQ and self.faces.shaping), None)
+        self._nastaliq = next((s for s in serif if s.name == NASTALIQ and self.faces.shaping), None)
 
     def suits(self, text: str, language: str) -> bool:
         """Whether at least half of the letters of a text have serifs."""

@@ -69,3 +69,10 @@ def test_a_mark_takes_no_room_on_the_line(fonts: Fonts, with_mark: str, without:
     marked, plain = drawn(fonts, with_mark), drawn(fonts, without)
     assert abs(marked.width_px - plain.width_px) <= 0.06 * 64 * len(without)
     assert marked.lines[0].ascent_px > plain.lines[0].ascent_px
+
+
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm draws Nastaliq")
+@pytest.mark.parametrize("text", ["قابلِ اعتماد پس منظر کے کام", "تشکیلِ", "کیسے", "ہچکچاہٹ مُسَلَّمَہ ہے", "می‌ٹ"])
+def test_words_of_nastaliq_keep_their_marks(text: str) -> None:
+    block = drawn(Fonts().with_serif(), text)
+    assert (block.missing, block.cut) == (0, False)
