@@ -14,6 +14,8 @@ from cardbeat.typeset.wrap import Length, wrapped
 
 GAP = 24  # pixels between the title and what is above or below it
 UNDER = 800  # width of the description below a title in the middle square
+SQUARES = SQUARE, 720, UNDER
+"""Widths that are tried for a title in the middle square. In those that are wider, only its first line is as narrow."""
 
 Describe = Callable[[], Paragraph]
 Set = tuple[Block, Block | None]
@@ -37,14 +39,12 @@ class Headline:
 
     def in_square(self, describe: Describe | None, height: int) -> Set | None:
         """A short title in the middle square of the card, or None where it is long or would not be large there."""
-        if not self._is_short():
-            return None
-        unders = self._unders(describe, SQUARE, UNDER, height) if describe else ()
-        for under in (*unders, None):
-            room = SQUARE, _above(under, height)
-            title = self._largest(self._short, *room, styles.LARGE_TITLE_PX, Break.FAIR)
-            if title:
-                return title, under
+        for width in SQUARES if self._is_short() else ():
+            unders = self._unders(describe, width, UNDER, height) if describe else ()
+            for under in (*unders, None):
+                title = self._largest(self._short, width, _above(under, height), styles.LARGE_TITLE_PX, Break.FAIR)
+                if title and title.lines[0].width_px <= SQUARE:
+                    return title, under
         return None
 
     def alone(self, width: int, height: int) -> Block:

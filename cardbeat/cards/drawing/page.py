@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
@@ -108,7 +108,7 @@ class Page:
     def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
         """A short title in the middle square, as `body` sets others in the whole width. None if the title is long."""
         room = area.height - _above(kicker)
-        found = self._title.in_square(self._description if self.card.description else None, room)
+        found = self._title.in_square((lambda: self._description) if self.card.description else None, room)
         self.short = bool(found)
         middle = replace(area, x=(WIDTH - SQUARE) // 2, width=SQUARE)
         return self._put(found, middle, kicker, 0.5, "center") if found else None
@@ -121,7 +121,7 @@ class Page:
         """
         room = area.height - _above(kicker)
         if self.card.description:
-            found = self._title.above(self._description, area.width, room)
+            found = self._title.above(lambda: self._description, area.width, room)
         else:
             found = self._title.alone(area.width, room), None
         return self._put(found, area, kicker, spare_above, "left")
@@ -173,6 +173,7 @@ class Page:
         """Put a block of text into an area, `y` below the card's top."""
         self.texts.append(Text(block, area.x, y, area.width, colour, area.over, align))
 
+    @cached_property
     def _description(self) -> Paragraph:
         text, most = self.card.description, min(styles.TEXT_WORK, self._work)
         return Paragraph(self._fonts, text, styles.DESCRIPTION, INNER, language=self._language, max_work=most)
