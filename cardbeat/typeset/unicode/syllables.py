@@ -10,7 +10,8 @@ _VERY_LONG = 28  # letters of the shortest word that gets hyphens: it is too wid
 _LEAST = 3  # letters of a word before its first hyphen and after its last
 _VOWELS = frozenset("aeiouyæœøıαεηιουωаеёиоуыэюяіїєѣ")
 _PAIRS = (
-    "ch ck gh ph rh sh th sch bl br cl cr dr fl fr gl gr kl kr pl pr tr vr бл бр вл вр гл гр др кл кр пл пр тр фл фр хр"
+    "ch ck gh ph rh sh th sch bl br cl cr dr fl fr gl gr kl kr pl pr tr vr"
+    " βλ βρ γλ γρ δρ θρ κλ κρ πλ πρ τρ φλ φρ χλ χρ бл бр вл вр гл гр др кл кр пл пр тр фл фр хр"
 )
 _TOGETHER = frozenset(_PAIRS.split())
 """Consonants that begin a syllable together. Of others, only the last one before a vowel does."""

@@ -1,8 +1,10 @@
 """Where a line may end."""
 
+from itertools import pairwise
+
 import pytest
 
-from cardbeat.typeset.unicode.breaks import Break, breaks
+from cardbeat.typeset.unicode.breaks import Break, breaks, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import clean, clusters
 
 
@@ -107,3 +109,25 @@ def test_a_zero_width_space_breaks_also_before_a_space_and_a_sign() -> None:
 
 def test_phrases_are_looked_for_in_han_alone() -> None:
     assert pieces("Sale🎉🎉 now", language="ja") == pieces("Sale🎉🎉 now")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        "Donau-dampf-schiff-fahrt-se-lek-tri-zi-tä-ten-haupt-be-triebs-werk",
+        "Rechts-schutz-ver-si-che-rungs-ge-sell-schaf-ten",
+        "пре-вы-со-ком-но-го-расс-мо-три-тельст-вую-щий",
+        "ηλεκ-τροεγ-κε-φα-λο-γρα-φη-μα-το-λο-γι-κος",
+        "internationalization",
+        "x" * 60,
+        "שלום" * 10,
+        "https://example.org/a-path",
+    ],
+)
+def test_only_a_very_long_word_of_letters_gets_hyphens_and_only_between_its_syllables(word: str) -> None:
+    syllables = [word] if "/" in word else word.split("-")
+    graphemes = clusters(clean("".join(syllables)))
+    found, hyphens = breaks_at_hyphens(graphemes, "ja", set())
+    ends = [0, *sorted(hyphens), len(graphemes)]
+    assert ["".join(graphemes[a:b]) for a, b in pairwise(ends)] == syllables
+    assert {found[place] for place in hyphens} <= {Break.POOR}
