@@ -233,7 +233,8 @@ def _named(api: Api, name: str) -> CheckJson:
     """The one check with this name."""
     named = [check for check in api.checks() if check["name"] == name.strip()]
     if len(named) != 1:
-        raise StartupError(f"there are {len(named)} checks named {name!r}; see: checks list")
+        found = f"are {len(named)} checks" if named else "is no check"
+        raise StartupError(f"there {found} named {name!r}; see: checks list")
     return named[0]
 
 

@@ -440,7 +440,7 @@ def test_a_check_is_pinged_by_its_name(checks, key, app, tmp_path):
     assert json.loads(checks("list", "--json")[1])[0]["ping_count"] == 2
     assert checks("list")[1].splitlines()[1].startswith("a b   on time  2027-01-15 08:00:00  ")
     status, _, err = checks("ping", "b")
-    assert (status, err) == (2, "cardbeat: there are 0 checks named 'b'; see: checks list\n")
+    assert (status, err) == (2, "cardbeat: there is no check named 'b'; see: checks list\n")
 
 
 @pytest.fixture
@@ -490,7 +490,7 @@ def test_all_checks_are_snoozed_at_once(checks):
         (("a",), "checks snooze takes NAME and TIME"),
         (("--all",), "checks snooze takes TIME"),
         (("a", "7d", "--all"), "checks snooze takes TIME"),
-        (("d", "7d"), "there are 0 checks named 'd'"),
+        (("d", "7d"), "there is no check named 'd'"),
     ],
 )
 def test_another_snooze_is_refused_in_one_line(checks, argv, says):

@@ -88,7 +88,7 @@ def test_what_can_not_be_tested_is_one_line_and_status_2(customer, checks, monke
     customer.check(None, "quiet")
     no_webhook = "This check has no webhook_url to send an alert to; set one with PATCH first."
     assert checks("test", "quiet") == (2, "", f"cardbeat: {no_webhook}\n")
-    assert checks("test", "none") == (2, "", "cardbeat: there are 0 checks named 'none'; see: checks list\n")
+    assert checks("test", "none") == (2, "", "cardbeat: there is no check named 'none'; see: checks list\n")
     with Receiver(hang) as receiver:
         check = customer.check(receiver.url, "job")
         for _ in range(5):
