@@ -143,12 +143,14 @@ def _fonts(setup: Config) -> Iterator[Finding]:
         from cardbeat.cards.request import Card  # noqa: PLC0415
         from cardbeat.typeset.faces.fonts import Fonts  # noqa: PLC0415 - importing it needs Pillow
 
-        missing = Renderer(Fonts(), setup.accent).render(Card(SAMPLE_TEXT)).missing_glyphs
+        drawing = Renderer(Fonts(), setup.accent).render(Card(SAMPLE_TEXT))
     except ImportError:
         return
     except Exception as error:
         yield Finding(PROBLEM, "fonts", f"no card can be drawn ({error}); {FRESH_COPY}")
         return
+    # What is not shaped is told beside Raqm.
+    missing = drawing.missing_glyphs - drawing.unshaped
     lack = f"they lack {missing} characters of a sample; {FRESH_COPY}"
     yield Finding(PROBLEM, "fonts", lack) if missing else Finding(OK, "fonts", "a sample card was drawn")
 

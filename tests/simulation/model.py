@@ -27,6 +27,7 @@ HOUR = 3600
 HELD_SECONDS = 2 * HOUR / 12
 """Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
 MOST_OF_KEY = 240
+"""Posts of a key in an hour, each try of a reminder among them. Half of them are kept for outages."""
 ASKED_SECONDS = 120
 """What a receiver asks for that is busy."""
 MOST_ATTEMPTS = 10
@@ -143,7 +144,8 @@ class Model:
         """By the id of a check that is overdue."""
         self._recovered_at: dict[str, float] = {}
         self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
-        """By check and by key: when alerts were posted for the first time, in the last hour."""
+        """By check and by key: when alerts were posted for the first time, in the last hour; by key each try of a
+        reminder too."""
         self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
         """By check: when its newest alerts were created."""
         self._near = sweep_seconds + MARGIN
@@ -368,6 +370,7 @@ class Model:
             self.require(not is_before, "an alert goes out before an earlier one of its check", (alert, other))
         if alert.posts == 1:
             self._first_posts[alert.check_id].append(now)
+        if alert.posts == 1 or alert.type == "check.reminder":
             self._first_posts[check.key if check is not None else ""].append(now)
         # The next attempt is due when this one has ended, however it ends.
         alert.due_at = max(alert.due_at, now + HANG_SECONDS)
@@ -473,9 +476,15 @@ class Model:
                 allowed += self.poll_seconds
             if self._posts_in_an_hour(alert.check_id, now) >= MOST_IN_AN_HOUR - 1:
                 allowed += HELD_SECONDS
-            if check is not None and self._posts_in_an_hour(check.key, now) >= MOST_OF_KEY - 1:
+            most_of_key = MOST_OF_KEY // 2 if alert.type == "check.reminder" else MOST_OF_KEY
+            if self._posts_of_key(None if check is None else check.key, now) >= most_of_key - 1:
                 allowed += HOUR
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
+
+    def _posts_of_key(self, key: str | None, now: float) -> int:
+        """Those in an hour, with all of checks whose creation was not answered: any key may be theirs."""
+        keys = list(self._first_posts) if key is None else [key]
+        return max((self._posts_in_an_hour(name, now) for name in keys), default=0) + self._posts_in_an_hour("", now)
 
     def _posts_in_an_hour(self, name: str, now: float) -> int:
         posts = self._first_posts[name]
