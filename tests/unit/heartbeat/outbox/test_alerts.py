@@ -517,6 +517,11 @@ def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_o
     checks = [mail.heart.create() for _ in range(count + 3)]
     for kind in ("check.overdue", "check.recovered"):
         mail.database.write(lambda transaction, kind=kind: mail.alerts.record(transaction, kind, checks, 1))
+    # PostgreSQL numbers alerts of one statement in any order.
+    with mail.database.read() as connection:
+        sql = "SELECT check_id FROM alerts WHERE type = 'check.overdue' ORDER BY seq"
+        numbers = {row[0]: number for number, row in enumerate(connection.execute(sql))}
+    checks.sort(key=lambda check: numbers[check.id])
     many = results(range(1, count + 1))
     # To another URL, and again what others have stored meanwhile.
     many[0] = dataclasses.replace(many[0], webhook_url="https://old.example/x", state="failed")
