@@ -54,7 +54,7 @@ REASONS: Final[dict[str, Reason]] = {
     "bad_content_length": Reason(400, "Send Content-Length as plain digits."),
     "bad_framing": Reason(400, "Send Content-Length without Transfer-Encoding."),
     "key_missing": Reason(401, "An API key is needed here; POST /register issues one."),
-    "key_unknown": Reason(401, "This API key is not known here, or was revoked."),
+    "key_unknown": Reason(401, "This API key is not known here, or was revoked; POST /register issues a new one."),
     "wrong_scope": Reason(
         403, "This is a cards key; checks take a checks key, which POST /register issues for an e-mail address."
     ),
@@ -65,7 +65,7 @@ REASONS: Final[dict[str, Reason]] = {
         403, "A page of another site sent this request; register from a command line or from a page of this server."
     ),
     "registration_closed": Reason(403, "Registration is closed here; ask the operator for a key."),
-    "not_found": Reason(404, "There is nothing at this path."),
+    "not_found": Reason(404, "There is nothing at this path; GET /openapi.json lists all paths."),
     "method_not_allowed": Reason(
         405,
         "This path does not take {method}; it takes {allowed}.",

@@ -528,7 +528,10 @@ def test_without_a_key_that_can_be_sent_nothing_is_asked(checks, key, monkeypatc
 def test_a_key_that_the_server_does_not_know_is_refused_in_its_words(checks, key, monkeypatch):
     monkeypatch.setenv("CARDBEAT_KEY", "sk_unknown")
     status, _, err = checks("list")
-    assert (status, err) == (2, "cardbeat: This API key is not known here, or was revoked.\n")
+    assert (status, err) == (
+        2,
+        "cardbeat: This API key is not known here, or was revoked; POST /register issues a new one.\n",
+    )
 
 
 def test_no_server_is_one_line_at_once_for_all_but_a_ping():
