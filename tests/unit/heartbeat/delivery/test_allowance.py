@@ -106,12 +106,12 @@ def attacked(keys=ATTACKERS, checks=CHECKS, every_seconds=0):
 @pytest.mark.parametrize("every_seconds", [0, 2])
 def test_an_address_gets_at_most_its_posts_at_once_and_half_as_many_more_in_any_hour(keys, every_seconds):
     model = attacked(keys, 1000 // keys if keys > 10 else CHECKS, every_seconds)
-    model.run_until(3 * HOUR_SECONDS)
+    model.run_until(2 * HOUR_SECONDS)
     times = [at for at, _ in model.posts]
     most = min(ADDRESS_POSTS + (keys - 1) * OWN_POSTS, MOST_POSTS)
     assert most_within(times, 1) <= most
     assert most_within(times, HOUR_SECONDS) <= 1.5 * most
-    assert len([at for at in times if at > HOUR_SECONDS]) >= ADDRESS_POSTS * 0.75
+    assert len([at for at in times if at > HOUR_SECONDS]) >= ADDRESS_POSTS * 0.35
 
 
 def test_in_no_hour_a_key_causes_more_than_its_bucket_and_what_follows():
@@ -162,7 +162,10 @@ def test_no_alert_is_lost_or_waits_for_ever(keys):
     model.run_until(600)
     for _ in range(40):
         model.alert(600, "honest", 40, again=False)
-    model.run_until(24 * HOUR_SECONDS)
+    hours = 1
+    while model.told["honest"] < 40 and hours < 24:
+        hours += 1
+        model.run_until(hours * HOUR_SECONDS)
     assert model.told["honest"] == 40
 
 
@@ -223,7 +226,8 @@ def test_keys_that_were_registered_for_an_attack_long_ago_delay_no_alert_of_an_o
         key = f"honest-{number}"
         model.queues[key] = queue(key, registered_at=-(2 * days + 1) * 86400)
         model.alert(60 * number, key, 1, again=False)
-    model.run_until(2 * HOUR_SECONDS)
+    model.run_until(60 * 20)
+    assert [model.told[f"honest-{number}"] for number in range(20)] == [1] * 20
     assert [model.longest_waits[f"honest-{number}"] for number in range(20)] == [0] * 20
 
 
