@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent
 SHEBANG = b"#!/usr/bin/env python3\n"
 SUFFIXES = {".py", ".sql", ".json", ".txt", ".md", ".html", ".css", ".js", ".bin", ".gz", ".woff2"}
 SUFFIXES |= {".svg", ".png", ".jpg"}
-LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/words/build/")
+LEFT_OUT = ("cardbeat/fonts/build/", "cardbeat/light/build/", "cardbeat/words/build/")
 """Tools for developers, which need more than the standard library and Pillow."""
 IMPORTED = re.compile(r"cardbeat/(?!__main__).*\.py")
 UNCHECKED = (1).to_bytes(4, "little")

@@ -2,14 +2,13 @@
 
 import ipaddress
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
-@dataclass(frozen=True, slots=True)
-class HttpLimits:
+class HttpLimits(NamedTuple):
     """Limits of requests, of memory for all clients together, and of time."""
 
     request_line_bytes: int = 8 * 1024
@@ -32,8 +31,7 @@ class HttpLimits:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(NamedTuple):
     """The limits of a key. None means no limit."""
 
     max_checks: int | None = 100
@@ -43,24 +41,24 @@ class Tier:
 
 FREE = Tier()
 UNLIMITED = Tier(max_checks=None, renders_per_minute=None)
+TIERS = {"free": FREE, "unlimited": UNLIMITED}
 TESTS_AN_HOUR = 30
 """Test alerts of one key of any tier, all checks together, in any 60 minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Config:
+class Config(NamedTuple):
     """The options of `serve`."""
 
     host: str = "127.0.0.1"
     port: int = 8080
     data: Path = Path("cardbeat-data")
-    database: str | None = field(default=None, repr=False)
+    database: str | None = None
     """The URL of a PostgreSQL database, which may hold a password; None for a file in `data`."""
     base_url: str | None = None
     sweep_seconds: float = 60
     registration_open: bool = True
     register_per_minute: int = 30
-    tiers: Mapping[str, Tier] = field(default_factory=lambda: {"free": FREE, "unlimited": UNLIMITED})
+    tiers: Mapping[str, Tier] = TIERS
     store_bytes: int = 1024 * 1024 * 1024
     allow_private_webhooks: bool = False
     trusted_proxies: tuple[Network, ...] = ()

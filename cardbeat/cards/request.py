@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.characters import first_seen, seen
 from cardbeat.errors import Invalid
@@ -22,8 +22,7 @@ _CONTROL_CHARACTERS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _DOTTED_CIRCLE = "\u25cc"  # drawn as the letter of marks that have none, as in the code charts of Unicode
 
 
-@dataclass(frozen=True, slots=True)
-class Card:
+class Card(NamedTuple):
     """What to draw. The texts are trimmed and hold no control characters; an empty one is absent."""
 
     title: str

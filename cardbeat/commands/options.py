@@ -7,10 +7,9 @@ import re
 import urllib.parse
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from cardbeat.config import Config, Network
 from cardbeat.errors import StartupError
@@ -20,8 +19,7 @@ from cardbeat.passwords import NAMED, looks_like_url
 Parse = Callable[[str], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(NamedTuple):
     """One option. Without a `metavar` it is a switch; if its default is a list, it may be repeated.
 
     `shown` is the default as `--help` shows it, if that is not the default itself.
@@ -105,8 +103,7 @@ class Parser(argparse.ArgumentParser):
         return self._actions
 
 
-@dataclass(frozen=True, slots=True)
-class Subcommand:
+class Subcommand(NamedTuple):
     """What one action of a command takes: its arguments, by their names in `--help`, and the options of its own."""
 
     arguments: tuple[str, ...] = ()

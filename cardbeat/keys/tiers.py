@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,4 +51,4 @@ def _tier(path: Path | None, name: str, table: Any, base: Tier) -> Tier:
         low, high = _RANGES[member]
         if type(value) is not int or not low <= value <= high:
             raise StartupError(f"{where}: {member} must be an integer from {low} to {high}")
-    return replace(base, **table)
+    return base._replace(**table)

@@ -1,6 +1,5 @@
 """An example for each schema."""
 
-from dataclasses import asdict
 from typing import Any, Final
 
 from cardbeat.config import FREE, TESTS_AN_HOUR
@@ -65,7 +64,7 @@ EXAMPLES: Final[dict[str, dict[str, dict[str, Any]]]] = {
             **_KEY,
             **_EMAIL,
             "read_only_prefix": None,
-            "limits": {**asdict(FREE), "test_alerts_per_hour": TESTS_AN_HOUR},
+            "limits": {**FREE._asdict(), "test_alerts_per_hour": TESTS_AN_HOUR},
             "usage": {"checks": 12, "renders": 0, "test_alerts": 1},
         }
     },

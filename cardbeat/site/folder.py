@@ -8,7 +8,6 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from dataclasses import astuple
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
@@ -93,7 +92,7 @@ class Folder:
                     (self.path / folder).rmdir()
 
     def _digest_of(self, card: Card) -> str:
-        return _digest(json.dumps([_renderer_version(self.accent), *astuple(card)]).encode())
+        return _digest(json.dumps([_renderer_version(self.accent), *card]).encode())
 
     def _is_ours(self, output: str) -> bool:
         """Whether a card's file is as it was written."""

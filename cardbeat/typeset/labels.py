@@ -4,7 +4,6 @@ import re
 import unicodedata
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import replace
 
 from cardbeat.typeset.faces.emoji import is_emoji
 from cardbeat.typeset.faces.fonts import Fonts
@@ -41,7 +40,7 @@ def fit_end(
             break
         start += 1 + (len(graphemes) - start) // 8
     missing = max(block.missing, fonts.drawable(clean(text))[1])
-    return replace(block, missing=missing, cut=start > 0, work=work)
+    return block._replace(missing=missing, cut=start > 0, work=work)
 
 
 def _planned_tail(ends_em: Sequence[float], room_em: float) -> int:

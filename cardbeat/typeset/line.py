@@ -2,9 +2,8 @@
 
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from math import ceil, floor
-from typing import Any
+from typing import Any, NamedTuple
 
 from PIL import Image, ImageDraw, ImageFont
 
@@ -23,8 +22,7 @@ _X_HEIGHT_EM, _CAPITAL_EM = 0.53, 0.7
 _MOST_HANGING_EM = 0.12  # reach of the tail of a `j` and of the dots of an `Ï`
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedEmoji:
+class PlacedEmoji(NamedTuple):
     """Neighbouring emoji, `x` pixels right of the beginning of their line."""
 
     text: str
@@ -33,8 +31,7 @@ class PlacedEmoji:
     width: float
 
 
-@dataclass(frozen=True, slots=True)
-class TextLine:
+class TextLine(NamedTuple):
     """A drawn line. Its origin is on the baseline where its ink begins.
 
     All ink lies between x = 0 and `width_px`, at most `ascent_px` above and `descent_px` below the baseline.
@@ -74,8 +71,7 @@ class TextLine:
             draw.text((x + emoji.x, baseline), emoji.text, font=emoji.font, anchor="ls", embedded_color=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Mask:
+class _Mask(NamedTuple):
     """Coverage of a piece of text as Pillow returns it, at least as wide as its advance, and its box on the line."""
 
     bitmap: Any
@@ -156,7 +152,7 @@ class LineBuilder:
             ends.append((x, x + ink.width))
         left = floor(min((end[0] for end in ends), default=0))
         width = ceil(max((end[1] for end in ends), default=0)) - left
-        emoji = tuple(replace(e, x=e.x - left) for e in self._emoji)
+        emoji = tuple(e._replace(x=e.x - left) for e in self._emoji)
         left_out += self._marks_left_out
         return TextLine("".join(self._texts), width, self._ascent, self._descent, ink, x - left, y, emoji, left_out)
 

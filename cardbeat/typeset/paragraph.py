@@ -1,10 +1,10 @@
 """A text with its fonts, directions and line breaks found, of which lines of any size are drawn."""
 
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from math import ceil
+from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
 from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
@@ -31,8 +31,7 @@ _MEASURED = 1.5
 """How many times its room a text is measured: shaped text can be narrower than the sum of its letters."""
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(NamedTuple):
     """How a text is set: at the largest size at which it fits, down to the smallest; there it is cut."""
 
     weight: int

@@ -5,9 +5,9 @@ Lines are planned with widths in em, which hold at any size. Only lines of sizes
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import count, pairwise
 from math import ceil
+from typing import NamedTuple
 
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
@@ -27,8 +27,7 @@ _DESCENT_EM = 0.26
 """How far most fonts reach below the baseline. With a small leading, the last line reaches out of its box."""
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(NamedTuple):
     """Lines under one another: line `n` has its baseline `first_baseline_px + n * line_height_px` below the top.
 
     All ink is within `width_px` x `height_px`. `rtl` is the paragraph's direction by its first strong character.

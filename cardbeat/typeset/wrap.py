@@ -2,7 +2,6 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple, Self
 
@@ -11,8 +10,7 @@ _HARDLY = 0.005  # a difference of raggedness that is not seen: a line of middle
 Span = tuple[int, int]  # where a line begins and ends, counted in graphemes of its text
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """Graphemes `start` to `end`, which stay together."""
 
     start: int

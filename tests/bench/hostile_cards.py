@@ -27,9 +27,8 @@ import PIL
 from PIL import Image
 
 from cardbeat.cards.drawing import page, render
-from cardbeat.cards.drawing.background import Background, rows_of
-from cardbeat.cards.drawing.render import Renderer, empty_card
-from cardbeat.cards.drawing.themes import THEME_OF, Theme
+from cardbeat.cards.drawing.background import rows_of
+from cardbeat.cards.drawing.render import Renderer
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
 from cardbeat.typeset.faces import emoji
 from cardbeat.typeset.faces.files import anchors_of
@@ -66,9 +65,6 @@ class Bench:
         self.ordinary: list[Took] = []
         self.largest = 0
         self._numbers = count()
-        self._backgrounds: dict[tuple[Theme, bool], Background] = {
-            (theme, mirrored): empty_card(theme, mirrored) for theme in THEME_OF.values() for mirrored in (False, True)
-        }
         self._renderer = self._new()
 
     def draw(self, fields: Fields, cold: bool | None = None) -> Took:
@@ -102,9 +98,7 @@ class Bench:
         render.triangle.cache_clear()
         for kept in (anchors_of, emoji._drawn, emoji.emoji_characters, emoji.emoji_signs):
             kept.cache_clear()
-        renderer = Renderer(Fonts(shaping=self.shaping))
-        renderer._backgrounds = self._backgrounds
-        return renderer
+        return Renderer(Fonts(shaping=self.shaping))
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -1,5 +1,4 @@
 import contextlib
-import dataclasses
 import json
 import re
 
@@ -48,7 +47,7 @@ def test_a_created_check_is_on_time_and_its_clock_runs(app, key):
 
 @SQLITE
 def test_a_created_check_is_located_below_the_base_urls_path(config, clock):
-    with serving(dataclasses.replace(config, base_url="https://h.example/cb"), clock) as app:
+    with serving(config._replace(base_url="https://h.example/cb"), clock) as app:
         answer = app("POST", "/checks", GOOD_CHECK, key=app.checks_key())
     check = json.loads(answer.body)["check"]
     assert check["ping_url"] == f"https://h.example/cb/ping/{check['id']}"
@@ -178,7 +177,7 @@ def test_the_merged_check_is_validated_under_the_keys_tier(config, clock):
     with serving(config, clock) as app:
         key = app.checks_key()
         check = app.json("POST", "/checks", GOOD_CHECK, key=key)["check"]
-    with serving(dataclasses.replace(config, tiers={"free": Tier(min_period_seconds=7200)}), clock) as app:
+    with serving(config._replace(tiers={"free": Tier(min_period_seconds=7200)}), clock) as app:
         answer = app("PATCH", f"/checks/{check['id']}", {"name": "b"}, key=key)
         assert answer.status == 400
         assert json.loads(answer.body)["field"] == "period_seconds"
@@ -257,7 +256,7 @@ def test_pages_go_from_the_oldest_to_the_newest(app, key):
 
 @SQLITE
 def test_a_header_links_to_the_next_page_below_the_base_url(config, clock):
-    with serving(dataclasses.replace(config, base_url="https://h.example/cb"), clock) as app:
+    with serving(config._replace(base_url="https://h.example/cb"), clock) as app:
         key = app.checks_key()
         for _ in range(5):
             app("POST", "/checks", GOOD_CHECK, key=key)

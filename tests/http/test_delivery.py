@@ -1,7 +1,6 @@
 """Alerts from the whole application to real receivers."""
 
 import base64
-import dataclasses
 import time
 
 import pytest
@@ -60,7 +59,7 @@ def customer(config):
 
 
 def delivering(config, clock):
-    service = service_of(dataclasses.replace(config, allow_private_webhooks=True), clock)
+    service = service_of(config._replace(allow_private_webhooks=True), clock)
     service.delivery.start()
     return App(service, clock)
 

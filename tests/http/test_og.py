@@ -4,7 +4,6 @@ import json
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
@@ -101,7 +100,7 @@ def test_another_url_is_another_stored_image(cards: Cards, other: str) -> None:
 def test_after_a_change_of_the_accent_a_stored_card_is_drawn_again(config: Config, clock: FakeClock) -> None:
     answers = []
     for accent in (None, None, "#16a34a", "#16a34a", "#e11d48"):
-        service = service_of(replace(config, accent=accent), clock)
+        service = service_of(config._replace(accent=accent), clock)
         try:
             app = App(service, clock)
             target = answers[0][0] if answers else f"/og?title=A&key={app.cards_key()}"

@@ -168,7 +168,11 @@ ONE_SYSTEM_ONLY = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winr
 def modules() -> dict[str, Path]:
     """Every module of the package by its path in it."""
     paths = {path.relative_to(PACKAGE).as_posix(): path for path in PACKAGE.rglob("*.py")}
-    return {name: path for name, path in sorted(paths.items()) if not name.startswith(("fonts/", "words/", "vendor/"))}
+    return {
+        name: path
+        for name, path in sorted(paths.items())
+        if not name.startswith(("fonts/", "light/", "words/", "vendor/"))
+    }
 
 
 MODULES = modules()

@@ -52,6 +52,14 @@ def test_the_version_is_printed_without_a_parser():
     assert ran.stdout.splitlines()[1] == "False"
 
 
+def test_a_card_is_drawn_without_what_makes_dataclasses(tmp_path):
+    """Importing it and making a class with it take longer than drawing the card."""
+    command = ["card", "--title", "x", "--output", str(tmp_path / "x.png")]
+    code = f"import sys; from cardbeat.cli import main; main({command}); print('dataclasses' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert ran.stdout.strip() == "False"
+
+
 def test_a_pillow_that_can_not_be_loaded_is_found_before_the_first_answer(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL._imagingft", None)
     monkeypatch.delattr("PIL._imagingft", raising=False)

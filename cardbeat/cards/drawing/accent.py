@@ -1,6 +1,5 @@
 """The colours of a template for an accent, the colour that an operator gives: `theme_of`."""
 
-from dataclasses import replace
 from functools import lru_cache, partial
 
 from cardbeat.cards.drawing.colours import Rgb, chroma_and_hue, coloured, luminance, rgb
@@ -19,13 +18,12 @@ def theme_of(template: str, name: str, accent: Colour | None = None) -> Theme:
     if accent is None:
         return theme
     turned = partial(recoloured, template, name, accent)
-    return replace(
-        theme,
+    return theme._replace(
         ramp=tuple(map(turned, theme.ramp)),
         ink=turned(theme.ink),
         muted=turned(theme.muted),
         accent=turned(theme.accent),
-        discs=tuple(replace(disc, colour=turned(disc.colour)) for disc in theme.discs),
+        disc=theme.disc and turned(theme.disc),
         panel=theme.panel and turned(theme.panel),
         on_avatar=turned(theme.on_avatar),
     )

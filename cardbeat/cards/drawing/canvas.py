@@ -6,17 +6,15 @@ quantised but emoji, which share the indices that are left.
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from functools import lru_cache
 
 from PIL import Image, ImageChops
 
-from cardbeat.cards.drawing.background import STRIDE, Background, of_rows, rows_of
-from cardbeat.cards.drawing.colours import Rgb, mix, rgb
+from cardbeat.cards.drawing.background import STRIDE, Background, rows_of
+from cardbeat.cards.drawing.colours import SHADES, Rgb, rgb, shades
 from cardbeat.cards.drawing.layout import HEIGHT, WIDTH
 from cardbeat.cards.drawing.png import BAND_ROWS, DENSEST, LEVEL, png_file, zlib_stream
 from cardbeat.cards.drawing.themes import Colour
 
-SHADES = 12  # anti-aliasing steps of an ink, the last of which is the ink itself
 TONES = 3  # parts of the background's ramp that an ink is mixed with
 COLOURS = 256
 MAX_BYTES = 99_000
@@ -24,8 +22,8 @@ MAX_BYTES = 99_000
 REDUCED = ((SHADES, COLOURS), (4, COLOURS), (1, COLOURS), (4, 64), (4, 32), (4, 24), (4, 16), (4, 8), (1, 4))
 """Shades of an ink and colours of the emoji, from most to least. With the least any picture is short enough."""
 
-_SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
-_PAINTED = [255 * (shade > 0) for shade in _SHADE_OF]
+SHADE_OF = [(coverage * SHADES + 127) // 255 for coverage in range(256)]
+PAINTED = [255 * (shade > 0) for shade in SHADE_OF]
 _SEEN = [255 * (alpha > 8) for alpha in range(256)]
 _DENSER = 1.14
 """A file up to 1.14 times the limit fits it at level `DENSEST`, which takes twice as long as `LEVEL`."""
@@ -50,21 +48,17 @@ class Canvas:
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paint a colour where there is coverage, over the background or over a shape of the colour `over`."""
         before = self._ink(colour, over).start - 1
-        indices = coverage.point([before + shade if shade else 0 for shade in _SHADE_OF])
+        indices = coverage.point([before + shade if shade else 0 for shade in SHADE_OF])
         left, top = x + 1, y
         if over is None:
             box = (left, top, left + coverage.width, top + coverage.height)
             indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
-        self._paste(indices, left, top, coverage.point(_PAINTED))
+        self._paste(indices, left, top, coverage.point(PAINTED))
 
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
         (index,) = self._empty.crop((x + 1, y, x + 2, y + 1)).tobytes()
         return self._hex(index)
-
-    def as_background(self) -> Background:
-        """All that is painted so far, without emoji, as the background of other cards."""
-        return of_rows(self._background.steps, self._colours, self._rows)
 
     def add_emoji(self, layer: Image.Image, x: int, y: int) -> None:
         """Add an "RGBA" layer, which `png` paints when it knows how many colours are left."""
@@ -87,8 +81,8 @@ class Canvas:
             if len(picture) <= MAX_BYTES:
                 return picture
         first = 0 if length <= MAX_BYTES * _DENSER else self._first_short(rows)
-        for shades, emoji_colours in REDUCED[first:]:
-            table, colours = self._merged(SHADES // shades, emoji_colours)
+        for count, emoji_colours in REDUCED[first:]:
+            table, colours = self._merged(SHADES // count, emoji_colours)
             picture = self._file(rows.translate(table), colours, DENSEST)
             if len(picture) <= MAX_BYTES:
                 break
@@ -136,7 +130,7 @@ class Canvas:
         if (colour, over) not in self._inks:
             ramp, first = self._background.colours[: self._background.steps], len(self._colours)
             tones = tuple(ramp[len(ramp) * (2 * n + 1) // (2 * TONES)] for n in range(TONES))
-            self._colours += _shades((rgb(over),) if over else tones, colour)
+            self._colours += shades((rgb(over),) if over else tones, colour)
             self._inks[colour, over] = range(first, len(self._colours))
         return self._inks[colour, over]
 
@@ -170,13 +164,6 @@ class Canvas:
         seen = Image.frombytes("P", size, part.tobytes())
         seen.putpalette(_flat(self._colours))
         return seen.convert("RGB")
-
-
-# All threads share what these keep. `lru_cache` has a lock of its own; two threads may each make the same.
-@lru_cache(128)
-def _shades(under: Sequence[Rgb], colour: Colour) -> list[Rgb]:
-    """An ink's colours over each of `under`, from nearly transparent to opaque."""
-    return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
 
 
 def _palette(image: Image.Image, count: int) -> list[Rgb]:

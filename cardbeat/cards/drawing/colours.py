@@ -4,6 +4,7 @@ OKLCH is https://bottosson.github.io/posts/oklab/ in polar coordinates; luminanc
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import atan2, cos, hypot, sin
 
 Rgb = tuple[int, int, int]
@@ -29,6 +30,7 @@ _LUMINANCE = (0.2126, 0.7152, 0.0722)
 _LUMINANCE_OF_CONE = (-0.0407745, 1.1124922, -0.0717176)
 """`_LUMINANCE` of `_RGB_OF_CONE`."""
 CHROMA_STEPS = 64
+SHADES = 12  # anti-aliasing steps of an ink, the last of which is the ink itself
 
 
 def rgb(colour: str) -> Rgb:
@@ -41,6 +43,13 @@ def mix(under: Rgb, over: Rgb, part: float) -> Rgb:
     """One colour with `part` of the other over it."""
     red, green, blue = (round(u + (o - u) * part) for u, o in zip(under, over, strict=True))
     return red, green, blue
+
+
+# All threads share what it keeps. `lru_cache` has a lock of its own; two threads may each make the same.
+@lru_cache(128)
+def shades(under: Sequence[Rgb], colour: str) -> list[Rgb]:
+    """An ink's colours over each of `under`, from nearly transparent to opaque."""
+    return [mix(tone, rgb(colour), n / SHADES) for tone in under for n in range(1, SHADES + 1)]
 
 
 def luma(colour: Rgb) -> int:

@@ -1,7 +1,6 @@
 """A title set as large as its room allows, and what that leaves for the description."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.layout import INNER, SQUARE
@@ -31,9 +30,9 @@ class Headline:
         european = all(is_european(character) for character in text if character.isalpha())
         leading = styles.EUROPEAN_LEADING if european else styles.LEADING
         scale = styles.SERIF_SCALE if serif else 1
-        self._wide = [replace(style, leading=leading) for style in styles.TITLES]
+        self._wide = [style._replace(leading=leading) for style in styles.TITLES]
         self._short = [
-            replace(style, leading=leading, largest_px=round(style.largest_px * scale)) for style in styles.SHORT_TITLES
+            style._replace(leading=leading, largest_px=round(style.largest_px * scale)) for style in styles.SHORT_TITLES
         ]
         self._breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
 
@@ -99,7 +98,7 @@ class Headline:
         if most:
             paragraph = describe()
             for lines in range(most, 0, -1):
-                yield Setting(paragraph, replace(styles.DESCRIPTION, max_lines=lines), under_width).block()
+                yield Setting(paragraph, styles.DESCRIPTION._replace(max_lines=lines), under_width).block()
 
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""

@@ -1,6 +1,6 @@
 """Where the texts and shapes of a card stand. Lengths are pixels from the upper left corner."""
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from cardbeat.cards.drawing.themes import Colour, Theme
 from cardbeat.typeset.text import Block
@@ -17,8 +17,7 @@ SQUARE = 592
 _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 
 
-@dataclass(frozen=True, slots=True)
-class Area:
+class Area(NamedTuple):
     """An area for texts. `over` is its colour, None if it lies on the background picture."""
 
     x: int
@@ -37,8 +36,7 @@ PANEL = Area(40, 160, WIDTH - 80, 430)
 PANEL_RADIUS = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A block of text in a box of `width`, at its "left", "center" or "right"."""
 
     block: Block
@@ -50,8 +48,7 @@ class Text:
     align: str = "left"
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(NamedTuple):
     """A filled rectangle with rounded corners; a disc if the radius is half its size; or a triangle that points up."""
 
     x: int
@@ -64,8 +61,7 @@ class Shape:
     points_up: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """What to paint, shapes first, on the theme's background, which is `mirrored` with it."""
 
     theme: Theme
@@ -83,9 +79,8 @@ class Layout:
 
     def mirror_image(self) -> "Layout":
         """The same with left and right exchanged. Text is moved, not mirrored."""
-        return replace(
-            self,
-            shapes=tuple(replace(shape, x=WIDTH - shape.x - shape.width) for shape in self.shapes),
-            texts=tuple(replace(t, x=WIDTH - t.x - t.width, align=_OTHER_SIDE[t.align]) for t in self.texts),
+        return self._replace(
+            shapes=tuple(shape._replace(x=WIDTH - shape.x - shape.width) for shape in self.shapes),
+            texts=tuple(t._replace(x=WIDTH - t.x - t.width, align=_OTHER_SIDE[t.align]) for t in self.texts),
             mirrored=not self.mirrored,
         )

@@ -1,7 +1,6 @@
 """A card while it is laid out: its texts set into blocks, and the parts that the templates share."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -63,7 +62,7 @@ class Page:
         self._undrawn = 0
         if self._title.paragraph.blank and card.domain:
             self._undrawn = self._title.paragraph.missing
-            self.card = replace(card, title=card.domain, domain="")
+            self.card = card._replace(title=card.domain, domain="")
             self._title = self._headline(card.domain)
         self._work = styles.CARD_WORK - self._title.paragraph.work  # what the texts that are not yet set may take
         self._labels_work = styles.LABELS_WORK if self._work >= styles.LABELS_WORK else styles.LEAST_LABELS_WORK
@@ -92,7 +91,7 @@ class Page:
         """Put the initial of the author, else of the domain, into an area, or a quotation mark if there is none."""
         domain = self.card.domain.removeprefix("www.")
         name = next(filter(initial_of, (self.card.author, domain)), "")
-        inside = replace(area, x=area.x + 10, width=area.width - 20)
+        inside = area._replace(x=area.x + 10, width=area.width - 20)
         if name:
             block = initial_block(self._fonts, name, styles.INITIAL, inside.width, self._language)
             y = top_at(block, area.y + area.height // 2)
@@ -103,14 +102,14 @@ class Page:
             y = area.y + (area.height - line.ink.height) // 2 - above if line.ink else area.y
         self._work -= block.work
         # Missing characters of the initial are counted in the name.
-        self.add(replace(block, missing=0), inside, y, self.theme.on_avatar, "center")
+        self.add(block._replace(missing=0), inside, y, self.theme.on_avatar, "center")
 
     def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
         """A short title in the middle square, as `body` sets others in the whole width. None if the title is long."""
         room = area.height - _above(kicker)
         found = self._title.in_square((lambda: self._description) if self.card.description else None, room)
         self.short = bool(found)
-        middle = replace(area, x=(WIDTH - SQUARE) // 2, width=SQUARE)
+        middle = area._replace(x=(WIDTH - SQUARE) // 2, width=SQUARE)
         return self._put(found, middle, kicker, 0.5, "center") if found else None
 
     def body(self, area: Area, *, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
@@ -137,7 +136,7 @@ class Page:
         if under:
             below = area
             if align == "center":
-                below = replace(area, x=(WIDTH - UNDER) // 2, width=UNDER)
+                below = area._replace(x=(WIDTH - UNDER) // 2, width=UNDER)
             elif under.rtl != title.rtl:
                 align = "right"
             self.add(under, below, y + title.height_px + GAP, theme.muted, align)
@@ -145,7 +144,7 @@ class Page:
             self._left_out = bool(self.card.description)
             # Counted as in the end of a text that is cut.
             self._undrawn += self._fonts.drawable(clean_for_lines(self.card.description))[1]
-        return replace(area, y=y, height=title.height_px)
+        return area._replace(y=y, height=title.height_px)
 
     def lines(self, lines: Iterable[Sequence[Part]], top: int, align: str = "left", *, dot: bool = False) -> None:
         """Put lines of labels below each other; aligned "apart", a tag at the right margin.

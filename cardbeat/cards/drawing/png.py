@@ -11,16 +11,11 @@ from itertools import groupby
 
 BAND_ROWS = 15  # smaller bands cost bytes, larger ones time: a band is compressed again if any text touches it
 LEVEL = 3  # takes a third of the time of zlib's default, 6, and makes a sixth more bytes
-DENSEST = 6  # level of the background's bands
+DENSEST = 6
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _ZLIB_HEADER = b"\x78\x9c"
 _FINAL_BLOCK = b"\x03\x00"  # an empty block that ends the DEFLATE stream
-
-
-def deflated_bands(rows: bytes, band_bytes: int) -> list[bytes]:
-    """Every band of the rows, compressed."""
-    return [_deflated(rows[start : start + band_bytes], DENSEST) for start in range(0, len(rows), band_bytes)]
 
 
 def inflated(bands: Iterable[bytes]) -> bytes:

@@ -1,19 +1,17 @@
 """Draws a card: lays it out, paints it, and writes it as a PNG. Begin here to read how a card is drawn."""
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from PIL import Image, ImageDraw, features
 
-from cardbeat.cards.drawing.background import Background, background
+from cardbeat.cards.drawing.background import empty_card
 from cardbeat.cards.drawing.canvas import Canvas
 from cardbeat.cards.drawing.emoji_contrast import EmojiContrast, Rescue, cells, outlined
-from cardbeat.cards.drawing.layout import HEIGHT, PANEL, PANEL_RADIUS, WIDTH, Shape, Text
+from cardbeat.cards.drawing.layout import Shape, Text
 from cardbeat.cards.drawing.templates import lay_out
-from cardbeat.cards.drawing.themes import Colour, Theme
+from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
@@ -21,7 +19,7 @@ from cardbeat.typeset.line import TextLine
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-DRAWING_FOLDERS = ("cards/drawing", "fonts", "typeset", "words")
+DRAWING_FOLDERS = ("cards/drawing", "fonts", "light", "typeset", "words")
 """Folders of the package whose code and tables a drawing depends on, sub-folders included."""
 OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
 """Other files that a drawing depends on: they turn a URL into the texts of a card."""
@@ -29,8 +27,7 @@ OTHER_DRAWING_FILES = ("cards/request.py", "characters.py", "web/query.py")
 _SUPERSAMPLING = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Drawing:
+class Drawing(NamedTuple):
     """A PNG of 1200 x 630, how many characters no font had or nothing shaped, and whether the description had no room.
 
     `unshaped` are the characters that would have to be shaped.
@@ -43,20 +40,17 @@ class Drawing:
 
 
 class Renderer:
-    """Draws cards and keeps the empty backgrounds. Any number of threads may use one."""
+    """Draws cards. Any number of threads may use one."""
 
     def __init__(self, fonts: Fonts, accent: Colour | None = None) -> None:
         self._fonts = fonts
         self._accent = accent
         self._serif = fonts.with_serif()
         self._contrast = EmojiContrast()
-        self._backgrounds: dict[tuple[Theme, bool], Background] = {}
-        """By theme and whether mirrored. Written under `_lock`, so that each is made once."""
-        self._lock = threading.Lock()
 
     def render(self, card: Card) -> Drawing:
         layout = lay_out(self._fonts, self._serif, card, self._accent)
-        canvas = Canvas(self._background(layout.theme, layout.mirrored))
+        canvas = Canvas(empty_card(layout.theme, layout.mirrored))
         for shape in layout.shapes:
             _paint_shape(canvas, shape)
         for text in layout.texts:
@@ -64,12 +58,6 @@ class Renderer:
         texts = (card.title, card.description, card.author, card.tag, card.domain)
         unshaped = sum(map(self._fonts.unshaped, texts))
         return Drawing(canvas.png(), layout.missing_glyphs + unshaped, layout.left_out, unshaped)
-
-    def _background(self, theme: Theme, mirrored: bool) -> Background:
-        with self._lock:
-            if (theme, mirrored) not in self._backgrounds:
-                self._backgrounds[theme, mirrored] = empty_card(theme, mirrored)
-            return self._backgrounds[theme, mirrored]
 
     def _paint_text(self, canvas: Canvas, text: Text) -> None:
         block = text.block
@@ -94,18 +82,6 @@ class Renderer:
                 grown, edge = outlined(picture, text.block.size_px)
                 canvas.paint(grown, x + box[0] - edge, y - edge, text.colour, text.over)
         canvas.add_emoji(layer, x, y)
-
-
-def empty_card(theme: Theme, mirrored: bool) -> Background:
-    """The background of a theme's cards. Takes some 60 ms: callers keep it."""
-    canvas = Canvas(background(theme, mirrored))
-    for disc in theme.discs:
-        coverage, left, top = part_of_disc(WIDTH - disc.x if mirrored else disc.x, disc.y, disc.radius)
-        canvas.paint(coverage, left, top, disc.colour, theme.ramp[0])
-    if theme.panel:
-        panel = rounded(PANEL.width, PANEL.height, PANEL_RADIUS)
-        canvas.paint(panel, PANEL.x, PANEL.y, theme.panel, theme.ramp[0])
-    return canvas.as_background()
 
 
 def renderer_version(package: "Traversable", accent: Colour | None = None) -> str:
@@ -148,10 +124,10 @@ def _files_below(folder: "Traversable", path: str) -> Iterator[tuple[str, "Trave
 def rounded(width: int, height: int, radius: int) -> Image.Image:
     """A rectangle with rounded corners."""
     whole = Image.new("L", (width, height), 255)
-    disc = _disc(2 * radius) if radius else whole
+    round_ = disc(2 * radius) if radius else whole
     for right in (False, True):
         for low in (False, True):
-            corner = disc.crop((radius * right, radius * low, radius * (right + 1), radius * (low + 1)))
+            corner = round_.crop((radius * right, radius * low, radius * (right + 1), radius * (low + 1)))
             whole.paste(corner, ((width - radius) * right, (height - radius) * low))
     return whole
 
@@ -165,14 +141,8 @@ def triangle(width: int, height: int) -> Image.Image:
     return large.reduce(_SUPERSAMPLING)
 
 
-def part_of_disc(x: int, y: int, radius: int) -> tuple[Image.Image, int, int]:
-    """The part of a disc around a point that is on the card, and its upper left corner."""
-    left, top = x - radius, y - radius
-    box = max(-left, 0), max(-top, 0), min(2 * radius, WIDTH - left), min(2 * radius, HEIGHT - top)
-    return _disc(2 * radius).crop(box), max(left, 0), max(top, 0)
-
-
-def _disc(size: int) -> Image.Image:
+def disc(size: int) -> Image.Image:
+    """A disc that fills a square."""
     scale = size * _SUPERSAMPLING
     large = Image.new("L", (scale, scale))
     ImageDraw.Draw(large).ellipse((0, 0, scale - 1, scale - 1), fill=255)

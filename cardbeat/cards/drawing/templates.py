@@ -5,7 +5,6 @@ card is then mirrored.
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from cardbeat.cards.drawing.headline import GAP
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
@@ -63,7 +62,7 @@ def _below(page: Page, parts: list[Part], area: Area, width: int, *, dot: bool =
 
 def _under(lines: list[list[Part]], area: Area) -> Area:
     above = height_of(lines) + BELOW_LABELS if lines else 0
-    return replace(area, y=area.y + above, height=area.height - above)
+    return area._replace(y=area.y + above, height=area.height - above)
 
 
 def _blog(page: Page) -> Area:

@@ -5,9 +5,9 @@ import sys
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate, chain
+from typing import NamedTuple
 
 from cardbeat.resources import read_bytes, read_text
 
@@ -20,8 +20,7 @@ _EMBOLDENED = ("han", "sans", "serif", "marks")
 _EMBOLDENED_FROM = 200  # a difference of weights that is seen
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FontSubset:
+class FontSubset(NamedTuple):
     """A part of a font in one or more weights, which cover the same characters. Each is a gzip file of TrueType."""
 
     name: str
@@ -35,7 +34,7 @@ class FontSubset:
     scale: float = 1.0
     """Size of the letters in parts of the text's: less than 1 for superscripts and subscripts."""
     rise_em: float = 0.0  # height above the baseline, in em of the text
-    advances: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    advances: Mapping[int, Sequence[int]] = {}
     """By weight, the advances of all characters, in `ADVANCE_UNITS` of the size; empty if `advance_em` is set."""
     starts: Sequence[int] = ()  # for each covered range the place of its first character in `advances`
 
@@ -89,6 +88,10 @@ class FontSubset:
 
     def nearest(self, weight: int) -> int:
         return _nearest(self.weights, weight)
+
+
+# They are keys of what is kept, and are many: two are equal if they are one.
+FontSubset.__eq__, FontSubset.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
 
 
 @cache
@@ -145,7 +148,7 @@ def read_catalogue() -> list[FontSubset]:
             continue
         *starts, length = accumulate(map(len, subset.ranges()), initial=0)
         advances = {w: kept[at + n * length : at + (n + 1) * length] for n, w in enumerate(subset.weights)}
-        subsets.append(replace(subset, advances=advances, starts=array("I", starts)))
+        subsets.append(subset._replace(advances=advances, starts=array("I", starts)))
         at += length * len(subset.weights)
     return subsets
 

@@ -5,7 +5,6 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from io import BytesIO
 from math import floor
@@ -33,8 +32,7 @@ class Ink(NamedTuple):
     top: int
 
 
-@dataclass(frozen=True, slots=True)
-class Face:
+class Face(NamedTuple):
     """A font at one size. Several threads may draw with it: Pillow does so under the interpreter's lock."""
 
     font: ImageFont.FreeTypeFont

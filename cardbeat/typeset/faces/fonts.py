@@ -3,7 +3,6 @@
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -158,7 +157,7 @@ class Fonts:
         key = piece.subset, small[1]
         # Neighbours are drawn together only in one and the same subset: all threads must get the same object.
         subset = self._small_subsets.get(key) or self._small_subsets.setdefault(
-            key, replace(piece.subset, scale=_SMALL, rise_em=small[1])
+            key, piece.subset._replace(scale=_SMALL, rise_em=small[1])
         )
         return Piece(subset, piece.text)
 

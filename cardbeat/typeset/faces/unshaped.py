@@ -8,9 +8,9 @@ mirrored. Marks are placed on letters by the anchors of the fonts (OpenType GPOS
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from cardbeat.typeset.unicode.bidi import MIRRORED
 from cardbeat.typeset.unicode.clusters import ZWJ, ZWNJ, clusters
@@ -142,8 +142,7 @@ def _ligatures() -> dict[str, str]:
     return ligatures
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedText:
+class PlacedText(NamedTuple):
     """Characters to draw as they are, `x_px` right of and `y_px` below the origin of the run."""
 
     text: str
@@ -152,12 +151,11 @@ class PlacedText:
     is_mark: bool = False  # whether it stands on a letter and takes no width on the line
 
 
-@dataclass(frozen=True, slots=True)
-class Anchors:
+class Anchors(NamedTuple):
     """The anchor points of a font. A mark stands where its point meets the point of the same name of its base."""
 
-    marks: AnchorPoints = field(default_factory=dict)
-    bases: AnchorPoints = field(default_factory=dict)  # letters, and marks that carry other marks
+    marks: AnchorPoints
+    bases: AnchorPoints  # letters, and marks that carry other marks
 
     def places(self, grapheme: str) -> bool:
         """Whether each mark of a grapheme has a place on its letter or on a mark before it."""
@@ -176,7 +174,7 @@ class Anchors:
         return None
 
 
-NO_ANCHORS = Anchors()
+NO_ANCHORS = Anchors({}, {})
 
 
 def placed(text: str, anchors: Anchors, size_px: float, length: Callable[[str], float]) -> list[PlacedText]:

@@ -6,7 +6,6 @@ to U+202E): `clusters.clean` removes them from every text. Isolates are U+2066 t
 
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate, groupby, takewhile
 from typing import NamedTuple, TypeVar
 
@@ -33,8 +32,7 @@ _SEPARATORS = {("EN", "ES"), ("EN", "CS"), ("AN", "CS")}
 """W4: kinds of numbers, and the separators that join two of them into one."""
 
 
-@dataclass(frozen=True, slots=True)
-class IsolatingRun:
+class IsolatingRun(NamedTuple):
     """An isolating run sequence (BD13): the places of its characters, its level, and the directions at its ends."""
 
     places: list[int]

@@ -14,6 +14,7 @@ from cardbeat.cards.drawing.colours import chroma_and_hue, coloured, luminance, 
 from cardbeat.cards.drawing.render import Renderer, own_version
 from cardbeat.cards.drawing.themes import THEME_OF, Theme
 from cardbeat.cards.request import card_from
+from cardbeat.light.build.lights import LIGHTS
 from cardbeat.typeset.faces.fonts import Fonts
 from tests.unit.cards.test_templates import ARABIC, EMPTY, FULL, LONG, SEEN, SHORT, box_of, contrast, layout_of
 
@@ -83,7 +84,7 @@ def hue_of(colour: str) -> float:
 @pytest.mark.parametrize("accent", ["#e11d48", "#16a34a", "#0891b2", "#2563eb", "#9333ea"])
 def test_the_light_of_default_and_what_surrounds_the_bubble_have_the_hue_of_the_accent(accent: str, theme: str) -> None:
     default, blog = theme_of("default", theme, accent), theme_of("blog", theme, accent)
-    for colour in (default.ramp[-1], default.accent, blog.ramp[0], blog.accent, *(disc.colour for disc in blog.discs)):
+    for colour in (default.ramp[-1], default.accent, blog.ramp[0], blog.accent, blog.disc or ""):
         away = abs(hue_of(colour) - hue_of(accent))
         assert min(away, 360 - away) < 6
 
@@ -162,7 +163,7 @@ def test_the_renderer_version_changes_with_the_accent() -> None:
 
 def test_the_edge_of_default_light_is_seen_on_a_white_page() -> None:
     for key, designed in THEME_OF.items():
-        if designed.edge:
+        if LIGHTS[designed.light].edge:
             colours, rows = SEEN[(*key, False)]
             edges = [(1, 300), (1200, 300), (600, 0), (600, 629), (1, 0), (1, 629), (1200, 629)]
             for place in edges:

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from cardbeat.cards.drawing.background import empty_card
 from cardbeat.cards.drawing.colours import rgb
-from cardbeat.cards.drawing.render import empty_card
 from cardbeat.cards.drawing.themes import THEME_OF
 from cardbeat.cards.request import TEMPLATES
 from cardbeat.resources import read_text

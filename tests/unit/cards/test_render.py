@@ -20,14 +20,13 @@ from PIL import Image, ImageChops, ImageStat
 
 from build_zipapp import contents
 from cardbeat.cards.drawing import canvas
-from cardbeat.cards.drawing.background import rows_of
+from cardbeat.cards.drawing.background import empty_card, rows_of
 from cardbeat.cards.drawing.layout import HEIGHT, MARGIN, WIDTH
 from cardbeat.cards.drawing.render import (
     DRAWING_FOLDERS,
     OTHER_DRAWING_FILES,
     Drawing,
     Renderer,
-    empty_card,
     own_version,
     renderer_version,
 )

@@ -1,7 +1,5 @@
 """Letters made bolder than their font has them."""
 
-from dataclasses import replace
-
 from PIL import Image
 
 from cardbeat.typeset.faces.files import Face
@@ -50,11 +48,11 @@ def test_a_common_character_is_drawn_from_its_bold_file() -> None:
 def test_a_bolder_character_stands_where_the_lighter_one_does() -> None:
     face = face_of(RARE, 400)
     left, top, right, bottom = coverage(face, RARE).getbbox() or (0, 0, 0, 0)
-    box = coverage(replace(face, bolder_px=(4, 2)), RARE).getbbox()
+    box = coverage(face._replace(bolder_px=(4, 2)), RARE).getbbox()
     assert box == (left - 2, top - 1, right + 2, bottom + 1)
 
 
 def test_a_bold_stroke_of_a_rare_character_is_as_wide_as_that_of_a_common_one() -> None:
     common = face_of("十", 700)
-    made = replace(face_of("十", 400), bolder_px=face_of(RARE, 700).bolder_px)
+    made = face_of("十", 400)._replace(bolder_px=face_of(RARE, 700).bolder_px)
     assert abs(weight_of(coverage(made, "十")) / weight_of(coverage(common, "十")) - 1) < 0.2

@@ -5,7 +5,6 @@ import random
 import unicodedata
 import weakref
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 from PIL import ImageFont, features
@@ -23,7 +22,7 @@ from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts
 
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
 STYLE = Style(400, 96, 40, max_lines=5)
-BOLD = replace(STYLE, weight=700, leading=1.18)
+BOLD = STYLE._replace(weight=700, leading=1.18)
 WIDTH_PX = 1056
 MIXED = "".join(mixed_scripts(random.Random(4))["title"] for _ in range(4))
 DIGITS = "".join(chr(c) for c in range(0x660, 0x1FBFA) if unicodedata.category(chr(c)) == "Nd")[::3]
@@ -160,7 +159,7 @@ def test_what_a_text_lacks_does_not_depend_on_what_was_open_before() -> None:
 
 def test_a_full_title_of_different_han_is_not_cut_for_its_fonts() -> None:
     poem = "天地玄黄宇宙洪荒日月盈昃辰宿列张寒来暑往秋收冬藏闰余成岁律吕调阳云腾致雨露结为霜金生丽水玉出昆冈"
-    assert fit(Fonts(), poem, replace(STYLE, weight=700), WIDTH_PX).missing == 0
+    assert fit(Fonts(), poem, STYLE._replace(weight=700), WIDTH_PX).missing == 0
 
 
 def test_a_text_in_one_script_is_drawn_however_long_its_font_is() -> None:
@@ -208,7 +207,7 @@ def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: py
 
 
 def test_equal_letters_of_a_headline_are_drawn_once(counted: Counted) -> None:
-    paragraph = Paragraph(Fonts(), "banana", replace(BOLD, tracking_em=-0.02), WIDTH_PX)
+    paragraph = Paragraph(Fonts(), "banana", BOLD._replace(tracking_em=-0.02), WIDTH_PX)
     paragraph.line(0, 6, 40)
     assert counted.drawings == 3
 

@@ -2,7 +2,6 @@
 
 import random
 import unicodedata
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -29,7 +28,7 @@ SCRIPTS = {
 }  # fmt: skip
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
 STYLE = Style(400, 60, 28, max_lines=2)
-BOLD = replace(STYLE, weight=700)
+BOLD = STYLE._replace(weight=700)
 WIDTH_PX = 700
 
 

@@ -2,13 +2,11 @@
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Barrier
 
 import pytest
 from PIL import features
 
-from cardbeat.typeset.faces import fonts as fonts_module
 from cardbeat.typeset.faces.catalogue import FontSubset, read_catalogue
 from cardbeat.typeset.faces.fonts import FontChoice, Fonts
 from cardbeat.typeset.paragraph import Style
@@ -229,13 +227,13 @@ def test_superscripts_and_subscripts_that_no_font_has_are_small_letters(fonts: F
 
 
 def test_threads_that_meet_a_small_letter_at_once_draw_it_in_one_subset(monkeypatch: pytest.MonkeyPatch) -> None:
-    fonts, both = Fonts(), Barrier(2)
+    fonts, both, replace = Fonts(), Barrier(2), FontSubset._replace
 
     def replace_together(subset: FontSubset, **changes: float) -> FontSubset:
         both.wait(timeout=10)
         return replace(subset, **changes)
 
-    monkeypatch.setattr(fonts_module, "replace", replace_together)
+    monkeypatch.setattr(FontSubset, "_replace", replace_together)
     with ThreadPoolExecutor(2) as pool:
         one, other = pool.map(lambda grapheme: fonts.choose([grapheme], "ja"), "₂₃")
     assert subset_of(one[0]) is subset_of(other[0])
