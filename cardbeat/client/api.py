@@ -4,6 +4,7 @@ import http.client
 import json
 import math
 import re
+import ssl
 import time
 import urllib.error
 import urllib.request
@@ -62,10 +63,13 @@ _ALERT: dict[str, Kind] = {
 }
 _PAGE: dict[str, Kind] = {"checks": list, "next": f"|{_ID}"}
 _PING: dict[str, Kind] = {"status": _WORD, "recovered": bool, "deadline_at": _TIME}
+_NOT_FOUND = 404
 _NOTHING_DONE = (429, 503)
 """After these the server has done nothing, so every client asks again."""
 _MAY_PASS = (408, 429, 500, 502, 503, 504)
 """After these a client asks again with `keeps_trying`: only for requests that may be done twice, such as a ping."""
+_NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
+"""What OpenSSL, by its version, says of an answer in clear."""
 _MAYBE_DONE = (500, 502, 504)
 """After these the server may have done what was asked: it failed on the way, or a proxy got no answer."""
 
@@ -112,7 +116,12 @@ class Api:
         found: list[CheckJson] = []
         path, room = PAGE, LIST_BYTES
         for _ in range(PAGES):
-            answer = self._ask("GET", path)
+            try:
+                answer = self._ask("GET", path)
+            except Refused as refused:
+                if refused.status == _NOT_FOUND:
+                    raise StartupError(self._unusable("it has nothing at /checks")) from None
+                raise
             room -= len(answer.body)
             if room < 0:
                 break
@@ -279,6 +288,8 @@ def _asked_seconds(retry_after: str | None) -> int:
 
 
 def _reason(error: str | BaseException) -> str:
+    if isinstance(error, ssl.SSLError) and error.reason in _NO_TLS:
+        return "it does not answer with TLS, try http:// in place of https://"
     return _shown(str(error) or type(error).__name__)
 
 

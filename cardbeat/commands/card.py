@@ -15,12 +15,19 @@ from cardbeat.host.system import UNSHAPED
 
 STDOUT = "-"
 
+_TEXTS = {
+    "description": "a sentence below the title",
+    "author": "who wrote the page",
+    "tag": "its subject, such as Guides",
+    "domain": "its site, such as example.com",
+}
+
 
 def parser() -> Parser:
     made = Parser("card --title TEXT --output FILE [options]", "Draw a card into a PNG file.")
-    made.add_argument("--title", metavar="TEXT", required=True)
-    for name in ("description", "author", "tag", "domain"):
-        made.add_argument(f"--{name}", metavar="TEXT", default="")
+    made.add_argument("--title", metavar="TEXT", required=True, help="the large text")
+    for name, what in _TEXTS.items():
+        made.add_argument(f"--{name}", metavar="TEXT", default="", help=what)
     add_look(made)
     made.add_argument("--output", metavar="FILE", required=True, type=_png_path, help="ends with .png; - is stdout")
     add_json(made)

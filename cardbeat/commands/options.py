@@ -8,6 +8,7 @@ import urllib.parse
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -90,11 +91,15 @@ class Parser(argparse.ArgumentParser):
         say(message.splitlines())
 
     def error(self, message: str) -> NoReturn:
+        import difflib  # noqa: PLC0415 - only a mistake needs it
+
         problem, listed, words = message.partition("unrecognized arguments: ")
         if listed:
             # Other words are not repeated: one may be the rest of a URL with a space in it.
             options = [word.partition("=")[0] for word in words.split() if word.startswith("-")]
             message = problem + listed + (" ".join(options) or "put quotes around a value with spaces")
+            for near in difflib.get_close_matches(options[0], self._option_string_actions, n=1) if options else []:
+                message += f"; did you mean {near}?"
         raise StartupError(f"{message} (see --help)")
 
     @property
@@ -121,7 +126,10 @@ class SubcommandParser(Parser):
 
     def parse(self, argv: Iterable[str]) -> argparse.Namespace:
         """The values of the command line. Raises `StartupError` for what the action does not take."""
-        given = self.parse_intermixed_args(list(argv))
+        words = list(argv)
+        if words and words[0] in self.subcommands:
+            self._explain_only(words[0])
+        given = self.parse_intermixed_args(words)
         values, name = vars(given), given.action
         # `--all` stands in the place of the name that comes first.
         arguments = self.subcommands[name].arguments[bool(values.get("all")) :]
@@ -132,6 +140,17 @@ class SubcommandParser(Parser):
             if values.get(action.dest) not in (None, False) and not self.takes(name, action):
                 self.error(f"{self.command} {name} takes no {action.option_strings[0]}")
         return given
+
+    def _explain_only(self, name: str) -> None:
+        """Let `--help` show no more than this action takes."""
+        taken = self.subcommands[name].arguments
+        self.usage = " ".join([f"cardbeat {self.command} {name}", *taken, "[options]"])
+        positional = [it for it in self.actions if not it.option_strings]
+        for action, argument in zip_longest(positional, [None, *taken]):
+            action.metavar = argument
+            action.help = action.help if argument else argparse.SUPPRESS
+        for action in self.actions:
+            action.help = action.help if self.takes(name, action) else argparse.SUPPRESS
 
     def takes(self, name: str, option: argparse.Action) -> bool:
         """Whether the action `name` takes this option. An option that no action has for itself is taken by all."""

@@ -15,11 +15,9 @@ READ = "read"
 
 _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 """RFC 9110, 11.6.1: every 401 has this header."""
-_SENTENCES = {
-    CHECKS: "This is a checks key; cards take a cards key, which POST /register issues when it is sent no body.",
-    READ: "This is a read-only key: it changes nothing and draws no cards. Send the checks key, or a cards key.",
-}
-"""Why a key is refused, by its scope. The catalogue has that of a cards key."""
+_NAMES = {CHECKS: "checks", READ: "read-only"}
+_NO_CARDS_KEY = "This is a {} key; cards take a cards key, which POST /register issues when it is sent no body."
+_READS_ONLY = "This is a read-only key, which changes nothing; send the checks key."
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,8 @@ def require_scope(key: Key, scopes: Collection[str], of_cards_key: str | None = 
     `of_cards_key` is the sentence for a cards key, where the usual one does not fit.
     """
     if scopes and key.scope not in scopes:
-        raise Refusal("wrong_scope", of_cards_key if key.scope == CARDS else _SENTENCES[key.scope])
+        of_others = _READS_ONLY if CHECKS in scopes else _NO_CARDS_KEY.format(_NAMES[key.scope])
+        raise Refusal("wrong_scope", of_cards_key if key.scope == CARDS else of_others)
 
 
 def key_missing(sentence: str | None = None, field: str | None = None) -> Refusal:

@@ -614,6 +614,17 @@ def test_what_a_server_says_can_not_steer_the_terminal():
     assert str(refused.value) == "\\x1b[2J\\nboo"
 
 
+def test_a_url_with_a_path_that_leads_nowhere_is_told(checks, key, server):
+    told = f"can't use the server at {server}/...: it has nothing at /checks; CARDBEAT_URL or --url says where it is"
+    assert checks("list", "--url", f"{server}/x") == (2, "", f"cardbeat: {told}\n")
+
+
+def test_a_server_without_tls_is_told_in_plain_words():
+    told = "it does not answer with TLS, try http:// in place of https://"
+    with Scripted(response("400 Bad Request")) as server, pytest.raises(StartupError, match=told):
+        Api(server.url.replace("http", "https"), "sk_a").checks()
+
+
 def test_the_key_does_not_follow_a_redirect():
     redirect = response("301 x", headers="Location: https://other.example/\r\n")
     with Scripted(redirect) as server, pytest.raises(Refused, match=r"answered 301, see https://other\.example/"):
@@ -648,6 +659,8 @@ def test_a_read_only_key_lists_the_checks_and_shows_no_ping_url(app, key, checks
     assert "not shown to this key" in out
     told = "cardbeat: this is a read-only key, which can't ping; set CARDBEAT_KEY to the checks key\n"
     assert checks("ping", "mail") == (2, "", told)
+    told = "cardbeat: This is a read-only key, which changes nothing; send the checks key.\n"
+    assert checks("snooze", "mail", "1h") == checks("test", "mail") == (2, "", told)
     (listed,) = json.loads(checks("list", "--json")[1])
     assert (listed["id"], listed["ping_url"], listed["webhook_url"]) == (
         check["id"][:12],

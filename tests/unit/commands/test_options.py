@@ -152,6 +152,28 @@ def test_no_line_of_help_is_wider_than_a_screen(command):
     assert max(map(len, help_lines(command))) <= 80
 
 
+def test_the_help_of_an_action_shows_only_what_it_takes():
+    lines = help_lines("checks", "test")
+    assert lines[0] == "usage: cardbeat checks test NAME [options]"
+    assert [line.split()[0] for line in lines if line.startswith("  ")] == ["NAME", "-h,", "--wait", "--json", "--url"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "near"),
+    [
+        (["--prot", "80"], "--prot; did you mean --port? (see --help)"),
+        (
+            ["card", "--titel=secret", "--title", "a", "--output", "b.png"],
+            "--titel; did you mean --title? (see --help)",
+        ),
+        (["--qqq"], "--qqq (see --help)"),
+    ],
+)
+def test_an_option_with_a_slip_is_told_the_nearest(capsys, argv, near):
+    assert cli.main(argv) == 2
+    assert capsys.readouterr().err == f"cardbeat: unrecognized arguments: {near}\n"
+
+
 def test_an_unknown_command_is_one_line_and_status_2(capsys):
     assert cli.main(["srve"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
