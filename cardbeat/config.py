@@ -67,3 +67,6 @@ class Config(NamedTuple):
     """The colour of cards, as `#rrggbb`; None for the designed ones."""
     quiet_health: bool = False
     http: HttpLimits = HttpLimits()
+
+    def __repr__(self) -> str:
+        return f"Config(data={self.data})"  # without the password in `database`
