@@ -111,6 +111,10 @@ class Paragraph:
             self._words[least] = [self._word(start, end) for start, end in pairwise([*starts, len(self)])]
         return self._words[least]
 
+    def is_spelled(self, word: Word) -> bool:
+        """Whether a word has a letter or a digit."""
+        return any(grapheme[0].isalnum() for grapheme in self._graphemes[word.start : word.end])
+
     def has(self, quality: Break) -> bool:
         """Whether any break is of exactly this quality."""
         return quality in self._breaks

@@ -86,8 +86,17 @@ class Setting:
     The paragraph must have been made for this box or a larger one.
     """
 
-    def __init__(self, paragraph: Paragraph, style: Style, width_px: int, height_px: float = UNBOUNDED_PX) -> None:
+    def __init__(
+        self,
+        paragraph: Paragraph,
+        style: Style,
+        width_px: int,
+        height_px: float = UNBOUNDED_PX,
+        first_px: int | None = None,
+    ) -> None:
+        """`first_px` is the width of the first line, if it is another one."""
         self._paragraph, self._style = paragraph, style
+        self._first_px = first_px or width_px
         self._width_px, self._height_px = width_px, height_px
         self._stretch = 1.0  # drawn width of the widest line, in parts of its planned width
         self._too_large: tuple[list[Span], float, float] | None = None
@@ -111,16 +120,25 @@ class Setting:
         """The largest block above that size whose lines all end at `least` or better, or None."""
         return self._largest(self._paragraph.words(least), above_px)
 
+    def planned_px(self, least: Break) -> int:
+        """The largest size at which the text may fit, as planned, with lines that end at `least` or better; else 0."""
+        words = self._paragraph.words(least)
+        length = Length.of(words)
+        return next((size for size in self._sizes(length, 0) if self._planned(words, length, size)), 0)
+
     def _largest(self, words: Sequence[Word], above_px: float) -> Block | None:
         if self._paragraph.truncated:
             return None
         length, self._too_large = Length.of(words), None
+        sizes = self._sizes(length, above_px)
+        return next((block for size in sizes if (block := self._whole(words, length, size))), None)
+
+    def _sizes(self, length: Length, above_px: float) -> range:
         smallest_px = max(self._style.smallest_px, int(above_px) + 1)
         widest_em = max(length.widest_em, length.full_em / self._style.max_lines - length.spared_em, 0.01)
         too_large_px = self._style.largest_px - self._width_px / widest_em - 1
         largest_px = self._style.largest_px - _SIZE_STEP_PX * max(0, ceil(too_large_px / _SIZE_STEP_PX))
-        sizes = range(largest_px, smallest_px - 1, -_SIZE_STEP_PX)
-        return next((block for size in sizes if (block := self._whole(words, length, size))), None)
+        return range(largest_px, smallest_px - 1, -_SIZE_STEP_PX)
 
     def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
         """The block at this size, or None where it does not fit."""
@@ -130,12 +148,13 @@ class Setting:
                 return None
             lines = [self._paragraph.line(start, end, size) for start, end in spans]
             block = self._block(lines, size, cut=False)
-            self._stretch *= max(1.0, block.width_px / self._width_px)
+            too_wide = max(block.width_px / self._width_px, lines[0].width_px / self._first_px)
+            self._stretch *= max(1.0, too_wide)
             self._too_large = spans, block.width_px / size, block.height_px / size
             if block.height_px > self._height_px:
                 self._paragraph.heights_em[len(lines), self._style.leading] = block.height_px / size
                 return None
-            if block.width_px <= self._width_px:
+            if too_wide <= 1:
                 return block
         return None
 
@@ -152,10 +171,11 @@ class Setting:
         width_em, most = self._width_px / size / self._stretch, self._lines_at(size)
         if not length.may_stand(width_em, most):
             return []
-        spans = wrapped(words, width_em)
-        if len(spans) > most or self._known_height_em(len(spans)) * size > self._height_px:
+        first_em = width_em * self._first_px / self._width_px
+        spans = wrapped(words, width_em, first_em)
+        if not spans or len(spans) > most or self._known_height_em(len(spans)) * size > self._height_px:
             return []
-        return balanced(words, width_em, len(spans)) if len(spans) > 1 else spans
+        return balanced(words, width_em, len(spans), first_em) if len(spans) > 1 else spans
 
     def _lines_at(self, size: int) -> int:
         leading = self._style.leading

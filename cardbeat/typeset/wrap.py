@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from math import inf
 from typing import NamedTuple, Self
 
 _TOLERANCE_EM = 1e-6  # widths are added in another order here than in `wrapped`
@@ -38,12 +39,17 @@ class Length(NamedTuple):
         return self.widest_em <= width_em and self.full_em <= lines * (width_em + self.spared_em) + _TOLERANCE_EM
 
 
-def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
-    """Lines that each hold as many words as fit. A word wider than a line has a line to itself."""
+def wrapped(words: Sequence[Word], width_em: float, first_em: float = inf) -> list[Span]:
+    """Lines that each hold as many words as fit. A word wider than a line has a line to itself.
+
+    No lines if the first word is wider than `first_em`, the width of the first line if that is narrower.
+    """
     spans: list[Span] = []
     used = 0.0
+    if words and words[0].ink_em > first_em:
+        return spans
     for word in words:
-        if spans and used + word.ink_em <= width_em:
+        if spans and used + word.ink_em <= (width_em if len(spans) > 1 else min(width_em, first_em)):
             spans[-1] = spans[-1][0], word.end
             used += word.full_em
         else:
@@ -52,20 +58,21 @@ def wrapped(words: Sequence[Word], width_em: float) -> list[Span]:
     return spans
 
 
-def balanced(words: Sequence[Word], width_em: float, count: int) -> list[Span]:
+def balanced(words: Sequence[Word], width_em: float, count: int, first_em: float = inf) -> list[Span]:
     """`count` lines of least raggedness, none wider than `width_em`: the sum of their squared widths is the least.
 
     Of those that are hardly more ragged, it is the one whose last line is the shortest. There must be such lines: no
     word is wider, and `wrapped` returns as many.
     """
-    return _Balance(words, width_em, count).spans()
+    return _Balance(words, width_em, count, min(width_em, first_em)).spans()
 
 
 class _Balance:
     """The best lines up to each word, found line after line. Ends and beginnings of lines are counted in words."""
 
-    def __init__(self, words: Sequence[Word], width_em: float, count: int) -> None:
+    def __init__(self, words: Sequence[Word], width_em: float, count: int, first_em: float) -> None:
         self._words, self._width_em, self._count = words, width_em + _TOLERANCE_EM, count
+        self._first_em = first_em + _TOLERANCE_EM
         self._lefts = list(accumulate((word.full_em for word in words), initial=0.0))
         self._middle = self._lefts[-1] / count or 1.0
         self._costs = {0: 0.0}
@@ -98,10 +105,10 @@ class _Balance:
 
     def _possible_ends(self) -> Iterator[range]:
         """The ends that each line may have: the words before them fit the lines so far, those after them the rest."""
-        most = [0]
+        most = [0, self._last_end(0, self._first_em)]
         least = [len(self._words)]
         for _ in range(self._count):
-            most.append(self._last_end(most[-1]))
+            most.append(self._last_end(most[-1], self._width_em))
             least.append(self._first_start(least[-1]) if least[-1] else 0)
         return (range(least[self._count - line], most[line] + 1) for line in range(1, self._count + 1))
 
@@ -113,9 +120,9 @@ class _Balance:
         """The first word of the widest line with that end."""
         return min(bisect_left(self._lefts, self._right(end) - self._width_em, 0, end), end - 1)
 
-    def _last_end(self, start: int) -> int:
+    def _last_end(self, start: int, width_em: float) -> int:
         """The end of the widest line with that beginning."""
         end = start
-        while end < len(self._words) and self._right(end + 1) - self._lefts[start] <= self._width_em:
+        while end < len(self._words) and self._right(end + 1) - self._lefts[start] <= width_em:
             end += 1
         return end

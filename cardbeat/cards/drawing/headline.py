@@ -1,6 +1,9 @@
 """A title set as large as its room allows, and what that leaves for the description."""
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import compress
+from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.layout import INNER, SQUARE
@@ -12,13 +15,18 @@ from cardbeat.typeset.unicode.clusters import is_european
 from cardbeat.typeset.wrap import Length, wrapped
 
 GAP = 24  # pixels between the title and what is above or below it
-UNDER = 800  # width of the description below a title in the middle square
-SQUARES = SQUARE, 720, UNDER
-"""Widths that are tried for a title in the middle square. In those that are wider, only its first line is as narrow."""
+UNDER = 800  # width of the description of a short title
 
 Describe = Callable[[], Paragraph]
 Set = tuple[Block, Block | None]
 """A title, and its description if that has room."""
+
+
+class Place(NamedTuple):
+    """The width of a title's lines, and that of its first line."""
+
+    width: int
+    first: int
 
 
 class Headline:
@@ -34,17 +42,53 @@ class Headline:
         self._short = [
             style._replace(leading=leading, largest_px=round(style.largest_px * scale)) for style in styles.SHORT_TITLES
         ]
+        self._planned: dict[tuple[Place, int], int] = {}
         self._breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
 
-    def in_square(self, describe: Describe | None, height: int) -> Set | None:
-        """A short title in the middle square of the card, or None where it is long or would not be large there."""
-        for width in SQUARES if self._is_short() else ():
-            unders = self._unders(describe, width, UNDER, height) if describe else ()
-            for under in (*unders, None):
-                title = self._largest(self._short, width, _above(under, height), styles.LARGE_TITLE_PX, Break.FAIR)
-                if title and title.lines[0].width_px <= SQUARE:
-                    return title, under
+    def short(self, describe: Describe | None, width: int, column: int, height: int) -> tuple[Set, bool] | None:
+        """A short title, and whether it is for the column; else it is to be centred. None if the title is long.
+
+        The description keeps its place if the title is almost large beside it.
+        """
+        wide_px = self._planned_px(Place(width, width), height) if self._is_short else 0
+        if wide_px < (styles.LARGE_TITLE_PX if self.paragraph.has(Break.POOR) else 1):
+            return None
+        unders = self._unders(describe, width, UNDER, height) if describe else ()
+        for under in (*unders, None):
+            room = _above(under, height)
+            for place in self._places(width, column, room):
+                least_px = styles.SHORT_TITLES[-1].smallest_px
+                if under:
+                    least_px = min(styles.ALMOST_LARGE_PX, int(styles.HARDLY_SMALLER * self._planned_px(place, height)))
+                title = self._largest(self._short, place, room, least_px, Break.FAIR)
+                if title:
+                    return (title, under), place.width == column
         return None
+
+    def _places(self, width: int, column: int, height: int) -> list[Place]:
+        """The places for a short title, the best one first: in all but the last a square crop shows its beginning.
+
+        Places that would make it much smaller are left out.
+        """
+        places = Place(SQUARE, SQUARE), Place(width, SQUARE), Place(column, column), Place(width, width)
+        square_px, first_px, column_px, wide_px = (self._planned_px(place, height) for place in places)
+        large_px = min(styles.SQUARE_PX, styles.MUCH_SMALLER * wide_px)
+        suit = (
+            square_px >= max(large_px, styles.SLIGHTLY_SMALLER * first_px),
+            first_px >= large_px,
+            column_px >= styles.MUCH_SMALLER * wide_px,
+            True,
+        )
+        return list(compress(places, suit))
+
+    def _planned_px(self, place: Place, height: int) -> int:
+        """The size of a short title, as planned."""
+        key = place, height
+        if key not in self._planned:
+            settings = [Setting(self.paragraph, style, place.width, height, place.first) for style in self._short]
+            sizes = (s.planned_px(least) for least in (Break.GOOD, Break.FAIR) for s in settings)
+            self._planned[key] = next(filter(None, sizes), 0)
+        return self._planned[key]
 
     def alone(self, width: int, height: int) -> Block:
         """The title at the largest size at which it fits, cut if the smallest size is too large."""
@@ -72,7 +116,7 @@ class Headline:
         if worst == Break.POOR:
             least_px = min(styles.LARGE_TITLE_PX, least_px)
         for under in () if title.cut else unders:
-            smaller = self._largest(self._wide, width, _above(under, height), least_px, worst)
+            smaller = self._largest(self._wide, Place(width, width), _above(under, height), least_px, worst)
             if smaller:
                 return smaller, under
         return title, None
@@ -80,17 +124,19 @@ class Headline:
     def _small(self, width: int, height: int) -> tuple[Block, Break]:
         """The title, and its worst break: inside a word only if that makes it much larger."""
         style = self._wide[-1]
-        small = self._largest([style], width, height, style.smallest_px, Break.FAIR)
+        small = self._largest([style], Place(width, width), height, style.smallest_px, Break.FAIR)
         broken = self._large(width, height) if self.paragraph.has(Break.POOR) else None
         if small and (not broken or small.size_px >= styles.HARDLY_SMALLER * broken.size_px):
             return small, Break.FAIR
         return broken or Setting(self.paragraph, style, width, height).block(), Break.POOR
 
+    @cached_property
     def _is_short(self) -> bool:
         if self.paragraph.blank or self.paragraph.has_many_runs or self.paragraph.truncated:
             return False
         words = self.paragraph.words(Break.GOOD)
-        return len(words) <= styles.SHORT_WORDS or Length.of(words).full_em <= styles.SHORT_EM
+        spelled = sum(map(self.paragraph.is_spelled, words))
+        return spelled <= styles.SHORT_WORDS or Length.of(words).full_em <= styles.SHORT_EM
 
     def _unders(self, describe: Describe, width: int, under_width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""
@@ -103,19 +149,22 @@ class Headline:
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
         least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else styles.LARGE_TITLE_PX
-        title = self._largest(self._wide, width, height, least_px, worst)
+        title = self._largest(self._wide, Place(width, width), height, least_px, worst)
         if title and title.size_px < styles.LARGE_TITLE_PX:
-            return title if self._largest(self._wide, width, height, styles.LARGE_TITLE_PX) else None
+            return title if self._largest(self._wide, Place(width, width), height, styles.LARGE_TITLE_PX) else None
         return title
 
     def _largest(
-        self, choices: list[Style], width: int, height: int, least_px: int, worst: Break = Break.POOR
+        self, choices: list[Style], place: Place, height: int, least_px: int, worst: Break = Break.POOR
     ) -> Block | None:
         """The whole title at that size or more, in the first style that allows it."""
 
         def largest(least: Break, above_px: float) -> Block | None:
             above_px = max(least_px - 1, above_px)
-            blocks = (Setting(self.paragraph, style, width, height).ending(least, above_px) for style in choices)
+            blocks = (
+                Setting(self.paragraph, style, place.width, height, place.first).ending(least, above_px)
+                for style in choices
+            )
             return next(filter(None, blocks), None)
 
         return ending_well(self.paragraph, largest, worst)

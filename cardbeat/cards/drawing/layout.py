@@ -11,8 +11,9 @@ MARGIN = 72
 INNER = WIDTH - 2 * MARGIN
 TOP = 64
 BOTTOM = HEIGHT - TOP
-SQUARE = 592
+SQUARE = 612
 """Width of the middle of a card that is still seen where it is cropped to a square, without its edges."""
+SQUARE_LEFT = (WIDTH - SQUARE) // 2
 
 _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 
@@ -25,6 +26,10 @@ class Area(NamedTuple):
     width: int
     height: int
     over: Colour | None = None
+
+    @property
+    def right(self) -> int:
+        return self.x + self.width
 
     @property
     def bottom(self) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.accent import theme_of
 from cardbeat.cards.drawing.headline import GAP, UNDER, Headline, Set
-from cardbeat.cards.drawing.layout import INNER, MARGIN, SQUARE, WIDTH, Area, Layout, Shape, Text
+from cardbeat.cards.drawing.layout import INNER, MARGIN, SQUARE_LEFT, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
@@ -44,8 +44,8 @@ class Part(NamedTuple):
 class Page:
     """Collects what is painted.
 
-    The title sets `rtl`, whether it is right-to-left, `short`, whether it stands in the middle square, and `blank`,
-    whether nothing of it can be drawn.
+    The title sets `rtl`, whether it is right-to-left, `short`, whether it stands in the middle square, `left`, where it
+    begins if not, and `blank`, whether nothing of it can be drawn.
     """
 
     def __init__(self, fonts: Fonts, serif: SerifFonts, card: Card, accent: Colour | None) -> None:
@@ -55,6 +55,7 @@ class Page:
         self.shapes: list[Shape] = []
         self.texts: list[Text] = []
         self.rtl = self.short = self.blank = self._left_out = False
+        self.left = MARGIN
         self._fonts, self._serif = fonts, serif
         texts = "".join((card.title, card.description, card.author, card.tag, card.domain))
         self._language = language_of(texts, domain=card.domain)
@@ -71,7 +72,8 @@ class Page:
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""
         shapes, texts, left_out = tuple(self.shapes), tuple(self.texts), self._left_out
-        layout = Layout(self.theme, shapes, texts, undrawn=self._undrawn, left_out=left_out)
+        # The light moves to the side that a column leaves empty.
+        layout = Layout(self.theme, shapes, texts, self.left == SQUARE_LEFT, self._undrawn, left_out)
         return layout.mirror_image() if self.rtl else layout
 
     def label(self, label: Label, width: int, size: int = styles.LABEL_PX) -> Block:
@@ -104,15 +106,24 @@ class Page:
         # Missing characters of the initial are counted in the name.
         self.add(block._replace(missing=0), inside, y, self.theme.on_avatar, "center")
 
-    def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
-        """A short title in the middle square, as `body` sets others in the whole width. None if the title is long."""
-        room = area.height - _above(kicker)
-        found = self._title.in_square((lambda: self._description) if self.card.description else None, room)
-        self.short = bool(found)
-        middle = area._replace(x=(WIDTH - SQUARE) // 2, width=SQUARE)
-        return self._put(found, middle, kicker, 0.5, "center") if found else None
+    def centred(self, area: Area, spare_above: float = 0.5, kicker: Block | None = None) -> Area | None:
+        """A short title in the middle of an area, as `body` sets others. None if the title is long.
 
-    def body(self, area: Area, *, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
+        If that would hide its beginning in a square crop, it begins at the left side of the middle square instead.
+        `spare_above` is then as in `body`.
+        """
+        room, column = area.height - _above(kicker), area.right - SQUARE_LEFT
+        describe = (lambda: self._description) if self.card.description else None
+        found = self._title.short(describe, area.width, column, room)
+        if not found:
+            self.left = area.x
+            return None
+        texts, beside = found
+        self.short, self.left = not beside, SQUARE_LEFT if beside else area.x
+        area = area._replace(x=self.left, width=area.right - self.left)
+        return self._put(texts, area, kicker, *((spare_above, "left") if beside else (0.5, "center")))
+
+    def body(self, area: Area, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
         """The title in an area, with a kicker (a small line) above it and the description below it.
 
         `spare_above` is the part of the spare height that goes above them. Returns the place of the title, which is
@@ -154,7 +165,7 @@ class Page:
         before = 2 * DOT * dot
         for number, parts in enumerate(lines):
             above, height = _extents(parts)
-            x = MARGIN + before
+            x = self.left + before
             if align == "center":
                 x = (WIDTH - _width_of(parts) + before * (not number)) // 2
             if dot and not number:

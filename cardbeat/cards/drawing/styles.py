@@ -28,13 +28,15 @@ TITLES = (
 )
 """Tried in this order."""
 SHORT_TITLES = (
-    Style(HEADLINE, 240, 112, LEADING, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 240, 148, LEADING, tracking_em=TRACKING_EM),
     Style(HEADLINE, 176, 104, LEADING, max_lines=2, tracking_em=TRACKING_EM),
-    Style(HEADLINE, 128, 72, LEADING, max_lines=5, tracking_em=TRACKING_EM),
+    Style(HEADLINE, 128, 56, LEADING, max_lines=5, tracking_em=TRACKING_EM),
 )
-"""Tried in this order in the middle square of the card."""
+"""Of short titles, tried in this order."""
 SHORT_WORDS, SHORT_EM = 6, 12
-"""A title of so many words, or no wider than this in one line, stands in the middle square if it is large there."""
+"""A title of so many words, or no wider than this in one line, is short: its beginning is seen in a square crop."""
+SQUARE_PX, MUCH_SMALLER, SLIGHTLY_SMALLER = 110, 0.75, 0.9
+"""For its beginning it gets down to that size or that part of its size, for all of it down to the last part."""
 SERIF_SCALE = 1.12
 """Factor on the largest size of a short title in Source Serif, whose small letters are lower than those of Inter."""
 LARGE_TITLE_PX, ALMOST_LARGE_PX = 72, 66

@@ -6,9 +6,9 @@ card is then mirrored.
 
 from collections.abc import Callable
 
-from cardbeat.cards.drawing.headline import GAP
+from cardbeat.cards.drawing.headline import GAP, UNDER
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
-from cardbeat.cards.drawing.page import BETWEEN, Label, Page, Part, height_of, packed, top_at
+from cardbeat.cards.drawing.page import BETWEEN, DOT, Label, Page, Part, height_of, packed, top_at
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
@@ -51,11 +51,12 @@ def _default(page: Page) -> Area:
 
 def _below(page: Page, parts: list[Part], area: Area, width: int, *, dot: bool = False, low: bool = False) -> Area:
     """Labels, and title and description below them: in the middle of the card if the title is short, else `low`."""
+    spare_above = 1 if low else 0.5
     lines, align = packed(parts, HEADER), "center"
-    place = page.centred(_under(lines, area))
-    if not place:
-        lines, align = packed(parts, width), "apart" if low else "left"
-        place = page.body(_under(lines, area), spare_above=1 if low else 0.5)
+    place = page.centred(_under(lines, area), spare_above)
+    if not page.short:
+        lines, align = packed(parts, min(width, area.right - page.left - 2 * DOT * dot)), "apart" if low else "left"
+    place = place or page.body(_under(lines, area), spare_above)
     page.lines(lines, area.y, align, dot=dot)
     return place
 
@@ -71,12 +72,12 @@ def _blog(page: Page) -> Area:
     name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
     second = Label(card.domain if card.author else "", theme.muted, 400, domain=True)
     names = _names(page, name, second)
-    kicker = page.label(Label(card.tag, theme.accent, BOLD), PANEL.width - 2 * PADDING) if card.tag else None
+    kicker = page.label(Label(card.tag, theme.accent, BOLD), UNDER) if card.tag else None
     across, down = 2 * PADDING, 2 * PADDING_ABOVE
     inner = Area(PANEL.x + PADDING, PANEL.y + PADDING_ABOVE, PANEL.width - across, PANEL.height - down, theme.panel)
-    place = page.centred(inner, kicker) or page.body(inner, kicker=kicker)
+    place = page.centred(inner, kicker=kicker) or page.body(inner, kicker=kicker)
     width = AVATAR + max((GAP + part.block.width_px for part in names), default=0)
-    _author(page, names, (WIDTH - width) // 2 if page.short else inner.x)
+    _author(page, names, (WIDTH - width) // 2 if page.short else page.left)
     return place
 
 
@@ -127,7 +128,7 @@ def _article(page: Page) -> Area:
     place = _below(page, parts, area, INNER, low=True)
     page.shapes += [
         Shape(MARGIN, TOP, INNER, 3, theme.ink),
-        Shape((WIDTH - 120) // 2 if page.short else MARGIN, TOP, 120, 14, theme.accent),
+        Shape((WIDTH - 120) // 2 if page.short else page.left, TOP, 120, 14, theme.accent),
         Shape(MARGIN, BOTTOM - 2, INNER, 2, theme.fill),
     ]
     return place

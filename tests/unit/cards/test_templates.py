@@ -281,6 +281,13 @@ SIX_WORDS = (
     "Debugging memory leaks in Kubernetes clusters",
     "Implementing authentication with WebAssembly components",
     "Understanding internationalization",
+    "Internationalization",
+    "Datenschutzgrundverordnung erklärt",
+    "Die Datenschutzgrundverordnung erklärt",
+    "Observability-driven development explained",
+    "How I moved my blog & cron",
+    "バックグラウンドジョブ",
+    "Достопримечательности Москвы",
     "Как мы ускорили сборку проекта",
     "東京の夜",
     "איך בונים תור אמין",
@@ -292,18 +299,43 @@ SIX_WORDS = (
 def test_a_square_crop_of_a_title_of_six_words_shows_its_beginning_and_a_mark_of_the_template(
     template: str, title: str
 ) -> None:
-    left, right = (WIDTH - HEIGHT) / 2 + 16, (WIDTH + HEIGHT) / 2 - 16
+    left, right = (WIDTH - HEIGHT) / 2 + 8, (WIDTH + HEIGHT) / 2 - 8
     for subset in subsets({**FULL, "title": title}):
         layout = layout_of(template, **subset)
         seen = title_of(layout)
-        assert seen.align == "center"
-        assert seen.block.lines[0].width_px <= right - left
-        assert seen.block.size_px >= 72
+        start, end = first_line_of(seen)
+        if seen.block.rtl:
+            start, end = WIDTH - end, WIDTH - start
+        assert start >= left
+        assert min(end, right) - start >= min(end - start, 4 * seen.block.size_px)
         marks = [s for s in layout.shapes if s.colour == layout.theme.accent and left <= s.x <= right - s.width]
         if template == "default":
             colours, rows = SEEN["default", "dark", layout.mirrored]
             marks = [colours[place] for place in set(rows.crop((int(left), 0, int(right), HEIGHT)).tobytes())]
         assert marks
+
+
+def first_line_of(text: Text) -> tuple[float, float]:
+    """Where the first line of a text begins and ends."""
+    width = text.block.lines[0].width_px
+    left = text.x + {"left": 0, "center": (text.width - width) / 2, "right": text.width - width}[text.align]
+    return left, left + width
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+@pytest.mark.parametrize("title", SIX_WORDS)
+def test_a_short_title_is_as_large_as_a_wide_card_allows_or_hardly_smaller(template: str, title: str) -> None:
+    texts = {**FULL, "title": title}
+    size_px = title_of(layout_of(template, **texts)).block.size_px
+    longer = title_of(layout_of(template, **{**texts, "title": f"{title} a b c d e f g"})).block.size_px
+    assert size_px >= min(110, 0.75 * longer)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_short_title_keeps_its_description(template: str) -> None:
+    for title in SIX_WORDS:
+        layout = layout_of(template, **{**FULL, "title": title})
+        assert any(shown(text).startswith("How we moved") for text in layout.texts)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
