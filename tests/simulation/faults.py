@@ -22,6 +22,7 @@ RECEIVERS = {
     "receivers that fail (500)": "fails",
     "receivers that are slow": SLOW,
     "receivers that are busy (429)": "is busy",
+    "receivers that are hasty (503)": "is hasty",
 }
 
 

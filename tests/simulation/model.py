@@ -4,7 +4,7 @@ receivers got and when nobody could listen, and nothing of how the product works
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Any
@@ -22,14 +22,15 @@ HANG_SECONDS = 12.0
 REMOVAL_SECONDS = 5 * MARGIN
 """For all that a revoked key leaves, with short pauses between the steps; one may be as long as a poll."""
 WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
-"""Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most."""
+"""Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most, and a receiver as it
+asks."""
 HOUR = 3600
 HELD_SECONDS = 2 * HOUR / 12
 """Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
 MOST_OF_KEY = 240
 """Posts of a key in an hour, each try of a reminder among them. Half of them are kept for outages."""
-ASKED_SECONDS = 120
-"""What a receiver asks for that is busy."""
+KEPT_SECONDS = HOUR + 300 + MARGIN
+"""For so long posts are counted: a reminder that finds no room asks again after 5 minutes."""
 MOST_ATTEMPTS = 10
 MOST_WAITING = 20
 MOST_IN_AN_HOUR = 12
@@ -69,6 +70,8 @@ class Known:
     """Whether it was the first; what a revoked key leaves goes later."""
     repeats: set[int | None] = field(default_factory=lambda: {None})
     """What its `repeat_seconds` may be now."""
+    moved_at: float = 0.0
+    """When its owner was last told that it has another webhook URL."""
     touched_at: float = 0.0
     """When its owner last sent a change or a snooze, or was told what became of one."""
     asked_snoozes: int = 0
@@ -99,6 +102,10 @@ class Told:
     due_at: float
     outages: int = 1
     posted_at: float = 0.0
+    asked_seconds: int = 0
+    """What its receiver has asked for in answer to the last post, by `Retry-After`."""
+    not_before: float = 0.0
+    """Until then it waits after its last attempt, as far as that is known."""
     attempts: int = 0
     posts: int = 0
     is_taken: bool = False
@@ -144,8 +151,8 @@ class Model:
         """By the id of a check that is overdue."""
         self._recovered_at: dict[str, float] = {}
         self._first_posts: defaultdict[str, deque[float]] = defaultdict(deque)
-        """By check and by key: when alerts were posted for the first time, in the last hour; by key each try of a
-        reminder too."""
+        """By check and by key: when alerts were posted for the first time, of late; by key each try of a reminder
+        too."""
         self._created: defaultdict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_IN_AN_HOUR))
         """By check: when its newest alerts were created."""
         self._near = sweep_seconds + MARGIN
@@ -226,6 +233,10 @@ class Model:
         """Every outage is told once: of one outage, between two pings, there is one alert of each kind."""
         self.alerts[alert.id] = self.open[alert.seq] = alert
         if alert.type == "check.test":
+            # Who asks for one wants to see now what becomes of those that wait.
+            for other in self._waiting(alert.check_id):
+                if other.type == "check.test":
+                    other.not_before = 0.0
             return
         self._created[alert.check_id].append(alert.created_at)
         check = self.checks.get(alert.check_id)
@@ -310,14 +321,28 @@ class Model:
     def tried(self, alert: Told, wait_seconds: float) -> None:
         """An attempt has failed, and the next one is to follow after the documented wait."""
         self.require(alert.attempts <= alert.posts, f"{alert.posts} attempts were made", alert)
-        most = max(1.2 * WAITS[min(alert.attempts, len(WAITS)) - 1], ASKED_SECONDS) + alert.set_back + JITTER_SECONDS
+        planned = WAITS[min(alert.attempts, len(WAITS)) - 1]
+        most = max(1.2 * planned, alert.asked_seconds) + alert.set_back + JITTER_SECONDS
         self.require(wait_seconds <= most, f"an alert is put off for {wait_seconds:.0f} s, not {most:.0f}", alert)
+        check = self.checks.get(alert.check_id)
+        is_moved = check is None or check.asked_changes + check.lost_changes > 0 or check.moved_at >= alert.posted_at
+        # A clock that was set just before may take the wait back with its credit, and another process may have posted.
+        is_plain = not is_moved and alert.posted_at > self.calm_since + self._near
+        alert.not_before = alert.posted_at + max(planned, alert.asked_seconds) if is_plain else 0.0
 
-    def moved(self, check_id: str, now: float, moved_by: str) -> None:
-        """A check has another webhook URL: what waits for it is due now, whatever the one before answers."""
-        for alert in self.open.values():
-            if alert.check_id == check_id:
+    def moved(self, check: Known, now: float, moved_by: str | None) -> None:
+        """It has another webhook URL: what waits for it is due now, whatever the one before answers.
+
+        `moved_by` is None if the owner was told too late to know since when.
+        """
+        check.moved_at = now
+        for alert in self._waiting(check.id):
+            alert.not_before = 0.0
+            if moved_by is not None:
                 alert.due_at, alert.recorded_by = now, moved_by
+
+    def _waiting(self, check_id: str) -> Iterator[Told]:
+        return (alert for alert in self.open.values() if alert.check_id == check_id)
 
     def removed(self, alert: Told) -> None:
         check = self.checks.get(alert.check_id)
@@ -349,8 +374,13 @@ class Model:
         alert = self.alerts.get(alert_id)
         self.require(alert is not None, "an alert goes out that is not recorded", alert_id)
         self.require(not alert.is_finished, "an alert goes out again that is finished", alert)
-        alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
         check = self.checks.get(alert.check_id)
+        may_have_moved = check is not None and check.asked_changes + check.lost_changes > 0
+        early = alert.not_before - now
+        is_early = early > JITTER_SECONDS and not may_have_moved
+        self.require(not is_early, f"an alert is tried again {early:.0f} s too early", alert)
+        alert.posts, alert.set_back, alert.set_forward = alert.posts + 1, 0.0, 0.0
+        alert.asked_seconds = 0
         gone_at = None if check is None else check.gone_at
         self.require(
             gone_at is None or now < gone_at + PING_SECONDS, "an alert of a check goes out that is gone", alert
@@ -391,6 +421,7 @@ class Model:
             alert.due_at += max(0.0, -seconds)
             alert.set_back += max(0.0, -seconds)
             alert.set_forward += max(0.0, seconds)
+            alert.not_before = 0.0
         for check in self.checks.values():
             if seconds > 0:
                 check.snoozed_until -= seconds
@@ -474,23 +505,25 @@ class Model:
             allowed = MARGIN + (0.0 if is_steady else HANG_SECONDS * at_host[host])
             if alert.recorded_by != deliverer:
                 allowed += self.poll_seconds
-            if self._posts_in_an_hour(alert.check_id, now) >= MOST_IN_AN_HOUR - 1:
+            if self._posts(alert.check_id, now, HOUR) >= MOST_IN_AN_HOUR - 1:
                 allowed += HELD_SECONDS
-            most_of_key = MOST_OF_KEY // 2 if alert.type == "check.reminder" else MOST_OF_KEY
-            if self._posts_of_key(None if check is None else check.key, now) >= most_of_key - 1:
+            key = None if check is None else check.key
+            if self._posts_of_key(key, now, HOUR) >= MOST_OF_KEY - 1:
                 allowed += HOUR
+            if alert.type == "check.reminder" and self._posts_of_key(key, now, KEPT_SECONDS) >= MOST_OF_KEY // 2 - 1:
+                continue  # outages use up the room, for as long as they go on
             self.require(late <= allowed, f"an alert waits for {late:.0f} s, up to {allowed:.0f} s are allowed", alert)
 
-    def _posts_of_key(self, key: str | None, now: float) -> int:
-        """Those in an hour, with all of checks whose creation was not answered: any key may be theirs."""
+    def _posts_of_key(self, key: str | None, now: float, seconds: float) -> int:
+        """Those in that time, with all of checks whose creation was not answered: any key may be theirs."""
         keys = list(self._first_posts) if key is None else [key]
-        return max((self._posts_in_an_hour(name, now) for name in keys), default=0) + self._posts_in_an_hour("", now)
+        return max((self._posts(name, now, seconds) for name in keys), default=0) + self._posts("", now, seconds)
 
-    def _posts_in_an_hour(self, name: str, now: float) -> int:
+    def _posts(self, name: str, now: float, seconds: float) -> int:
         posts = self._first_posts[name]
-        while posts and posts[0] < now - HOUR:
+        while posts and posts[0] < now - KEPT_SECONDS:
             posts.popleft()
-        return len(posts)
+        return sum(posted_at >= now - seconds for posted_at in posts)
 
     def require_removed(self, key: str, now: float) -> None:
         late = now - max(self.revoked[key], self.calm_since)

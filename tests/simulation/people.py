@@ -250,9 +250,7 @@ class Owner:
                 known.lost_changes += 1
             elif status == 200:
                 world.model.answered_change(known, 200, answer["check"]["version"])
-                job.adopt(answer["check"])
-                if "webhook_url" in changes:
-                    world.model.moved(known.id, world.now, server.process_name)
+                self._changed(job, changes, answer["check"], server.process_name)
             if status and "repeat_seconds" in changes:
                 known.touched_at = world.now
                 known.repeats = {changes["repeat_seconds"]} if status == 200 else before
@@ -261,10 +259,15 @@ class Owner:
             if status == 200:
                 known.lost_changes -= 1
                 known.changes += 1
-                job.adopt(answer["check"])
+                self._changed(job, changes, answer["check"], None)
 
         self._ask("PATCH", f"/checks/{known.id}", told, changes, late, server)
         return True
+
+    def _changed(self, job: Job, changes: dict[str, Any], check: dict[str, Any], changed_by: str | None) -> None:
+        job.adopt(check)
+        if "webhook_url" in changes:
+            self._world.model.moved(job.known, self._world.now, changed_by)
 
     def delete(self) -> bool:
         job = self._any_job()

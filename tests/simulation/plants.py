@@ -7,11 +7,12 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat import checks, credit, pings, removal, sweep
-from cardbeat.heartbeat.delivery import delivery
+from cardbeat.heartbeat.delivery import courier, delivery
 from cardbeat.heartbeat.outbox import alert, alerts, attempts
 from cardbeat.keys import store
 from tests.simulation import disk
@@ -164,6 +165,23 @@ def two_alerts_for_one_outage() -> None:
     )
 
 
+def credit_of_what_was_pinged_since() -> None:
+    """Clocks that started after the outage, or after the clock was set, move too."""
+    disk.REWRITTEN.append(("clock_from < :before OR", "clock_from <= :now OR"))
+
+
+def asked_to_try_sooner() -> None:
+    """A receiver's `Retry-After` takes the place of the plan's wait, also where it is shorter."""
+    verdict = courier.verdict
+
+    def as_asked(outcome: Any, attempts: int, now: float, luck: float) -> Any:
+        judged = verdict(outcome, attempts, now, luck)
+        is_asked = judged.wait_seconds is not None and outcome.retry_after is not None
+        return replace(judged, wait_seconds=float(outcome.retry_after)) if is_asked else judged
+
+    courier.verdict = as_asked
+
+
 PLANTS = {
     "guard": Plant(no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")),
     "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
@@ -181,5 +199,7 @@ PLANTS = {
     "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery", "goes out")),
     "snooze": Plant(snooze_forgotten_at_a_restart, HOURLY, ("is forgotten", "of a snoozed check")),
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
+    "credit": Plant(credit_of_what_was_pinged_since, HOURLY, ("credited",)),
+    "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

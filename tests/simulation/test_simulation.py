@@ -10,6 +10,11 @@ import pytest
 from tests.simulation.__main__ import Figures
 
 ROOT = Path(__file__).resolve().parents[2]
+QUICK = (
+    *("guard", "transaction", "slow-work", "order", "revocation", "wake-up", "reminder", "snooze", "twice"),
+    *("credit", "asked"),
+)
+"""Plants that are found soon."""
 
 
 def simulate(*arguments):
@@ -35,9 +40,7 @@ def test_a_seed_replays_exactly():
     assert first["counts"] == again["counts"]
 
 
-@pytest.mark.parametrize(
-    "bug", ["guard", "transaction", "slow-work", "order", "revocation", "wake-up", "reminder", "snooze", "twice"]
-)
+@pytest.mark.parametrize("bug", QUICK)
 def test_a_bug_that_is_put_back_is_found(bug):
     run = simulate("--plants", bug)
     print(run.stdout)

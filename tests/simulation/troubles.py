@@ -86,6 +86,11 @@ class Troubles:
             if trouble.begin > until:
                 break
             least, most = self._credit_of(trouble)
+            if trouble.end < sent_at:
+                # A clock that started after it moves no further than to the first sweep.
+                high += min(max(most, 0.0), max(0.0, trouble.end + self._near - sent_at))
+                moved += max(0.0, most)
+                continue
             # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of
             # them are new, nobody knows.
             certain_from = trouble.begin - (trouble.back + moved + 2 * self._near if trouble.back else 0.0)

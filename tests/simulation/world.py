@@ -17,7 +17,7 @@ from tests.simulation.disk import BRIEF, Disk
 from tests.simulation.faults import Faults
 from tests.simulation.machine import Front, Machine, Server
 from tests.simulation.model import Model
-from tests.simulation.network import STEADY, Network
+from tests.simulation.network import ASKED_SECONDS, STEADY, Network
 from tests.simulation.parts import replace_parts
 from tests.simulation.people import Job, Owner
 from tests.simulation.scheduler import Scheduler
@@ -238,6 +238,7 @@ class World:
 
     def _received(self, alert_id: str, url: str, does: str) -> None:
         alert = self.model.alerts[alert_id]
+        alert.asked_seconds = ASKED_SECONDS.get(does, 0)
         if does == "takes":
             alert.is_taken = True
         elif does == "is gone":
