@@ -41,8 +41,9 @@ class Widths:
         self.alone_em: list[float] = []  # the width of each grapheme by itself
         self.total_em = 0.0  # their sum: more than `most_em` if the text is wider
         known: dict[tuple[tuple[Piece, ...], int, bool], float] = {}
+        capitals = [*(bool(tracking_em) and _is_capital(choice) for choice in choices), False]
         for place, choice in enumerate(choices):
-            in_capitals = bool(tracking_em) and _are_capitals(choices[place : place + 2])
+            in_capitals = capitals[place] and capitals[place + 1]
             key = choice.pieces, levels[place] % 2, in_capitals
             if key not in known:
                 closer = self.tracking_em(choice.pieces[0].subset, levels[place]) if in_capitals else 0.0
@@ -105,7 +106,5 @@ class Widths:
         return self._factors[subset]
 
 
-def _are_capitals(choices: Sequence[FontChoice]) -> bool:
-    """Whether these are two capitals."""
-    texts = [choice.pieces[0].text[0] for choice in choices if choice.pieces]
-    return len(texts) == 2 and all(map(str.isupper, texts))
+def _is_capital(choice: FontChoice) -> bool:
+    return bool(choice.pieces) and choice.pieces[0].text[0].isupper()

@@ -7,7 +7,7 @@ quantised but emoji, which share the indices that are left.
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from PIL import Image, ImageChops
+from PIL import Image
 
 from cardbeat.cards.drawing.background import STRIDE, Background, rows_of
 from cardbeat.cards.drawing.colours import SHADES, Rgb, rgb, shades
@@ -48,12 +48,14 @@ class Canvas:
     def paint(self, coverage: Image.Image, x: int, y: int, colour: Colour, over: Colour | None = None) -> None:
         """Paint a colour where there is coverage, over the background or over a shape of the colour `over`."""
         before = self._ink(colour, over).start - 1
-        indices = coverage.point([before + shade if shade else 0 for shade in SHADE_OF])
-        left, top = x + 1, y
+        # `Image.point` would round each table again, which takes longer than to paint a line.
+        covered, empty = coverage.im, self._empty.im
+        indices = covered.point([before + shade if shade else 0 for shade in SHADE_OF], None)
+        box = (x + 1, y, x + 1 + coverage.width, y + coverage.height)
         if over is None:
-            box = (left, top, left + coverage.width, top + coverage.height)
-            indices = ImageChops.add(indices, self._empty.crop(box).point(self._tone_offsets))
-        self._paste(indices, left, top, coverage.point(PAINTED))
+            indices = indices.chop_add(empty.crop(box).point(self._tone_offsets, None), 1.0, 0)
+        self._rows.im.paste(indices, box, covered.point(PAINTED, None))
+        self._note(y, coverage.height)
 
     def colour_at(self, x: int, y: int) -> Colour:
         """The background's colour there."""
@@ -134,9 +136,9 @@ class Canvas:
             self._inks[colour, over] = range(first, len(self._colours))
         return self._inks[colour, over]
 
-    def _paste(self, indices: Image.Image, left: int, top: int, where: Image.Image) -> None:
-        self._rows.paste(indices, (left, top), where)
-        self._changed.update(range(top // BAND_ROWS, (top + indices.height - 1) // BAND_ROWS + 1))
+    def _note(self, top: int, height: int) -> None:
+        """Rows were painted."""
+        self._changed.update(range(top // BAND_ROWS, (top + height - 1) // BAND_ROWS + 1))
 
     def _paint_emoji(self) -> None:
         """Paint all emoji, reduced together to the colours that are left, over the picture under each."""
@@ -156,7 +158,8 @@ class Canvas:
         indices = Image.frombytes("L", reduced.size, reduced.tobytes()).point([min(v + first, 255) for v in range(256)])
         for (layer, x, y), top in zip(self._emoji, tops, strict=False):
             part = indices.crop((0, top, layer.width, top + layer.height))
-            self._paste(part, x + 1, y, layer.getchannel("A").point(_SEEN))
+            self._rows.paste(part, (x + 1, y), layer.getchannel("A").point(_SEEN))
+            self._note(y, layer.height)
 
     def _seen(self, x: int, y: int, size: tuple[int, int]) -> Image.Image:
         """A part of the picture so far, as "RGB"."""

@@ -95,7 +95,7 @@ class Page:
         name = next(filter(initial_of, (self.card.author, domain)), "")
         inside = area._replace(x=area.x + 10, width=area.width - 20)
         if name:
-            block = initial_block(self._fonts, name, styles.INITIAL, inside.width, self._language)
+            block = _initial(self._fonts, name, styles.INITIAL, inside.width, self._language)
             y = top_at(block, area.y + area.height // 2)
         else:
             block = fit(self._serif, QUOTATION_MARK, styles.QUOTATION, inside.width)
@@ -201,6 +201,9 @@ def _label(fonts: Fonts, text: str, style: Style, width: int, *, domain: bool, l
     """
     fitted: Callable[..., Block] = fit_end if domain else fit
     return fitted(fonts, text, style, width, language=language, max_work=most)
+
+
+_initial = lru_cache(16)(initial_block)  # as `_label`
 
 
 def packed(parts: Sequence[Part], width: int) -> list[list[Part]]:

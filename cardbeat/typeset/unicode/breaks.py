@@ -139,6 +139,8 @@ def _inside_phrase(before: str, after: str) -> Break:
 def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: bool) -> Break:
     """The break before grapheme `i`; `word` says whether a word of a script without spaces begins there."""
     before, after = classes[i - 1], classes[i]
+    if before == after == "AL" and graphemes[i - 1][-1] != "\u200d":
+        return Break.EMERGENCY  # most of them: inside a word
     if after in ("SP", "ZW"):
         return Break.NEVER
     if before == "ZW" or (before == "SP" and classes[max(0, i - 2)] == "ZW"):

@@ -52,6 +52,8 @@ def clean_for_lines(text: str) -> str:
 
 def clusters(text: str, most: int = sys.maxsize) -> list[str]:
     """The first `most` graphemes of a clean text, without marks on no letter and those past `_MARKS_KEPT`."""
+    if text.isascii():
+        return list(text[:most])
     found: list[str] = []
     for character in text:
         alone = character <= _LAST_ASCII and (not found or found[-1][-1] <= _LAST_ASCII)
@@ -78,7 +80,7 @@ def without_marks(grapheme: str) -> str:
 
 def is_european(character: str) -> bool:
     """Whether it is a letter of Latin, Greek or Cyrillic."""
-    return character.isalpha() and any(first <= character <= last for first, last in _EUROPEAN)
+    return character.isalpha() and (character.isascii() or any(first <= character <= last for first, last in _EUROPEAN))
 
 
 def is_regional_indicator(character: str) -> bool:

@@ -19,6 +19,8 @@ _TOGETHER = frozenset(_PAIRS.split())
 
 def syllables(graphemes: Sequence[str]) -> Iterator[int]:
     """The graphemes that begin a syllable inside a very long word."""
+    if max(map(len, "".join(graphemes).split(" "))) < _VERY_LONG:
+        return
     start = 0
     for end in range(len(graphemes) + 1):
         if end == len(graphemes) or not (graphemes[end][0].isalpha() and is_european(graphemes[end][0])):
