@@ -13,6 +13,8 @@ TLS_BYTES = 128 * 1024
 """What TLS may add to the bytes of the application: the handshake with its certificates, tickets."""
 TLS_PART = 8
 """And a part of them for the frames of its records."""
+LEAST_BYTES = 64
+"""What each read counts for at least: to read single bytes takes a hundred times as long as to read them together."""
 
 
 class BoundedSocket(socket.socket):
@@ -41,10 +43,10 @@ class BoundedSocket(socket.socket):
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
         self.settle()
-        if self.room == 0:
+        if self.room <= 0:
             raise http.client.HTTPException("its answer is too long")
         count = super().recv_into(buffer, min(nbytes or len(buffer), self.room), flags)
-        self.room -= count
+        self.room -= max(count, LEAST_BYTES)
         return count
 
 
@@ -76,7 +78,7 @@ class BoundedTlsSocket(BoundedSocket):
         self._run(lambda: self._tls.write(arguments[0]))
 
     def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
-        if self._plain_room == 0:
+        if self._plain_room <= 0:
             raise http.client.HTTPException("its answer is too long")
         most = min(nbytes or len(buffer), self._plain_room)
         try:
@@ -85,7 +87,7 @@ class BoundedTlsSocket(BoundedSocket):
             # Also without TLS's own farewell, which many servers leave out: HTTP tells whether something is missing.
             return 0
         buffer[: len(data)] = data
-        self._plain_room -= len(data)
+        self._plain_room -= max(len(data), LEAST_BYTES)
         return len(data)
 
     def _shake_hands(self, context: ssl.SSLContext, host: str) -> None:

@@ -1,17 +1,19 @@
 """One webhook against real receivers, the bad ones most of all."""
 
 import errno
+import http.client
 import ipaddress
 import socket
 import ssl
 import threading
+import time
 
 import pytest
 
-from cardbeat.bounded_socket import BoundedSocket
+from cardbeat.bounded_socket import LEAST_BYTES, BoundedSocket
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import Postponed
-from cardbeat.heartbeat.webhooks.post import ADDRESSES, Sender
+from cardbeat.heartbeat.webhooks.post import ADDRESSES, ANSWER_BYTES, Sender
 from cardbeat.heartbeat.webhooks.resolver import Resolver
 from tests.receiver import NO_CONTENT, PEM, Receiver, Unlimited, answer, hang, over_tls, repeat, reset, say
 
@@ -297,6 +299,56 @@ def test_what_comes_before_the_final_answer_is_passed_over(status):
         assert post(receiver.url) == Outcome(error="The connection was closed without an answer.")
     with Receiver(say(early * 5000)) as receiver:
         assert post(receiver.url) == Outcome(error="The answer was not valid HTTP.")
+
+
+def test_more_than_a_head_of_informational_answers_are_no_answer():
+    with Receiver(say(b"HTTP/1.1 103 x\r\nLink: </a>\r\n\r\n" * 100 + NO_CONTENT)) as receiver:
+        assert post(receiver.url) == Outcome(error="The answer was not valid HTTP.")
+
+
+def pour(first, piece, times):
+    """Say something small so many times, and then nothing more."""
+
+    def behave(receiver, connection):
+        receiver.read(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\n" + first)
+        for _ in range(times):
+            connection.sendall(piece)
+        receiver.released.wait(60)
+
+    return behave
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "wrapped"),
+    [
+        (pour(b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\na\r\n" * 200, 1), False),
+        (pour(b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n" * 200, 1), False),
+        (pour(b"\r\n", b"a", ANSWER_BYTES // LEAST_BYTES), True),
+    ],
+    ids=["chunks", "trailer", "records"],
+)
+def test_a_body_in_many_small_pieces_is_not_read_to_its_end(behaviour, wrapped):
+    """Hundreds of couriers read at once: 3,000 such answers took all CPU for minutes, and pings came 1 s late."""
+    with Receiver(over_tls(behaviour) if wrapped else behaviour) as receiver:
+        url = f"http{'s' * wrapped}://receiver.test:{receiver.port}/"
+        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()) == Outcome(200)
+
+
+def test_single_bytes_take_as_much_room_as_some():
+    ours, theirs = socket.socketpair()
+    with BoundedSocket.over(ours, time.monotonic() + 10, 3 * LEAST_BYTES) as bounded, theirs:
+        for _ in range(3):
+            theirs.send(b"x")
+            assert bounded.recv_into(bytearray(10)) == 1
+        theirs.send(b"x")
+        with pytest.raises(http.client.HTTPException):
+            bounded.recv_into(bytearray(10))
+
+
+def test_a_receiver_chooses_no_numbers_for_the_handshake():
+    """With 10,000 bits one took 0.9 s of CPU, in the middle of which nothing ends it."""
+    assert {cipher["kea"] for cipher in Sender().tls.get_ciphers()} == {"kx-any", "kx-ecdhe"}
 
 
 def test_another_protocol_is_not_delivered():

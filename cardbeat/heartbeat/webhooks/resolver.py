@@ -16,6 +16,8 @@ LOOKUPS = 256
 """Lookups that run at once. A name whose server is silent occupies one until the system gives up."""
 KEPT_SHARE = 4
 """One lookup in this many is reserved for names that were resolved before."""
+ADDRESSES = 64
+"""Addresses of a name that are looked at, and vetted: a name server may give thousands."""
 REMEMBERED = 10_000
 """Resolved names that are remembered."""
 
@@ -26,7 +28,7 @@ def system_addresses(host: str) -> list[IpAddress]:
     """The addresses from the system's resolver, in its order of preference. Raises `OSError` if there is none."""
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     # A dict keeps the order and drops duplicates.
-    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found))
+    return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES]))
 
 
 def family_of(address: IpAddress) -> socket.AddressFamily:

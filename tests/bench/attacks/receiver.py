@@ -1,7 +1,8 @@
 """Webhook receivers at every address of 127.0.0.0/8, in a process of their own that counts what they get.
 
 One socket listens on all addresses of the loopback interface alone. A path that begins with `/silent` never gets an
-answer, any other one gets 204. On a second port, no connection is ever completed.
+answer, one that begins with `/chatty` thousands of informational ones, any other one 204. On a second port, no
+connection is ever completed.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from typing import NamedTuple
 
 SO_BINDTODEVICE = getattr(socket, "SO_BINDTODEVICE", 25)
 ANSWER = b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"
+CHATTY = b"HTTP/1.1 102 x\r\n\r\n" * 3600
 
 
 class Counts(NamedTuple):
@@ -151,7 +153,7 @@ class _Loop:
         taken, taken_bytes = self._counts.taken + 1, self._counts.taken_bytes + len(post.data)
         self._counts = self._counts._replace(taken=taken, taken_bytes=taken_bytes)
         with contextlib.suppress(OSError):
-            post.socket.sendall(ANSWER)
+            post.socket.sendall(CHATTY if post.data.startswith(b"POST /chatty") else ANSWER)
         self._close(post)
 
     def _close(self, post: _Post) -> None:

@@ -48,6 +48,13 @@ def silent(trial: Trial) -> None:
         scene.attack(partial(create_all, hooks=hooks(scene, KEYS, silent_host)), seconds=40)
 
 
+def chatty(trial: Trial) -> None:
+    """The same, but all hosts answer, with thousands of informational answers."""
+    with trial.scene() as scene:
+        every = hooks(scene, KEYS, lambda scene, number: host_at(number, scene.receivers.port), path="chatty")
+        scene.attack(partial(create_all, hooks=every), seconds=30)
+
+
 def slow_victim(trial: Trial) -> None:
     """60 free keys of 100 checks with silent receivers, beside a victim whose receiver takes 3 s for an alert."""
     with trial.scene("--register-per-minute", "100", victim_seconds=VICTIM_SECONDS) as scene:
@@ -160,14 +167,17 @@ def disk(mib: int) -> Iterator[Path]:
             subprocess.run(["umount", "--lazy", folder], check=True)
 
 
-def hooks(scene: Scene, keys: int, host: Host) -> list[tuple[str, str]]:
+def hooks(scene: Scene, keys: int, host: Host, path: str = "silent") -> list[tuple[str, str]]:
     """As many webhooks as free keys may have, each with its key; the keys alternate."""
     values = scene.checks_keys(keys)
     return [
-        (values[number % keys], f"http://{host(scene, number)}/silent/{number}") for number in range(keys * FREE_CHECKS)
+        (values[number % keys], f"http://{host(scene, number)}/{path}/{number}") for number in range(keys * FREE_CHECKS)
     ]
 
 
 def silent_host(scene: Scene, number: int) -> str:
-    port = scene.receivers.unreachable_port if number % 2 else scene.receivers.port
+    return host_at(number, scene.receivers.unreachable_port if number % 2 else scene.receivers.port)
+
+
+def host_at(number: int, port: int) -> str:
     return f"127.2.{number // 250}.{number % 250 + 1}:{port}"
