@@ -150,6 +150,11 @@ class DrawingQueue:
             _give_up(out)
         return drawn
 
+    def join(self, key: Key, client: str, drawn: Job[T]) -> None:
+        """Have a card that waits drawn in the turn of this client too, if that comes first."""
+        payers = key.id, client
+        self._workers.submit(" ".join(payers), drawn.do, payers)
+
     def stop(self) -> None:
         """Begin nothing more."""
         self._is_stopped = True

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from cardbeat.cards.drawing_queue import DrawingQueue
 from cardbeat.cards.seal import StoredCard, owner_of, seal
 from cardbeat.cards.store import CardIndex, Entry, Signature, Store, file_name
-from cardbeat.concurrency.later import Droppable, Later, Precedence, Workers
+from cardbeat.concurrency.later import Droppable, Job, Later, Precedence, Workers
 from cardbeat.errors import Refusal
 from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.key import CARDS, Key, key_missing
@@ -43,6 +43,15 @@ class Found(NamedTuple):
     card: StoredCard
     signature: Signature | None
     cache: str
+
+
+class Flight(Later[Found]):
+    """The result of a card that is looked for or drawn now, in the turns of these clients; `drawn` once it waits."""
+
+    def __init__(self, client: str) -> None:
+        super().__init__()
+        self.clients = {client}
+        self.drawn: Job[Found] | None = None
 
 
 class CardRoutes:
@@ -77,8 +86,8 @@ class CardRoutes:
         self._index = CardIndex()
         self._readers = Workers(READERS, running_each=READERS_OF_ONE, first=(*first, drawing.precedence))
         self._drawing = drawing
-        self._flights: dict[str, Later[Found]] = {}
-        """By file name: the results of cards that are looked for or drawn now."""
+        self._flights: dict[str, Flight] = {}
+        """By file name."""
         self._told_unshaped = False  # whether the log says that Pillow can't shape text; of the drawing thread alone
 
     def routes(self) -> list[Route]:
@@ -103,12 +112,13 @@ class CardRoutes:
             raise _key_missing(request.query)
         key_hash = hash_of(value)
         key = self._keys.last_known(key_hash)
-        found: Later[Found] = Later()
+        client = sharing_network_of(request.network)
+        found = Flight(client)
         # Runs before any request is answered, so that a request after an answer starts a search of its own.
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
         # Clients of one key must not wait behind each other: it is public.
-        payers = (request.network,) if key is None else (key.id, sharing_network_of(request.network))
+        payers = (request.network,) if key is None else (key.id, client)
         return self._readers.submit(" ".join(payers), work, payers)
 
     def _hit(self, request: Request) -> Response | None:
@@ -136,27 +146,32 @@ class CardRoutes:
         finally:
             os.close(descriptor)
 
-    def _find(self, request: Request, name: str, key_hash: bytes, found: Later[Found]) -> Later[Response]:
+    def _find(self, request: Request, name: str, key_hash: bytes, found: Flight) -> Later[Response]:
         """The answer with the card, stored or drawn.
 
-        `found` is settled with the card, unless another request looks for the same card already.
+        `found` is settled with the card, unless another request looks for the same card already. Then that is drawn in
+        the turn of this client too: else a stranger who asks for many cards could let others' cards wait behind them.
         """
         from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - the first answer needs no card
 
         # Invalid keys learn nothing and cost nothing more.
         key = self._keys.authenticate(key_hash, (CARDS,))
+        client = sharing_network_of(request.network)
         flight = self._flights.setdefault(name, found)
         if flight is not found:
+            if flight.drawn is not None and client not in flight.clients:
+                flight.clients.add(client)
+                self._drawing.join(key, client, flight.drawn)
             return Droppable(flight, partial(self._respond, request, name, key_hash, "HIT"))
         try:
             stored = self._store.get(name)
             if stored is None:
                 # Past a limit not even the query is read.
-                client = sharing_network_of(request.network)
                 self._drawing.judge(key, client)
                 card = card_from(known_among(PARAMETERS, request.query))
                 draw = partial(self._draw, name, key, client, card)
-                found.follow(self._drawing.submit(key, client, draw))
+                found.drawn = self._drawing.submit(key, client, draw)
+                found.follow(found.drawn)
             else:
                 found.succeed(Found(*stored, "HIT"))
         except Exception as error:

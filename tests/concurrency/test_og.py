@@ -71,6 +71,18 @@ class CountedRenders(RateLimit):
         return super().take(name, per_minute, client)
 
 
+class JoinedQueue(DrawingQueue):
+    """Tells when a card waits in the turn of a second client too."""
+
+    def __init__(self, renders: RateLimit) -> None:
+        super().__init__(renders)
+        self.joined = threading.Event()
+
+    def join(self, *arguments: Any) -> None:
+        super().join(*arguments)
+        self.joined.set()
+
+
 class Cards:
     def __init__(self, folder: Path, keys: Keys) -> None:
         self.renderer = SlowRenderer()
@@ -205,6 +217,23 @@ def test_a_key_that_had_no_card_drawn_goes_before_one_that_had(cards: Cards) -> 
     for answer in answers:
         answer.wait()
     assert [cards.renderer.begun.get(timeout=10) for _ in answers] == ["t10", "t11", "t0", "t1", "t2"]
+
+
+def test_a_card_that_a_stranger_asked_for_first_does_not_wait_behind_the_strangers_others(cards: Cards) -> None:
+    """Else whoever knows the URL of a new card keeps it from its owner, who gets 503 after 10 s."""
+    queue = JoinedQueue(cards.renders)
+    cards.draw_by(queue)
+    cards.begin_one()
+    answers = [cards.begin(n, client="198.51.100.1") for n in range(20)]
+    owner = cards.routes.card(cards.request(19, client="203.0.113.1"))
+    assert isinstance(owner, Later)
+    assert queue.joined.wait(10)
+    cards.renderer.go.set()
+    assert [answer.wait().headers["X-Cache"] for answer in (*answers, owner)] == ["MISS"] * 20 + ["HIT"]
+    begun = [cards.renderer.begun.get(timeout=10) for _ in answers]
+    assert begun.index("t19") <= 1
+    assert len(begun) == len({*begun})
+    assert cards.renderer.rendered == 1 + len(answers)
 
 
 def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards) -> None:
