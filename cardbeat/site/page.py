@@ -63,7 +63,9 @@ def read_page(raw: bytes) -> BuiltPage:
             head.feed(text[start_of_part : start_of_part + _PART])
             if len(head.rawdata) > _MOST_UNREAD and not (head.cdata_elem or head.rawdata.startswith("<!--")):
                 raise AssertionError
-        head.close()
+        # A comment without an end goes on to the end of the page; the parser would look for it at each "<!--" in it.
+        if not head.rawdata.startswith("<!--"):
+            head.close()
         before = text if len(raw) < READ_BYTES else ""
     except _HeadEnds:
         line, column = head.getpos()
