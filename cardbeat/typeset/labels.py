@@ -12,7 +12,6 @@ from cardbeat.typeset.text import UNBOUNDED_PX, Block, Setting, fit
 from cardbeat.typeset.unicode.clusters import clean, clusters, without_marks
 from cardbeat.typeset.work import UNBOUNDED
 
-_LEAST_KEPT = 0.5  # part of what fits that must be shown for the text to begin at a name
 _TRIES = 2  # times that the beginning is looked for
 _ELLIPSIS_EM = 0.95
 _LOOKED_AT = 64  # characters of a name in which its first letter is looked for
@@ -52,10 +51,9 @@ def _planned_tail(ends_em: Sequence[float], room_em: float) -> int:
 
 
 def _cut_start(graphemes: Sequence[str], start: int) -> int:
-    """The best place from `start` on for a domain to begin: at a name, or at a word of one."""
-    ends = [at for at in range(max(start, 1), len(graphemes)) if graphemes[at - 1] in ".-"]
-    best = ends[0] if start and ends else start
-    return best if len(graphemes) - best >= (len(graphemes) - start) * _LEAST_KEPT else start
+    """The best place from `start` on for a domain to begin: at a name, if two are left."""
+    ends = [at for at in range(max(start, 1), len(graphemes)) if graphemes[at - 1] == "."]
+    return ends[0] if start and len(ends) > 1 else start
 
 
 def initial_of(name: str) -> str:

@@ -23,6 +23,8 @@ _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY
 """`Word.penalty` by the break at the end of a line."""
 _STAY = frozenset("!?%‰°′″'’\"*&…")
 """Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
+_NOT_LAST, _NOT_FIRST = frozenset("&+=→⇒≠≤≥<>(@"), frozenset("–—→⇒≠≤≥=0123456789")
+"""What a line had better not end with, and not begin with: a number belongs to the name before it."""
 _LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
 _MANY_RUNS = 30  # Hindi with ten English words in it has 21
 _NARROWEST_EM = 0.22  # about the width of an `i`
@@ -172,7 +174,10 @@ class Paragraph:
         ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
         hyphen = self._hyphen_em(end) if end in self._hyphens else 0.0
         quality = self._breaks[end] if end < len(self) else Break.GOOD
-        return Word(start, end, ink + hyphen, ink + space, _PENALTIES[quality])
+        penalty = _PENALTIES[quality]
+        if end < len(self) and (self._graphemes[stop - 1] in _NOT_LAST or self._graphemes[end] in _NOT_FIRST):
+            penalty += _PENALTIES[Break.POOR]
+        return Word(start, end, ink + hyphen, ink + space, penalty)
 
     def _hyphen(self, end: int) -> FontChoice:
         """The hyphen drawn at a soft hyphen that ends a line, in the font of the letter before it."""

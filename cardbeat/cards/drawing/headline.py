@@ -136,7 +136,8 @@ class Headline:
             return False
         words = self.paragraph.words(Break.GOOD)
         spelled = sum(map(self.paragraph.is_spelled, words))
-        return spelled <= styles.SHORT_WORDS or Length.of(words).full_em <= styles.SHORT_EM
+        few = spelled <= styles.SHORT_WORDS and not self.paragraph.has(Break.FAIR)
+        return few or Length.of(words).full_em <= styles.SHORT_EM
 
     def _unders(self, describe: Describe, width: int, under_width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""

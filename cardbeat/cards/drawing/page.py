@@ -17,8 +17,8 @@ from cardbeat.typeset.text import Block, fit
 from cardbeat.typeset.unicode.clusters import clean_for_lines
 from cardbeat.typeset.unicode.han import language_of
 
-KICKER_GAP = 8
-BETWEEN = 28  # pixels between the labels of a line
+KICKER_GAP = 12
+BETWEEN = 36  # pixels between the labels of a line
 ROW_GAP = 8  # between lines of labels
 DOT = 18
 QUOTATION_MARK = "“"

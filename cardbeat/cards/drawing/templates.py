@@ -16,9 +16,11 @@ from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
 
 MASTHEAD = TOP + 26  # top of the line below the rule of an article
 BELOW_LABELS = 32
-ABOVE_RULE = 32  # from the body of an article to the rule below it. There X covers a card with the page's title.
-HEADER, WIDE_HEADER = 664, 848
-"""Width for the labels above a title, centred and from the left, so that they end before the brightest light."""
+ABOVE_BOTTOM = 24  # below the body of an article, where X covers a card with the page's title
+HEADER, WIDE_HEADER = 588, 848
+"""Width for the labels above a title, centred, so that a square crop shows them, and from the left, so that they end
+before the brightest light."""
+LEAST_TAG = 156  # what a long domain leaves of that for a tag
 AVATAR = 88
 PADDING = 56  # from the sides of the bubble to its texts, and to the avatar above
 PADDING_ABOVE = 32
@@ -43,8 +45,8 @@ def _default(page: Page) -> Area:
     """For any page: domain, tag and author above, title and description in the middle of what is below."""
     card, theme = page.card, page.theme
     domain, tag = Label(card.domain, theme.ink, BOLD, domain=True), Label(card.tag, theme.accent, BOLD)
-    both = bool(card.domain and card.tag)
-    parts = page.parts((domain, tag), (HEADER - BETWEEN) // 2 if both else HEADER)
+    parts = page.parts((domain,), HEADER - BETWEEN - LEAST_TAG if card.tag else HEADER)
+    parts += page.parts((tag,), HEADER - sum(BETWEEN + part.block.width_px for part in parts))
     parts += page.parts((Label(card.author, theme.muted),), HEADER)
     return _below(page, parts, Area(MARGIN, TOP, INNER, BOTTOM - TOP), WIDE_HEADER, dot=True)
 
@@ -98,7 +100,7 @@ def _author(page: Page, names: list[Part], x: int) -> None:
     avatar = Area(x, PANEL.y - AVATAR - ABOVE_PANEL, AVATAR, AVATAR, theme.accent)
     disc = Shape(x, avatar.y, AVATAR, AVATAR, theme.accent, AVATAR // 2, over=theme.ramp[0])
     width, height = TAIL
-    tail_x = x + (AVATAR - width) // 2
+    tail_x = (WIDTH - width) // 2 if page.short else x + (AVATAR - width) // 2
     tail = Shape(tail_x, PANEL.y - height, width, height, theme.panel or "", over=theme.ramp[0], points_up=True)
     page.shapes += [disc, tail]
     page.avatar(avatar)
@@ -116,7 +118,7 @@ def _author(page: Page, names: list[Part], x: int) -> None:
 
 
 def _article(page: Page) -> Area:
-    """A front page: domain, author and tag below a rule, the title low above another rule."""
+    """A front page: domain, author and tag below a rule, the title low."""
     card, theme = page.card, page.theme
     labels = (
         Label(card.domain, theme.ink, BOLD, domain=True),
@@ -124,12 +126,11 @@ def _article(page: Page) -> Area:
         Label(card.tag, theme.accent, BOLD),
     )
     parts = page.parts(labels, (INNER - BETWEEN) // 2)
-    area = Area(MARGIN, MASTHEAD, INNER, BOTTOM - ABOVE_RULE - MASTHEAD)
+    area = Area(MARGIN, MASTHEAD, INNER, BOTTOM - ABOVE_BOTTOM - MASTHEAD)
     place = _below(page, parts, area, INNER, low=True)
     page.shapes += [
         Shape(MARGIN, TOP, INNER, 3, theme.ink),
         Shape((WIDTH - 120) // 2 if page.short else page.left, TOP, 120, 14, theme.accent),
-        Shape(MARGIN, BOTTOM - 2, INNER, 2, theme.fill),
     ]
     return place
 

@@ -15,8 +15,6 @@ class Theme(NamedTuple):
     light: str
     """The name of what `build` makes: where the colours of the ramp, of the disc and of the panel are."""
     steps: int = 1
-    fill: Colour = "#000000"
-    """The colour of a thin rule."""
     disc: Colour | None = None  # the colour of a disc that is clear of all other shapes
     panel: Colour | None = None  # the colour of a title's bubble
     on_avatar: Colour = "#ffffff"  # the colour of the letter in an avatar, which is a disc of the accent
@@ -65,7 +63,6 @@ THEME_OF = {
         ink="#f6efdf",
         muted="#b9c4b4",
         accent="#efb75e",
-        fill="#48685b",
     ),
     ("article", "light"): Theme(
         ramp=("#f2efdf", "#fcf9f3"),
@@ -74,7 +71,6 @@ THEME_OF = {
         ink="#1a1714",
         muted="#5f574b",
         accent="#a5281d",
-        fill="#cdc4b2",
     ),
 }
 """By template and theme, as `request` names them."""

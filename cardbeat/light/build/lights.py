@@ -46,13 +46,13 @@ class Light:
     fading: int = 0
     """The distance from the upper edge at which 37 % of a light from there are left, in pixels; 0 for `lamps`."""
     edge: float = 0
-    """Light of the card's edges, in parts of the ramp: without it a light card has none on a white page."""
+    """Light of the card's edges, in parts of the ramp: without it a card has none on a page of its colour."""
     disc: tuple[int, int, int] | None = None  # its centre and its radius
 
 
 WAVES = (Lamp(1136, 16, 640, 0.5, ((152, 0.34), (304, 0.26), (472, 0.2), (656, 0.14), (856, 0.1))),)
 LIGHTS = {
-    "default-dark": Light(WAVES),
+    "default-dark": Light(WAVES, edge=0.5),
     "default-light": Light(WAVES, edge=0.75),
     "blog": Light(disc=(1080, -60, 180)),
     "article-dark": Light(fading=640),

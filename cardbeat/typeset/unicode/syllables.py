@@ -1,8 +1,10 @@
 """Where very long words of Latin, Greek and Cyrillic may get a hyphen: between syllables, as letters show them."""
 
+import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import sub
 
 from cardbeat.typeset.unicode.clusters import is_european
 
@@ -13,6 +15,8 @@ _PAIRS = (
     "ch ck gh ph rh sh th sch bl br cl cr dr fl fr gl gr kl kr pl pr tr vr"
     " βλ βρ γλ γρ δρ θρ κλ κρ πλ πρ τρ φλ φρ χλ χρ бл бр вл вр гл гр др кл кр пл пр тр фл фр хр"
 )
+_GERMAN = re.compile("(?<=ungs|eits)(?=[a-z])|(?<=schafts)(?=[a-z])|(?<=[ts]ions)(?=[a-z])|(?<=[a-z])(?=uber|unter)")
+"""Where words of German are joined. If such places are close enough, no syllables are guessed."""
 _TOGETHER = frozenset(_PAIRS.split())
 """Consonants that begin a syllable together. Of others, only the last one before a vowel does."""
 
@@ -26,7 +30,11 @@ def syllables(graphemes: Sequence[str]) -> Iterator[int]:
         if end == len(graphemes) or not (graphemes[end][0].isalpha() and is_european(graphemes[end][0])):
             if end - start >= _VERY_LONG:
                 letters = [_plain(grapheme) for grapheme in graphemes[start:end]]
-                yield from (start + at for at in _starts(letters) if _LEAST <= at <= len(letters) - _LEAST)
+                starts = [match.start() for match in _GERMAN.finditer("".join(letters))]
+                if max(map(sub, [*starts, len(letters)], [0, *starts])) >= _VERY_LONG:
+                    guessed = [at for at in _starts(letters) if all(abs(at - joint) > _LEAST for joint in starts)]
+                    starts = sorted(starts + guessed)
+                yield from (start + at for at in starts if _LEAST <= at <= len(letters) - _LEAST)
             start = end + 1
 
 

@@ -93,7 +93,7 @@ def test_the_light_of_default_and_what_surrounds_the_bubble_have_the_hue_of_the_
 def test_an_article_changes_its_accent_alone(theme: str) -> None:
     designed, own = THEME_OF["article", theme], theme_of("article", theme, "#2563eb")
     assert own.accent != designed.accent
-    assert (own.ramp, own.ink, own.muted, own.fill) == (designed.ramp, designed.ink, designed.muted, designed.fill)
+    assert (own.ramp, own.ink, own.muted) == (designed.ramp, designed.ink, designed.muted)
 
 
 def test_an_accent_that_can_be_read_is_not_changed() -> None:

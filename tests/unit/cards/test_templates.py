@@ -216,7 +216,7 @@ def test_an_avatar_shows_the_initial_of_the_author_else_of_the_domain_else_a_quo
     assert shown(shown_inside) == inside
     assert disc.radius == disc.width / 2
     assert tail.points_up
-    assert (tail.x + tail.width / 2, tail.y + tail.height) == (disc.x + disc.width / 2, PANEL.y)
+    assert (tail.x + tail.width / 2, tail.y + tail.height) == (WIDTH / 2, PANEL.y)
 
 
 def test_the_disc_of_a_blog_card_is_clear_of_the_bubble_and_of_the_widest_name() -> None:
@@ -241,6 +241,23 @@ def test_the_domain_and_the_tag_of_an_article_share_one_row() -> None:
     assert domain.y + domain.block.first_baseline_px == tag.y + tag.block.first_baseline_px
     assert box_of(domain)[0] == MARGIN
     assert box_of(tag)[2] == WIDTH - MARGIN
+
+
+@pytest.mark.parametrize(
+    ("domain", "begins"),
+    [
+        ("notebookreview.example", "notebookreview.example"),
+        ("engineering.acme-industries.com", "…acme-industries.com"),
+        ("a.very.long.chain.of.names.example.com", "….names.example.com"),
+    ],
+)
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_domain_never_reads_like_another_one(template: str, domain: str, begins: str) -> None:
+    for tag in ("", "Engineering", "Engineering culture and everything else"):
+        texts = [shown(text) for text in layout_of(template, title=FULL["title"], tag=tag, domain=domain).texts]
+        [seen] = [text for text in texts if text.endswith((".com", ".example"))]
+        assert seen == domain or (seen.startswith("…") and domain.endswith("." + seen[1:]))
+        assert len(seen) >= len(begins) - 1
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
@@ -268,6 +285,7 @@ def test_a_title_is_short_by_its_width_and_words_not_by_its_characters(template:
     assert is_centred("if it is, it is it")
     assert is_centred("Designing reliable background jobs with SQLite")
     assert not is_centred("如何设计非常可靠的后台任务系统")
+    assert not is_centred("SQLiteだけで信頼できるバックグラウンドジョブを設計する")
     assert not is_centred(FULL["title"])
 
 

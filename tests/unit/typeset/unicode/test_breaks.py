@@ -115,7 +115,8 @@ def test_phrases_are_looked_for_in_han_alone() -> None:
     "word",
     [
         "Donau-dampf-schiff-fahrt-se-lek-tri-zi-tä-ten-haupt-be-triebs-werk",
-        "Rechts-schutz-ver-si-che-rungs-ge-sell-schaf-ten",
+        "Rechtsschutzversicherungs-gesellschaften",
+        "Rindfleischetikettierungs-überwachungs-aufgaben-übertragungs-gesetz",
         "пре-вы-со-ком-но-го-расс-мо-три-тельст-вую-щий",
         "ηλεκ-τροεγ-κε-φα-λο-γρα-φη-μα-το-λο-γι-κος",
         "internationalization",
