@@ -213,7 +213,7 @@ class Service:
         self.cards.stop()
         self.sweep.stop(0)
         self.removal.stop(0)
-        self.server.close()
+        self.server.server_close()
         have_ended = [
             self.delivery.stop(max(0, stop_by - time.monotonic())),
             self.sweep.stop(left()),

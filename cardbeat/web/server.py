@@ -1,12 +1,13 @@
 """The HTTP server: its listening socket, its start and its stop. `loop` tells how a request is served."""
 
-import contextlib
 import errno
 import logging
 import socket
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from math import inf
-from typing import Final
+from typing import Any, Final
 
 from cardbeat.config import HttpLimits
 from cardbeat.host.system import end_handshakes
@@ -35,10 +36,11 @@ WAITS: Final = (
 )
 
 
-class HttpServer:
+class HttpServer(ThreadingHTTPServer):
     """Serves the routes of an exchange over HTTP/1.1, to the clients that connect to a listener.
 
-    One thread runs a loop that reads from and writes to all clients, so no client can hold a thread.
+    The methods of the base class mean what they mean there, except that one thread runs a loop that reads from and
+    writes to all clients, so no client can hold a thread.
     """
 
     def __init__(
@@ -51,7 +53,11 @@ class HttpServer:
         max_connections: int | None = None,
     ) -> None:
         self._limits = limits
-        self.socket, self.address = listener.socket, listener.address
+        self.address_family = listener.socket.family
+        # The base class makes a socket of its own, which is not bound. A `ClientConnection` takes the handler's place.
+        super().__init__(listener.address, BaseHTTPRequestHandler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener.socket
         self._is_passed = listener.is_passed
         self.url = listener.url
         self.loop = loop
@@ -64,6 +70,7 @@ class HttpServer:
         # Written by `stop` and `hurry` in any thread, once each; read in the loop's thread.
         self._stop_by = inf
         self._is_hurried = False
+        self._has_ended = threading.Event()
 
     @property
     def connections(self) -> int:
@@ -74,8 +81,11 @@ class HttpServer:
         """The connections closed since the start because too much was held for all clients together."""
         return self._phases.shed
 
-    def serve_forever(self) -> None:
-        """Serve until `stop`, then until all clients have their answers or the time for the stop is over."""
+    def serve_forever(self, poll_interval: float = TICK_SECONDS) -> None:
+        """Serve until `stop`, then until all clients have their answers or the time for the stop is over.
+
+        Looks at deadlines every `poll_interval` seconds while there are connections.
+        """
         # After each system call this thread waits for the interpreter's lock. A thread that computes gives it up once
         # in this interval; with Python's 5 ms each answer would take that long.
         sys.setswitchinterval(SWITCH_SECONDS)
@@ -86,15 +96,16 @@ class HttpServer:
             while self._stop_by == inf:
                 # Without connections no deadline can pass.
                 is_idle = not self._phases.count and self._accept_again_at == inf
-                self.loop.run_once(None if is_idle else TICK_SECONDS)
+                self.loop.run_once(None if is_idle else poll_interval)
                 if self.exchange.answered or self._check_at <= self.loop.now or self._phases.held.is_too_much:
-                    self._follow_up()
+                    self.service_actions()
             self._finish()
         finally:
             self._phases.close_all()
-            self._follow_up()
+            self.service_actions()
             self.exchange.stop()
-            self.close()
+            self.server_close()
+            self._has_ended.set()
 
     def stop(self, asked_at: float | None = None) -> None:
         """Make `serve_forever` finish what runs and return. Safe in any thread and in a signal handler.
@@ -110,26 +121,43 @@ class HttpServer:
         self._is_hurried = True
         self.loop.wake()
 
-    def close(self) -> None:
+    def handle_request(self) -> None:
+        """Raises `RuntimeError`: the loop serves all clients together, so one request can't be handled alone."""
+        raise RuntimeError("this server handles requests in serve_forever alone")
+
+    def shutdown(self) -> None:
+        """Stop, and wait until serving has ended. Not for the thread that serves."""
+        self.stop()
+        self._has_ended.wait()
+
+    def server_close(self) -> None:
         """Close the listening socket and the loop. `serve_forever` does so at its end."""
         self.socket.close()
         self.loop.close()
 
-    def _serve(self, client: socket.socket, address: str, port: int) -> None:
+    def get_request(self) -> tuple[socket.socket, Any]:
+        """Accept a client. Raises `OSError`."""
+        client, address = self.socket.accept()
+        client.setblocking(False)
+        return client, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
         """Let the loop serve this client from now on, or close it if its network has too many at work."""
         try:
-            client.setblocking(False)
+            address, port = client_address[:2]
             peer = peer_of(address.removeprefix("::ffff:"), port, self.exchange.trusted_proxies)
             if self._phases.make_room(peer.network):
-                ClientConnection(client, peer, self.loop, self._phases, self.exchange).start()
-                return
+                ClientConnection(request, peer, self.loop, self._phases, self.exchange).start()
+            else:
+                self.shutdown_request(request)
         except Exception:
-            log.exception("a client could not be served")
-        with contextlib.suppress(OSError):
-            client.shutdown(socket.SHUT_WR)
-        client.close()
+            self.handle_error(request, client_address)
+            self.shutdown_request(request)
 
-    def _follow_up(self) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        log.exception("a client could not be served")
+
+    def service_actions(self) -> None:
         """Do what follows an iteration: close connections whose time is up, log and count the answers given."""
         now = self.loop.now
         if self._phases.held.is_too_much and (shed := self._phases.relieve(now)):
@@ -156,7 +184,7 @@ class HttpServer:
         self.loop.run_once(0)
         while self.loop.is_behind and self.loop.now < ask_by and not self._is_hurried:
             self.loop.run_once(0)
-            self._follow_up()
+            self.service_actions()
         phases.close(phases.idle)
         if unasked := phases.count_unasked():
             log.info(WAITS, max(0.0, ask_by - self.loop.now), unasked)
@@ -164,7 +192,7 @@ class HttpServer:
             self.loop.run_once(TICK_SECONDS)
             if self._is_hurried or self.loop.now >= ask_by:
                 phases.close(phases.idle, phases.new, phases.header)
-            self._follow_up()
+            self.service_actions()
 
     def _stop_listening(self) -> None:
         """Close the listening socket, after accepting the clients in its queue."""
@@ -194,7 +222,7 @@ class HttpServer:
             if not phases.has_room:
                 return self._pause_accepting()
             try:
-                client, address = self.socket.accept()
+                client, address = self.get_request()
             except ConnectionAbortedError:
                 continue
             except BlockingIOError:
@@ -203,7 +231,7 @@ class HttpServer:
                 if error.errno != errno.EMFILE or not phases.give_way():
                     return self._pause_accepting()
                 continue
-            self._serve(client, *address[:2])
+            self.process_request(client, address)
         return True
 
     def _pause_accepting(self) -> bool:

@@ -71,7 +71,7 @@ def proxied(recorder: Recorder) -> Iterator[tuple[int, Path]]:
     with tempfile.TemporaryDirectory() as folder:
         port = free_port()
         configuration = Path(folder) / "nginx.conf"
-        configuration.write_text(NGINX.format(folder=folder, port=port, upstream=server.address[1]))
+        configuration.write_text(NGINX.format(folder=folder, port=port, upstream=server.server_address[1]))
         nginx = subprocess.Popen(["nginx", "-c", configuration])
         try:
             wait_for(port)

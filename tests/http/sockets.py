@@ -44,7 +44,7 @@ def starting(router: Router) -> Iterator[Start]:
 
         def start(limits: HttpLimits = HttpLimits(stop_seconds=2), **options: Any) -> HttpServer:  # noqa: B008
             server = server_of(router, limits=limits, **options)
-            thread = threading.Thread(target=server.serve_forever, name=server.url)
+            thread = threading.Thread(target=server.serve_forever)
             thread.start()
             stack.callback(thread.join, PATIENCE_SECONDS)
             stack.callback(server.stop)
@@ -66,7 +66,7 @@ class Client:
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
             if address:
                 self.socket.bind((address, 0))
-            self.socket.connect(server.address[:2])
+            self.socket.connect(server.server_address[:2])
             stack.pop_all()
         self.buffer = bytearray()
         self.send(data)

@@ -413,7 +413,7 @@ def test_whoever_has_most_connections_gives_way_to_new_ones(start: Start) -> Non
             client = stack.enter_context(socket.socket())
             client.settimeout(PATIENCE_SECONDS)
             client.bind((address, 0))
-            client.connect(server.address[:2])
+            client.connect(server.server_address[:2])
             client.sendall(get())
             assert client.recv(1000).startswith(b"HTTP/1.1 200")
             return client

@@ -21,7 +21,7 @@ def client(app):
     server = app.service.server
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
-    connection = http.client.HTTPConnection(*server.address[:2], timeout=10)
+    connection = http.client.HTTPConnection(*server.server_address[:2], timeout=10)
     yield connection
     connection.close()
     server.stop()
@@ -75,7 +75,7 @@ def test_requests_are_counted_by_route_method_and_status(ask, read):
 
 
 def test_what_is_no_request_is_counted_too(app, read):
-    with socket.create_connection(app.service.server.address[:2], timeout=10) as sock:
+    with socket.create_connection(app.service.server.server_address[:2], timeout=10) as sock:
         sock.sendall(b"nonsense\r\n\r\n")
         assert sock.recv(1000).startswith(b"HTTP/1.1 400 ")
     counted = "cardbeat_http_requests_total{route=none}{method=-}{status=400}"

@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from functools import partial
+from http.server import ThreadingHTTPServer
 from ipaddress import ip_network
 from math import inf
 from pathlib import Path
@@ -365,20 +366,29 @@ def test_a_stop_leaves_time_for_a_request_and_an_answer_under_way(start: Start) 
         assert (asking.rest(), sending.rest(), reading.rest()) == (b"", b"", b"")
 
 
-def test_serving_ends_when_the_requests_under_way_have_their_answers(site: Site) -> None:
+def test_one_request_alone_is_refused_since_the_loop_serves_all_clients(site: Site) -> None:
+    with server_of(site.router) as server:
+        assert isinstance(server, ThreadingHTTPServer)
+        with pytest.raises(RuntimeError, match="serve_forever"):
+            server.handle_request()
+
+
+def test_a_shutdown_returns_when_serving_has_ended(site: Site) -> None:
     server = server_of(site.router, limits=HttpLimits(stop_seconds=PATIENCE_SECONDS))
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     with Client(server, get(line=b"GET /held HTTP/1.1")) as held:
         assert site.entered.acquire(timeout=PATIENCE_SECONDS)
-        server.stop()
-        thread.join(0.05)
-        assert thread.is_alive()
+        stopper = threading.Thread(target=server.shutdown)
+        stopper.start()
+        stopper.join(0.05)
+        assert stopper.is_alive()
         site.let_go.set()
-        thread.join(PATIENCE_SECONDS)
-        assert not thread.is_alive()
+        stopper.join(PATIENCE_SECONDS)
+        assert not stopper.is_alive()
         assert held.answer()[2] == b"held"
         assert held.rest() == b""
+    thread.join(PATIENCE_SECONDS)
 
 
 def test_one_client_that_cannot_be_served_ends_no_other(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,7 +446,7 @@ def test_answers_are_observed(start: Start) -> None:
 
 
 def test_a_port_in_use_and_a_wrong_host_are_told_in_one_line(start: Start) -> None:
-    port = start().address[1]
+    port = start().server_address[1]
     with pytest.raises(StartupError, match=f"port {port} on 127.0.0.1 is in use"):
         Listener("127.0.0.1", port)
     with pytest.raises(StartupError, match=r"not an address of this machine"):
@@ -524,7 +534,7 @@ from tests.http.sockets import server_of
 resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))
 ok = lambda _: Response(200, b"ok")
 server = server_of(Router([Route("GET", "/healthz", ok, in_loop=True)]), max_connections=int(sys.argv[1]))
-print(server.address[1], flush=True)
+print(server.server_address[1], flush=True)
 server.serve_forever()
 """
 

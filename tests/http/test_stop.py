@@ -87,9 +87,9 @@ def begin_stop(server: HttpServer) -> None:
     wait_until(lambda: server.socket.fileno() == -1)
 
 
-def wait_for_end(server: HttpServer) -> None:
-    """Return when a stop has ended, though no time passes."""
-    wait_until(lambda: server.url not in {thread.name for thread in threading.enumerate()}, PATIENCE_SECONDS)
+def has_ended(server: HttpServer) -> bool:
+    """Whether a stop ends though no time passes."""
+    return server._has_ended.wait(PATIENCE_SECONDS)
 
 
 def assert_last_answer(client: Client) -> None:
@@ -112,7 +112,7 @@ def test_a_client_that_has_connected_may_ask_until_the_end_of_a_stop(
         clock.pass_in(server, seconds)
         client.send(get()[len(begun) :])
         assert_last_answer(client)
-    wait_for_end(server)
+    assert has_ended(server)
 
 
 def test_clients_that_were_not_accepted_before_a_stop_are_answered(start: Start, clock: Clock, site: Site) -> None:
@@ -159,7 +159,7 @@ def test_a_stop_waits_for_no_client_that_had_been_silent_for_5_s(start: Start, c
         wait_until(lambda: server.connections == 1)
         clock.pass_in(server, IDLE_SECONDS)
         server.stop()
-        wait_for_end(server)
+        assert has_ended(server)
         assert silent.rest() == b""
 
 
@@ -184,7 +184,7 @@ def test_the_time_for_a_stop_runs_from_when_it_was_asked_for(start: Start, clock
         server.stop(clock.now - 4)
         clock.pass_in(server, STOP_SECONDS - ANSWER_SECONDS - 4)
         assert silent.rest() == b""
-    wait_for_end(server)
+    assert has_ended(server)
 
 
 @pytest.mark.parametrize("begun", [b"", b"\r\n"])
@@ -219,7 +219,7 @@ def test_an_answer_that_takes_time_is_given_after_the_last_moment_to_ask(
         assert (silent.rest(), half_sent.rest()) == (b"", b"")
         site.let_go.set()
         assert_last_answer(working)
-    wait_for_end(server)
+    assert has_ended(server)
 
 
 def test_a_stop_ends_with_its_time(start: Start, clock: Clock, site: Site) -> None:
@@ -229,7 +229,7 @@ def test_a_stop_ends_with_its_time(start: Start, clock: Clock, site: Site) -> No
         begin_stop(server)
         clock.pass_in(server, STOP_SECONDS)
         assert working.rest() == b""
-        wait_for_end(server)
+        assert has_ended(server)
 
 
 def test_a_stop_that_is_hurried_waits_for_answers_alone(start: Start, site: Site) -> None:
@@ -242,7 +242,7 @@ def test_a_stop_that_is_hurried_waits_for_answers_alone(start: Start, site: Site
         assert (silent.rest(), half_sent.rest()) == (b"", b"")
         site.let_go.set()
         assert_last_answer(working)
-    wait_for_end(server)
+    assert has_ended(server)
 
 
 def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start: Start) -> None:
@@ -253,4 +253,4 @@ def test_a_large_answer_that_a_stop_finds_half_sent_ends_its_connection(start: S
         begin_stop(server)
         assert reading.answer()[2] == BIG
         assert reading.rest() == b""
-    wait_for_end(server)
+    assert has_ended(server)
