@@ -39,8 +39,8 @@ WAITS: Final = (
 class HttpServer(ThreadingHTTPServer):
     """Serves the routes of an exchange over HTTP/1.1, to the clients that connect to a listener.
 
-    The methods of the base class mean what they mean there, except that one thread runs a loop that reads from and
-    writes to all clients, so no client can hold a thread.
+    A `ThreadingHTTPServer`, as agreed with the project's owner: its methods mean what they mean there, except that one
+    thread runs a loop that reads from and writes to all clients, so no client can hold a thread.
     """
 
     def __init__(
