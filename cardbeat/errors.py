@@ -126,7 +126,6 @@ class Refusal(Exception):
         super().__init__(self.sentence)
 
     def body(self) -> dict[str, Any]:
-        """The one shape of every error body."""
         body = {"error": self.sentence, "code": self.code}
         return body if self.field is None else {**body, "field": self.field}
 

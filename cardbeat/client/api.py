@@ -175,7 +175,6 @@ class Api:
             self._sleep(LOOK_SECONDS)
 
     def _alerts(self, check_id: str) -> list[dict[str, Any]]:
-        """The newest alerts of a check, newest first."""
         listed = self._object(self._ask("GET", f"/checks/{check_id}/alerts"), {"alerts": list})["alerts"]
         return [self._known(alert, _ALERT) for alert in listed]
 
@@ -294,5 +293,4 @@ def _reason(error: str | BaseException) -> str:
 
 
 def _shown(text: str) -> str:
-    """A text of the server as a terminal may show it."""
     return printable(text[:SENTENCE_CHARACTERS])

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 
-from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
+from cardbeat.commands.options import DATA, DATABASE, Parser, add_options, file_path
 from cardbeat.database.sqlite.backup import back_up
 from cardbeat.errors import StartupError
 from cardbeat.host.output import say, tell_if_slow
@@ -19,7 +19,7 @@ def parser() -> Parser:
     made.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
     DATA.add_to(made)
     made.add_argument(DATABASE.flag, metavar=DATABASE.metavar, help="refused: back up PostgreSQL with pg_dump")
-    add_json(made)
+    add_options(made)
     return made
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from cardbeat.cards.request import TEMPLATES, THEMES, card_from
-from cardbeat.commands.options import ACCENT, Parser, add_json, file_path
+from cardbeat.commands.options import ACCENT, Parser, add_options, file_path
 from cardbeat.errors import Invalid, StartupError
 from cardbeat.host import pillow
 from cardbeat.host.output import complain, say
@@ -30,7 +30,7 @@ def parser() -> Parser:
         made.add_argument(f"--{name}", metavar="TEXT", default="", help=what)
     add_look(made)
     made.add_argument("--output", metavar="FILE", required=True, type=_png_path, help="ends with .png; - is stdout")
-    add_json(made)
+    add_options(made)
     return made
 
 

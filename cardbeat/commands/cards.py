@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from cardbeat.cards.request import card_from
 from cardbeat.commands.card import add_look
-from cardbeat.commands.options import ACCENT, Parser, add_json, base_url, file_path
+from cardbeat.commands.options import ACCENT, Parser, add_options, base_url, file_path
 from cardbeat.errors import StartupError, refusals_as_startup_errors
 from cardbeat.host import pillow
 from cardbeat.host.output import complain, say, show_progress
@@ -37,7 +37,7 @@ def parser() -> Parser:
     made.add_argument("--base-url", metavar="URL", type=base_url, help="the site's; its host is the cards' domain")
     made.add_argument("--write-tags", action="store_true", help="name the card in each page without og:image")
     made.add_argument("--prune", action="store_true", help="remove cards whose page or line is gone")
-    add_json(made)
+    add_options(made)
     return made
 
 

@@ -4,14 +4,14 @@ import argparse
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cardbeat.client.api import Api, CheckJson, Refused
 from cardbeat.clock import wall_clock
-from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_json, integer
+from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_options, integer
 from cardbeat.errors import StartupError
 from cardbeat.host.output import agreed, say, table
 
@@ -27,14 +27,6 @@ LEFT = 1
 if a test alert was not delivered."""
 WAIT_SECONDS = 30
 """How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
-
-SUBCOMMANDS = {
-    "list": Subcommand(),
-    "apply": Subcommand(("FILE",), ("--prune", "--yes", "--dry-run")),
-    "ping": Subcommand(("NAME",)),
-    "test": Subcommand(("NAME",), ("--wait",)),
-    "snooze": Subcommand(("NAME", "TIME"), ("--all",)),
-}
 
 _USAGE = (
     "list | apply FILE [--prune [--yes]] [--dry-run]\n       | ping NAME | test NAME [--wait N] | snooze NAME TIME"
@@ -55,15 +47,16 @@ def parser() -> SubcommandParser:
     made.add_argument("--dry-run", action="store_true", help="apply: say what would be done, and do nothing")
     wait = f"test: most seconds to wait for the receiver's answer [{WAIT_SECONDS}]"
     made.add_argument("--wait", metavar="N", type=partial(integer, 1, 600), help=wait)
-    add_json(made)
-    URL.add_to(made)
+    add_options(made, URL)
     return made
 
 
 def run(argv: Sequence[str]) -> int:
     given = parser().parse(argv)
     try:
-        return _ACTIONS[given.action](Api(URL.value(given), _key(), keeps_trying=given.action == "ping"), given)
+        api = Api(URL.value(given), _key(), keeps_trying=given.action == "ping")
+        status: int = SUBCOMMANDS[given.action].run(api, given)
+        return status
     except Refused as refused:
         raise StartupError(str(refused)) from None
 
@@ -230,7 +223,6 @@ def _snoozed(check: CheckJson) -> str:
 
 
 def _named(api: Api, name: str) -> CheckJson:
-    """The one check with this name."""
     named = [check for check in api.checks() if check["name"] == name.strip()]
     if len(named) != 1:
         found = f"are {len(named)} checks" if named else "is no check"
@@ -238,10 +230,10 @@ def _named(api: Api, name: str) -> CheckJson:
     return named[0]
 
 
-_ACTIONS: dict[str, Callable[[Api, argparse.Namespace], int]] = {
-    "list": _list,
-    "apply": _apply,
-    "ping": _ping,
-    "test": _test,
-    "snooze": _snooze,
+SUBCOMMANDS = {
+    "list": Subcommand(_list),
+    "apply": Subcommand(_apply, ("FILE",), ("--prune", "--yes", "--dry-run")),
+    "ping": Subcommand(_ping, ("NAME",)),
+    "test": Subcommand(_test, ("NAME",), ("--wait",)),
+    "snooze": Subcommand(_snooze, ("NAME", "TIME"), ("--all",)),
 }

@@ -22,7 +22,7 @@ from cardbeat.commands.options import (
     REGISTRATION,
     TIERS,
     Parser,
-    add_json,
+    add_options,
     values_of,
 )
 from cardbeat.config import Config
@@ -80,9 +80,7 @@ class Finding(NamedTuple):
 
 def parser() -> Parser:
     made = Parser("doctor [options]", "Check this host, and say what to do about what is wrong.")
-    add_json(made)
-    for option in OPTIONS:
-        option.add_to(made)
+    add_options(made, *OPTIONS)
     return made
 
 

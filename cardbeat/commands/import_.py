@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from cardbeat.client.declared import plain
 from cardbeat.commands.keys import no_such_key, opened
-from cardbeat.commands.options import DATA, DATABASE, TIERS, Parser, add_json, file_path
+from cardbeat.commands.options import DATA, DATABASE, TIERS, Parser, add_options, file_path
 from cardbeat.config import Tier
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, StartupError
@@ -77,9 +77,7 @@ def parser() -> Parser:
     webhook = "where all of them alert; $NAME takes it from the environment"
     made.add_argument("--webhook-url", metavar="URL", help=webhook)
     made.add_argument("--dry-run", action="store_true", help="say what would be done, and do nothing")
-    add_json(made)
-    for option in (DATA, DATABASE, TIERS):
-        option.add_to(made)
+    add_options(made, DATA, DATABASE, TIERS)
     return made
 
 

@@ -4,7 +4,7 @@ import argparse
 import json
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
 from itertools import starmap
@@ -13,7 +13,7 @@ from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.commands.advice import undefined_tiers
-from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_json, integer
+from cardbeat.commands.options import DATA, DATABASE, TIERS, Subcommand, SubcommandParser, add_options, integer
 from cardbeat.config import Tier
 from cardbeat.database import Database, monitor, open_database, open_to_look
 from cardbeat.database.postgresql.examination import require_tables
@@ -31,15 +31,6 @@ from cardbeat.keys.store import GAP_SECONDS, Keys
 from cardbeat.keys.tiers import tiers_from
 
 HEADINGS = ("ID", "KEY", "SCOPE", "TIER", "CREATED (UTC)", "CHECKS", "LAST USED (UTC)", "REMOVED AFTER", "E-MAIL")
-
-SUBCOMMANDS = {
-    "list": Subcommand(),
-    "create": Subcommand(options=("--email", "--tier")),
-    "replace": Subcommand(("ID",)),
-    "revoke": Subcommand(("ID",)),
-    "tier": Subcommand(("ID", "NAME")),
-    "prune": Subcommand(options=("--unused-days", "--dry-run")),
-}
 
 _USAGE = (
     "list | create [--email ADDRESS] [--tier NAME]\n       | replace ID | revoke ID | tier ID NAME\n"
@@ -62,9 +53,7 @@ def parser() -> SubcommandParser:
     days = partial(integer, 0, 36_500)
     made.add_argument("--unused-days", metavar="N", type=days, help=f"for prune [{CHECKS_DAYS}]")
     made.add_argument("--dry-run", action="store_true", help="only say how many keys prune would remove")
-    add_json(made)
-    for option in (DATA, DATABASE, TIERS):
-        option.add_to(made)
+    add_options(made, DATA, DATABASE, TIERS)
     return made
 
 
@@ -85,7 +74,7 @@ def run(argv: Sequence[str]) -> int:
     path = DATA.value(given) / FILE_NAME
     is_new = may_be_new and DATABASE.value(given) is None and not os.path.lexists(path)
     with opened(given, tiers, advice, may_be_new=may_be_new) as (database, keys):
-        _ACTIONS[given.action](database, keys, given)
+        SUBCOMMANDS[given.action].run(database, keys, given)
         if is_new:
             complain(f"there was no database at {path.absolute()}, so a new one was made")
     return 0
@@ -148,7 +137,8 @@ def _list(database: Database, keys: Keys, given: argparse.Namespace) -> None:
     checks = count_by_key(database)
     found = [(key, checks.get(key.id, 0)) for key in keys.all()]
     say([json.dumps(list(starmap(_as_json, found)))] if given.json else table(HEADINGS, starmap(_row, found)))
-    _warn(undefined_tiers(keys.count_by_tier(), keys.tiers))
+    for sentence in undefined_tiers(keys.count_by_tier(), keys.tiers):
+        complain(sentence)
 
 
 def _as_json(key: Key, checks: int) -> dict[str, Any]:
@@ -164,11 +154,6 @@ def _row(key: Key, checks: int) -> tuple[str, ...]:
 
 def _time(seconds: int | None) -> str | None:
     return None if seconds is None else utc_text(seconds)
-
-
-def _warn(sentences: Iterable[str]) -> None:
-    for sentence in sentences:
-        complain(sentence)
 
 
 def _create(_database: Database, keys: Keys, given: argparse.Namespace) -> None:
@@ -206,7 +191,7 @@ def _revoke(database: Database, keys: Keys, given: argparse.Namespace) -> None:
         with tell_if_slow("the key is revoked, removing its checks"):
             Removal(database).finish()
     except Unavailable:
-        _warn(["the key is revoked; some of its checks remain, the server will remove them"])
+        complain("the key is revoked; some of its checks remain, the server will remove them")
     if given.json:
         say([json.dumps({"id": given.id, "revoked": True})])
 
@@ -243,15 +228,15 @@ def _require_clock(database: Database, now: int, days: int) -> None:
         raise StartupError(f"{known}; give at most --unused-days {least}; nothing was removed")
 
 
-_ACTIONS: dict[str, Callable[[Database, Keys, argparse.Namespace], None]] = {
-    "list": _list,
-    "create": _create,
-    "replace": _replace,
-    "revoke": _revoke,
-    "tier": _move,
-    "prune": _prune,
-}
-
-
 def no_such_key(key_id: str) -> StartupError:
     return StartupError(f"there is no key with the id {key_id!r}; see: keys list")
+
+
+SUBCOMMANDS = {
+    "list": Subcommand(_list),
+    "create": Subcommand(_create, options=("--email", "--tier")),
+    "replace": Subcommand(_replace, ("ID",)),
+    "revoke": Subcommand(_revoke, ("ID",)),
+    "tier": Subcommand(_move, ("ID", "NAME")),
+    "prune": Subcommand(_prune, options=("--unused-days", "--dry-run")),
+}

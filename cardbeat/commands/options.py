@@ -109,8 +109,9 @@ class Parser(argparse.ArgumentParser):
 
 
 class Subcommand(NamedTuple):
-    """What one action of a command takes: its arguments, by their names in `--help`, and the options of its own."""
+    """What does an action, its arguments, by their names in `--help`, and the options of its own."""
 
+    run: Callable[..., Any]
     arguments: tuple[str, ...] = ()
     options: tuple[str, ...] = ()
 
@@ -158,8 +159,11 @@ class SubcommandParser(Parser):
         return not takers or name in takers
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser, *options: Option) -> None:
+    """Add `--json`, which these commands have in common, and some options of `serve`."""
     parser.add_argument("--json", action="store_true", help="print JSON, for programs")
+    for option in options:
+        option.add_to(parser)
 
 
 def values_of(options: Iterable[Option], given: argparse.Namespace) -> dict[str, Any]:
@@ -272,7 +276,6 @@ def database_url_flag(text: str) -> str:
 
 
 def networks(text: str) -> list[Network]:
-    """A list of addresses and networks, separated by commas."""
     try:
         return [_unmapped(ipaddress.ip_network(part.strip())) for part in text.split(",")]
     except ValueError:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from cardbeat.clock import utc_text, wall_clock
-from cardbeat.commands.options import DATA, DATABASE, Parser, add_json, file_path
+from cardbeat.commands.options import DATA, DATABASE, Parser, add_options, file_path
 from cardbeat.database import require_driver
 from cardbeat.database.sqlite.restore import Restored, restore
 from cardbeat.host.output import say, tell_if_slow
@@ -24,9 +24,7 @@ def parser() -> Parser:
         "A PostgreSQL database must be empty.",
     )
     made.add_argument("file", metavar="FILE", type=file_path, help="made by backup; is checked first, and stays")
-    for option in (DATA, DATABASE):
-        option.add_to(made)
-    add_json(made)
+    add_options(made, DATA, DATABASE)
     return made
 
 

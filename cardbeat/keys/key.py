@@ -51,7 +51,6 @@ class Key:
         return value if self.email is None else {**value, "email": self.email}
 
     def as_reader(self, prefix: str) -> "Key":
-        """The read-only key of this key, with this prefix."""
         return replace(self, scope=READ, email=None, prefix=prefix, read_prefix=None)
 
 
@@ -75,7 +74,6 @@ def require_scope(key: Key, scopes: Collection[str], of_cards_key: str | None = 
 
 
 def key_missing(sentence: str | None = None, field: str | None = None) -> Refusal:
-    """401 for a request without a key."""
     return Refusal("key_missing", sentence, field=field, headers=_CHALLENGE)
 
 

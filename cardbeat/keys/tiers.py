@@ -34,7 +34,6 @@ def tier_of(tiers: Mapping[str, Tier], name: str) -> Tier:
 
 
 def count_by_tier(transaction: Transaction) -> dict[str, int]:
-    """The number of keys in each tier."""
     sql = "SELECT tier, count(*) FROM keys WHERE revoked_at IS NULL GROUP BY tier"
     return dict(map(tuple, transaction.execute(sql)))
 

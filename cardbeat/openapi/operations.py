@@ -66,17 +66,14 @@ FILE_TYPES: Final = (
 )
 
 PATH_PARAMETERS: Final[dict[str, Json]] = {
-    "id": {"name": "id", "in": "path", "required": True, "schema": CHECK_ID_SCHEMA, "example": CHECK_ID},
-    "signal": {
-        "name": "signal",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "pattern": f"^({SIGNAL_PATTERN})$"},
-        "example": "fail",
-    },
-    "folder": {"name": "folder", "in": "path", "required": True, "schema": {"type": "string"}, "example": "shared"},
-    "name": {"name": "name", "in": "path", "required": True, "schema": {"type": "string"}, "example": "style.css"},
-    "page": {"name": "page", "in": "path", "required": True, "schema": {"type": "string"}, "example": "cards"},
+    name: {"name": name, "in": "path", "required": True, "schema": schema, "example": example}
+    for name, schema, example in (
+        ("id", CHECK_ID_SCHEMA, CHECK_ID),
+        ("signal", {"type": "string", "pattern": f"^({SIGNAL_PATTERN})$"}, "fail"),
+        ("folder", {"type": "string"}, "shared"),
+        ("name", {"type": "string"}, "style.css"),
+        ("page", {"type": "string"}, "cards"),
+    )
 }
 
 OPERATIONS: Final[dict[str, Operation]] = {

@@ -73,7 +73,6 @@ class Operation:
     body: Json | None = None
 
     def of(self, route: Route) -> Json:
-        """The OpenAPI operation of this route."""
         errors = sorted({*self.errors, *_errors_of(route)})
         refused = {str(status): {"$ref": f"#/components/responses/{status}"} for status in errors}
         return _without_none(

@@ -190,12 +190,10 @@ def _if_available(read: Callable[[], list[Sample]]) -> list[Sample]:
 
 
 def family(name: str, samples: Iterable[Sample]) -> str:
-    """The text of one family."""
     return heading(name) + "".join(f"{name}{suffix}{_in_braces(labels)} {n}\n" for suffix, labels, n in samples)
 
 
 def heading(name: str) -> str:
-    """The lines that begin a family."""
     kind = next(kind for kind, families in FAMILIES.items() if name in families)
     return f"# HELP {name} {FAMILIES[kind][name]}\n# TYPE {name} {kind}\n"
 

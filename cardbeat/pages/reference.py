@@ -116,7 +116,6 @@ def _bounds(schema: Json) -> str:
 
 
 def _errors(document: Json) -> Iterator[str]:
-    """A table of all codes."""
     yield from ("| Status | Code | Sentence |", "|---|---|---|")
     for status, answer in document["components"]["responses"].items():
         for code, example in answer["content"]["application/json"]["examples"].items():

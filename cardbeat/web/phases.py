@@ -134,7 +134,6 @@ class Phases(Generic[C]):
         return self.count < self._most or any(self._in_order())
 
     def opened(self, connection: C) -> None:
-        """Count an open connection."""
         network, by_network = connection.peer.network, self._by_network
         self.count += 1
         by_network[network] += 1
@@ -142,7 +141,6 @@ class Phases(Generic[C]):
             self._largest = network
 
     def closed(self, connection: C) -> None:
-        """Uncount a closed connection."""
         network, by_network = connection.peer.network, self._by_network
         self.count -= 1
         by_network[network] -= 1

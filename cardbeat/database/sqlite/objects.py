@@ -78,7 +78,6 @@ def require_usable(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def leave_out_foreign(connection: sqlite3.Connection) -> None:
-    """Drop all that is not ours."""
     for found in sorted(differences(connection).foreign, key=lambda found: found.kind, reverse=True):
         name = found.name.replace('"', '""')
         connection.execute(f'DROP {found.kind} IF EXISTS "{name}"')
