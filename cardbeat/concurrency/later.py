@@ -36,17 +36,18 @@ class Later(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # Both are written under the lock only.
+        # Both are written under the lock only. Callbacks wait by the object that they get; None is this one.
         self._outcome: Callable[[], T] | None = None
-        self._callbacks: dict[Callable[[Later[T]], object], None] = {}
+        self._callbacks: dict[Later[Any] | None, list[Callable[[Any], object]]] = {}
 
     def settle(self, outcome: Callable[[], T]) -> None:
         """Let `result` call `outcome`, and call back."""
         with self._lock:
             self._outcome = outcome
             callbacks, self._callbacks = self._callbacks, {}
-        for callback in callbacks:
-            callback(self)
+        for told, waiting in callbacks.items():
+            for callback in waiting:
+                callback(told or self)
 
     def succeed(self, result: T) -> None:
         self.settle(lambda: result)
@@ -58,24 +59,22 @@ class Later(Generic[T]):
     def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
-    def then(self, callback: Callable[["Later[T]"], object]) -> None:
-        """Call back once it is settled, with this object."""
+    def then(self, callback: Callable[[Any], object], told: "Later[Any] | None" = None) -> None:
+        """Call back once it is settled, with this object or the one that is given."""
         with self._lock:
             if self._outcome is None:
-                self._callbacks[callback] = None
+                self._callbacks.setdefault(told, []).append(callback)
                 return
-        callback(self)
+        callback(told or self)
 
-    def forget(self, callback: Callable[["Later[T]"], object]) -> None:
-        """Drop a callback that was added by `then`, if it was not called yet."""
+    def forget(self, told: "Later[Any]") -> None:
+        """Drop what was to be called back with this object, and is not yet."""
         with self._lock:
-            self._callbacks.pop(callback, None)
+            self._callbacks.pop(told, None)
 
     def map(self, change: Callable[[T], U]) -> "Later[U]":
         """The result as `change` returns it. Its `result` raises what this one or `change` raises."""
-        changed: Later[U] = Later()
-        self.then(lambda settled: changed.settle(lambda: change(settled.result())))
-        return changed
+        return Mapped(self, change)
 
     def result(self) -> T:
         """Return the result, or raise the error. To be called after it is settled."""
@@ -97,23 +96,36 @@ class Later(Generic[T]):
         return self.result()
 
 
-class Droppable(Later[T], Generic[T, U]):
-    """As `map` returns it. May be dropped: then it is never settled, and nothing keeps `change` and what that holds."""
+class Mapped(Later[T], Generic[T, U]):
+    """As `map` returns it. It is settled as soon as its source is, which calls back for it."""
 
     __slots__ = ("_change", "_source")
 
     def __init__(self, source: Later[U], change: Callable[[U], T]) -> None:
-        super().__init__()
         self._source = source
         self._change = change
-        source.then(self._follow)
+
+    def then(self, callback: Callable[[Any], object], told: Later[Any] | None = None) -> None:
+        self._source.then(callback, told or self)
+
+    def forget(self, told: Later[Any]) -> None:
+        self._source.forget(told)
+
+    def result(self) -> T:
+        return self._change(self._source.result())
+
+    @property
+    def is_settled(self) -> bool:
+        return self._source.is_settled
+
+
+class Droppable(Mapped[T, U]):
+    """May be dropped: then nothing is called back, nor keeps `change` and what that holds."""
+
+    __slots__ = ()
 
     def drop(self) -> None:
-        self._source.forget(self._follow)
-
-    def _follow(self, settled: Later[U]) -> None:
-        change = self._change
-        self.settle(lambda: change(settled.result()))
+        self._source.forget(self)
 
 
 class Job(Later[T]):

@@ -44,6 +44,10 @@ class Told(NamedTuple):
         return self.turned is RECOVERED
 
 
+_Outcomes = tuple[dict[str, Told], dict[str, Told]]
+"""Of signals, by the ids of their checks: of all, and of the first one of each check that it turned."""
+
+
 class Checks:
     """The checks of all keys. A check of another key raises `NotFound`, like one that does not exist.
 
@@ -218,44 +222,41 @@ class Checks:
         # Read the clock in the writer, which runs groups one after another: the later ping has the later time.
         now = int(self.clock())
         outcomes: list[Told | None] = [None] * len(signals)
-        for part in in_order(signals):
-            for signal, places in part.items():
-                check_ids = [signals[place][0] for place in places]
-                told = self._noted[signal](transaction, check_ids, now)
-                # If one check is pinged several times in a group, only the first ping is the recovery.
-                for place, check_id in zip(places, check_ids, strict=True):
-                    if outcome := told.get(check_id):
-                        outcomes[place] = outcome
-                        if outcome.turned:
-                            told[check_id] = outcome._replace(turned=None)
+        for signal, places in in_order(signals):
+            check_ids = [signals[place][0] for place in places]
+            found, turned = self._noted[signal](transaction, check_ids, now)
+            # If one check is pinged several times in a group, only the first ping is the recovery.
+            for place, check_id in zip(places, check_ids, strict=True):
+                outcomes[place] = turned.pop(check_id, None) or found.get(check_id)
         return outcomes
 
-    def _ping(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, Told]:
-        rows = note_pings(self._database, transaction, check_ids, now)
-        overdue = [check_id for check_id, status, _ in rows if status == "overdue"]
-        told = {check_id: Told("on_time", deadline_at) for check_id, _, deadline_at in rows}
-        return told | self._turned(transaction, RECOVERED, turn_back(transaction, overdue) if overdue else [], now)
+    def _ping(self, transaction: Transaction, check_ids: list[str], now: int) -> _Outcomes:
+        found, overdue = {}, []
+        for check_id, status, deadline_at in note_pings(self._database, transaction, check_ids, now):
+            found[check_id] = Told("on_time", deadline_at)
+            if status == "overdue":
+                overdue.append(check_id)
+        return found, self._turned(transaction, RECOVERED, turn_back(transaction, overdue), now) if overdue else {}
 
-    def _fail(self, transaction: Transaction, check_ids: list[str], now: int) -> dict[str, Told]:
+    def _fail(self, transaction: Transaction, check_ids: list[str], now: int) -> _Outcomes:
         rows = note_failures(self._database, transaction, check_ids, now)
         on_time = [check_id for check_id, status, _ in rows if status == "on_time"]
-        turned = turn_overdue(transaction, on_time, now) if on_time else []
-        told = {check_id: Told(status, deadline_at) for check_id, status, deadline_at in rows}
-        return told | self._turned(transaction, OVERDUE, turned, now)
+        turned = self._turned(transaction, OVERDUE, turn_overdue(transaction, on_time, now), now) if on_time else {}
+        return {row[0]: Told("overdue" if row[0] in turned else row[1], row[2]) for row in rows}, turned
 
     def _turned(self, transaction: Transaction, how: Transition, rows: list[Row], now: int) -> dict[str, Told]:
         """Store the alerts of checks that turned; the outcome for each, by its id."""
-        if rows:
-            alert_type = alert.RECOVERED if how is RECOVERED else alert.OVERDUE
-            self._alerts.record(transaction, alert_type, [Check.from_row(row) for row in rows], now)
+        alert_type = alert.RECOVERED if how is RECOVERED else alert.OVERDUE
+        self._alerts.record(transaction, alert_type, [Check.from_row(row) for row in rows], now)
         return {
             row["id"]: Told(row["status"], row["deadline_at"], how, subject_of(row["id"], row["key_prefix"]))
             for row in rows
         }
 
 
-def _look(transaction: Transaction, check_ids: list[str], _now: int) -> dict[str, Told]:
-    return {check_id: Told(status, deadline_at) for check_id, status, deadline_at in look_at(transaction, check_ids)}
+def _look(transaction: Transaction, check_ids: list[str], _now: int) -> _Outcomes:
+    rows = look_at(transaction, check_ids)
+    return {check_id: Told(status, deadline_at) for check_id, status, deadline_at in rows}, {}
 
 
 def _insert(transaction: Transaction, values: dict[str, object], max_checks: int | None) -> Check:

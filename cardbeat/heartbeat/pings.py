@@ -1,7 +1,7 @@
 """Writes pings and failures to the table `checks`, all that wait for the same commit together."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from cardbeat.database import Database, Row, Transaction
@@ -19,12 +19,15 @@ class Signal(Enum):
     OTHER = "other"
 
 
-def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterator[dict[Signal, list[int]]]:
+def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterable[tuple[Signal, Sequence[int]]]:
     """Their places, by signal, in at most one part for each signal: in a part no check has two signals.
 
     All came at once, so those of a check may count in any order that ends with the last one: with equal ones together,
-    a check turns at most twice, however many there are. Nearly always it is a single part.
+    a check turns at most twice, however many there are. Nearly always all are equal.
     """
+    kinds = [signal for _, signal in signals]
+    if kinds.count(kinds[0]) == len(kinds):
+        return [(kinds[0], range(len(kinds)))]
     told = dict[str, list[Signal]]()
     for check_id, signal in signals:
         kinds = told.setdefault(check_id, [signal])
@@ -33,7 +36,7 @@ def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterator[dict[Signal, lis
     parts = [defaultdict[Signal, list[int]](list) for _ in Signal]
     for place, (check_id, signal) in enumerate(signals):
         parts[told[check_id].index(signal)][signal].append(place)
-    return filter(None, parts)
+    return [each for part in parts for each in part.items()]
 
 
 def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:

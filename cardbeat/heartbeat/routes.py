@@ -46,6 +46,8 @@ class CheckRoutes:
 
     def routes(self) -> list[Route]:
         return [
+            Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
+            Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
             Route("POST", "/checks", self.create, guard=self._bearer),
             Route("GET", "/checks", self.page, guard=self._reader),
             Route("GET", "/checks/{id}", self.read, guard=self._reader),
@@ -55,8 +57,6 @@ class CheckRoutes:
             Route("DELETE", "/checks/{id}/snooze", self.end_snooze, guard=self._bearer),
             Route("GET", "/checks/{id}/alerts", self.list_alerts, guard=self._reader),
             Route("POST", "/checks/{id}/test-alert", self.test_alert, guard=self._bearer),
-            Route("GET", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
-            Route("POST", "/ping/{id}", self.ping, in_loop=True, ignores_body=True),
             *(
                 Route(method, "/ping/{id}/{signal}", self.signal, True, True, segments={"signal": SIGNAL_PATTERN})
                 for method in ("GET", "POST")
