@@ -48,6 +48,7 @@ class Mail:
         if alert_type == TEST:
             self.alerts.record_test(connection, check, now)
         else:
+            connection.execute("UPDATE checks SET outage = ? WHERE id = ?", (check.outage, check.id))
             self.alerts.record(connection, alert_type, [check], now)
 
     def pass_time(self, seconds):

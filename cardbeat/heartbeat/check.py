@@ -2,9 +2,9 @@
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.characters import first_control_of_direction, first_seen
 from cardbeat.clock import utc_text
@@ -39,8 +39,7 @@ class Settings:
     repeat_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One row of `checks`; all times are Unix seconds.
 
     `status` is `on_time` or `overdue`. The deadline counts from `clock_from`: the last ping (before the first ping, the
@@ -78,11 +77,11 @@ class Check:
     @classmethod
     def from_row(cls, row: Any) -> "Check":
         """The check in a row with named columns; the row may have other columns too."""
-        return cls(*_columns_of(row))
+        return cls._make(_columns_of(row))
 
     def as_of(self, now: float) -> "Check":
         """The check as it is at this Unix second: a snooze that has ended is none."""
-        return self if self.snoozed_until is None or self.snoozed_until > now else replace(self, snoozed_until=None)
+        return self if self.snoozed_until is None or self.snoozed_until > now else self._replace(snoozed_until=None)
 
     def as_json(self, base_url: str) -> dict[str, Any]:
         """The check as answers show it; times are UTC, `YYYY-MM-DD HH:MM:SS`."""
@@ -125,7 +124,7 @@ def _text_of(seconds: int | None) -> str | None:
     return None if seconds is None else utc_text(seconds)
 
 
-COLUMNS = tuple(field.name for field in fields(Check))
+COLUMNS = Check._fields
 _columns_of = itemgetter(*COLUMNS)
 
 

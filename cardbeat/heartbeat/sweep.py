@@ -37,6 +37,13 @@ _DUE = (
     f" AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY {_DUE_AT} LIMIT ?"
 )
 """The checks that are due the longest."""
+_NEXT_REMINDER = "remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
+_MARK = (
+    f"UPDATE checks SET status = 'overdue', outage = outage + {_either('1', '0')},"
+    f" overdue_at = {_either('?', 'overdue_at')}, remind_at = {_either('? + repeat_seconds', _NEXT_REMINDER)},"
+    f" overdue_deadline_at = {_either('deadline_at', 'overdue_deadline_at')},"
+    f""" overdue_reason = {_either("'late'", "overdue_reason")}"""
+)
 
 
 class Step(NamedTuple):
@@ -150,10 +157,10 @@ class Sweep:
         rows, is_last = self._mark(transaction, moment.wall)
         # No reminder is due in the second in which an outage begins.
         marked = [row for row in rows if row["overdue_at"] == moment.wall]
-        reminded = [Check.from_row(row) for row in rows if row["overdue_at"] != moment.wall]
-        self._alerts.record(transaction, alert.OVERDUE, [Check.from_row(row) for row in marked], moment.wall)
-        if reminded:
-            self._alerts.record(transaction, alert.REMINDER, reminded, moment.wall)
+        reminded = [row for row in rows if row["overdue_at"] != moment.wall]
+        for alert_type, some in (alert.OVERDUE, marked), (alert.REMINDER, reminded):
+            if some:
+                self._alerts.record(transaction, alert_type, list(map(Check.from_row, some)), moment.wall)
         return Step([subject_of(row["id"], row["key_prefix"]) for row in marked], len(reminded), is_last)
 
     def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
@@ -203,12 +210,7 @@ def _marked(transaction: Transaction, among: str, values: Sequence[object], now:
     `among` is SQL, for a list of `seq`, with these values. The condition stands here again: with several writers a ping
     may have come since. `+ 0` keeps it from choosing the index. Reminders that were due earlier too are skipped.
     """
-    late, next_reminder = "'late'", "remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
     return transaction.execute(
-        f"UPDATE checks SET status = 'overdue', outage = outage + {_either('1', '0')},"
-        f" overdue_at = {_either('?', 'overdue_at')}, remind_at = {_either('? + repeat_seconds', next_reminder)},"
-        f" overdue_deadline_at = {_either('deadline_at', 'overdue_deadline_at')},"
-        f" overdue_reason = {_either(late, 'overdue_reason')}"
-        f" WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? RETURNING *, {KEY_PREFIX}",
+        f"{_MARK} WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? RETURNING *, {KEY_PREFIX}",
         (now, now, now, *values, now),
     ).fetchall()

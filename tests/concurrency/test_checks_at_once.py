@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import random
 import threading
@@ -188,7 +187,7 @@ def test_a_change_that_waits_for_the_writer_has_the_time_at_which_it_is_made(hea
     with writer_held(heart.database):
         created = heart.checks.create(heart.key, settings[0])
         renamed = heart.checks.update(changed, settings[0])
-        moved = heart.checks.update(dataclasses.replace(changed, version=2), settings[1])
+        moved = heart.checks.update(changed._replace(version=2), settings[1])
         heart.pass_time(100)
     now = int(heart.clock())
     assert [created.wait().clock_from, renamed.wait().updated_at, moved.wait().updated_at] == [now] * 3

@@ -111,7 +111,7 @@ def shown_name(name: str) -> str:
     """A check's name, safe inside a sentence: no mentions, no Markdown links, no effect on the text's direction."""
     # Mentions such as <!channel> and @everyone, and Markdown links, become harmless.
     name = name.translate(_LOOK_ALIKES).replace("@", "@\u200b").replace("](", "]\u200b(")
-    if any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
+    if not name.isascii() and any(unicodedata.bidirectional(character) in _RIGHT_TO_LEFT for character in name):
         # Outside an isolate such letters would reorder the sentence.
         return f"\u2068{name}\u2069"
     return name

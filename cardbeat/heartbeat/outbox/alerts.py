@@ -2,8 +2,8 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
@@ -61,17 +61,17 @@ class Alerts:
             self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         waiting = _waiting(transaction, told) if alert_type == REMINDER else ()
-        alerts = [_new(alert_type, check, now) for check in told if check.id not in waiting]
+        check_ids = [check.id for check in told if check.id not in waiting]
         is_low = self.database.reserve.is_low()
-        if alerts and alert_type in (OVERDUE, RECOVERED):
-            merged = _merge(transaction, alerts, is_low)
-            alerts = [alert for alert in alerts if alert.check_id not in merged]
-        if alerts:
+        if check_ids and alert_type in (OVERDUE, RECOVERED):
+            merged = _merge(transaction, alert_type, check_ids, now, is_low)
+            check_ids = [check_id for check_id in check_ids if check_id not in merged]
+        if check_ids:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
             self.database.hold(transaction, "alerts")
-            _insert(transaction, alerts)
+            _insert(transaction, alert_type, check_ids, now)
             if is_low:
-                drop_one_each(transaction, [alert.check_id for alert in alerts])
+                drop_one_each(transaction, check_ids)
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
         """Store a test alert; the check's others that wait are due now. Raises `TooMany` as `take_test` does.
@@ -177,36 +177,10 @@ def _message(row: Row, now: int, base_url: str) -> Message:
     """The message of an alert, whose check is shown with the state that the alert tells."""
     check, told = Check.from_row(row), Facts(*(row[f"alert_{name}"] for name in _TOLD))
     seen = {name: row[f"alert_{name}"] for name in _SEEN}
-    shown = replace(check.as_of(now), status=_STATUS_TOLD.get(told.type, check.status), **seen)
+    shown = check.as_of(now)._replace(status=_STATUS_TOLD.get(told.type, check.status), **seen)
     signed_with = tuple(filter(None, (row["secret"], row["old_secret"])))
     body = body_of(told, shown, f"{base_url}/dashboard#{check.id[:LINK_CHARACTERS]}")
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
-
-
-class _New(NamedTuple):
-    """A new alert. `outage` is None for a test, because tests are not unique."""
-
-    id: str
-    check_id: str
-    type: str
-    outage: int | None
-    last_ping_at: int | None
-    deadline_at: int
-    ping_count: int
-    reason: str
-    late_seconds: int
-    overdue_seconds: int
-    now: int
-
-
-def _new(alert_type: str, check: Check, now: int) -> _New:
-    seen = check.last_ping_at, check.deadline_at, check.ping_count
-    name = f"msg_{secrets.token_hex(16)}"
-    if alert_type == TEST:
-        return _New(name, check.id, alert_type, None, *seen, "late", 0, 0, now)
-    # The clock may have been set back since.
-    late, overdue = (max(0, now - (since or now)) for since in (check.overdue_deadline_at, check.overdue_at))
-    return _New(name, check.id, alert_type, check.outage, *seen, check.overdue_reason or "late", late, overdue, now)
 
 
 def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
@@ -224,39 +198,52 @@ def _waiting(transaction: Transaction, checks: Sequence[Check]) -> set[str]:
     return {row[0] for row in transaction.execute(f"{sql} AND check_id IN ({among})", [it.id for it in checks])}
 
 
-def _insert(transaction: Transaction, alerts: Sequence[_New]) -> None:
+def _insert(transaction: Transaction, alert_type: str, check_ids: Sequence[str], now: int) -> None:
     """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
 
     One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
     PostgreSQL from walking the index of all due alerts.
     """
+    new, values = _new(alert_type, check_ids, now)
     transaction.execute(
-        f"{_with_new(alerts)} INSERT INTO alerts"
-        " (id, check_id, type, outage, outages, last_ping_at, deadline_at, ping_count, reason, late_seconds,"
-        " overdue_seconds, created_at, next_attempt_at)"
-        f" SELECT new.id, new.check_id, type, new.outage, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
-        " new.last_ping_at, new.deadline_at, new.ping_count, reason, late_seconds, overdue_seconds, now,"
+        f"{new} INSERT INTO alerts"
+        " (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, reason, late_seconds, overdue_seconds,"
+        " created_at, outages, next_attempt_at)"
+        " SELECT new.id, new.check_id, type, new.outage, new.last_ping_at, new.deadline_at, new.ping_count, reason,"
+        f" late_seconds, overdue_seconds, now, CASE type WHEN '{OVERDUE}' THEN 1 ELSE 0 END,"
         " CASE WHEN webhook_url IS NOT NULL THEN coalesce(("
         "SELECT max(next_attempt_at + 0) FROM alerts AS old INDEXED BY alerts_waiting WHERE old.check_id = new.check_id"
         " AND old.state = 'pending' AND (old.outage IS NULL) = (new.outage IS NULL) AND next_attempt_at > now"
-        "), now) END FROM new"
-        " JOIN checks ON checks.id = new.check_id JOIN keys ON keys.id = checks.api_key_id WHERE revoked_at IS NULL"
+        "), now) END FROM new JOIN keys ON keys.id = new.api_key_id WHERE revoked_at IS NULL"
         " ON CONFLICT (check_id, outage, type) WHERE type <> 'check.reminder' DO NOTHING",
-        [value for alert in alerts for value in alert],
+        values,
     )
 
 
-_NUMBER = "CAST(? AS BIGINT)"
-_NEW_ROW = f"(?, ?, ?, {_NUMBER}, {_NUMBER}, {_NUMBER}, {_NUMBER}, ?, {_NUMBER}, {_NUMBER}, ?)"
+_NEW_COLUMNS = (
+    "SELECT new_ids.id, check_id, type, now, api_key_id, webhook_url, last_ping_at, deadline_at, ping_count,"
+    f" CASE WHEN type <> '{TEST}' THEN outage END AS outage,"
+    f" CASE WHEN type <> '{TEST}' THEN coalesce(overdue_reason, 'late') ELSE 'late' END AS reason,"
+    # The clock may have been set back since.
+    f" CASE WHEN type <> '{TEST}' AND overdue_deadline_at < now THEN now - overdue_deadline_at ELSE 0 END"
+    f" AS late_seconds, CASE WHEN type <> '{TEST}' AND overdue_at < now THEN now - overdue_at ELSE 0 END"
+    " AS overdue_seconds"
+)
+"""What alerts tell of their checks. Tests are not unique, so their outage is NULL."""
 
 
-def _with_new(alerts: Sequence[_New]) -> str:
-    """The beginning of a statement that has the alerts as the table `new`."""
-    rows = ", ".join([_NEW_ROW] * len(alerts))
-    return f"WITH new ({', '.join(_New._fields)}) AS (VALUES {rows})"
+def _new(alert_type: str, check_ids: Sequence[str], now: int) -> tuple[str, list[object]]:
+    """The beginning of a statement that has an alert for each check as the table `new`, and its values."""
+    rows = ", ".join(["(?, ?)"] * len(check_ids))
+    sql = (
+        f"WITH new_ids (id, check_id) AS (VALUES {rows}),"
+        f" news AS (SELECT '{alert_type}' AS type, CAST(? AS BIGINT) AS now),"
+        f" new AS ({_NEW_COLUMNS} FROM news, new_ids JOIN checks ON checks.id = check_id)"
+    )
+    return sql, [*(value for check_id in check_ids for value in (f"msg_{secrets.token_hex(16)}", check_id)), now]
 
 
-def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> set[str]:
+def _merge(transaction: Transaction, alert_type: str, check_ids: Sequence[str], now: int, is_low: bool) -> set[str]:
     """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
 
     Never the only one that waits: it may be on its way. The others are not, because a check's alerts go out in order.
@@ -268,8 +255,9 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " WHERE old.check_id = new.check_id AND old.state = 'pending' AND old.outage IS NOT NULL"
     )
     most = WAITING_WHILE_LOW if is_low else WAITING_ALERTS
+    new, values = _new(alert_type, check_ids, now)
     rows = transaction.execute(
-        f"{_with_new(alerts)} UPDATE alerts SET type = new.type, outage = new.outage,"
+        f"{new} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
         " created_at = CASE outages WHEN 0 THEN new.now ELSE created_at END,"
         " last_ping_at = new.last_ping_at, deadline_at = new.deadline_at, ping_count = new.ping_count,"
@@ -281,10 +269,7 @@ def _merge(transaction: Transaction, alerts: Sequence[_New], is_low: bool) -> se
         " AND NOT EXISTS (SELECT 1 FROM alerts AS twin WHERE twin.check_id = new.check_id"
         " AND twin.outage = new.outage AND twin.type = new.type AND twin.type <> 'check.reminder')"
         " RETURNING alerts.check_id",
-        (
-            *(value for alert in alerts for value in alert),
-            *(OVERDUE, ALERTS_AN_HOUR - 1, HOUR_SECONDS, WAITING_WHILE_LOW, most),
-        ),
+        (*values, OVERDUE, ALERTS_AN_HOUR - 1, HOUR_SECONDS, WAITING_WHILE_LOW, most),
     ).fetchall()
     return {row[0] for row in rows}
 

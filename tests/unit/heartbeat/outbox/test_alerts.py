@@ -103,7 +103,7 @@ def test_an_alert_behind_another_shows_when_that_one_is_tried(mail, clock):
             mail.heart.attempt(2, "pending", 503, "busy", now + 3600, HOOK, 0),
         ]
     )
-    mail.record(dataclasses.replace(check, outage=3), "check.overdue")
+    mail.record(check._replace(outage=3), "check.overdue")
     outage_3, test, outage_2, recovered, overdue = (alert["next_attempt_at"] for alert in mail.alerts.newest(check.id))
     assert outage_3 == outage_2 == recovered == mail.in_text(3600)
     assert (test, overdue) == (mail.in_text(0), None)
