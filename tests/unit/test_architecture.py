@@ -332,6 +332,19 @@ def test_pure_modules_import_neither_networks_nor_threads(name):
         assert not {"threading", "concurrent.futures"} & {".".join(one.split(".")[:2]) for one in imported}, reached
 
 
+def test_the_package_keeps_to_the_sizes_that_the_contributing_page_gives():
+    page = (ROOT / ".github" / "CONTRIBUTING.md").read_text()
+    rule = re.search(
+        r"At most (\d+) modules in `cardbeat/` itself, (\d+) in any folder, and ([\d,]+) lines in all", page
+    )
+    most_on_top, most_in_folder, most_lines = (int(number.replace(",", "")) for number in rule.groups())
+    counts = Counter(path.parent for path in MODULES.values() if path.name != "__init__.py")
+    assert counts.pop(PACKAGE) <= most_on_top
+    assert max(counts.values()) <= most_in_folder
+    own = [path for path in PACKAGE.rglob("*.py") if not {"build", "vendor"} & {*path.relative_to(PACKAGE).parts}]
+    assert sum(len(path.read_text().splitlines()) for path in own) <= most_lines
+
+
 def test_every_folder_of_modules_is_a_package_and_so_in_the_wheel():
     folders = {path.parent for path in MODULES.values()}
     assert all((folder / "__init__.py").is_file() for folder in folders)
