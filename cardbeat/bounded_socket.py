@@ -9,10 +9,10 @@ from typing import Any, Self, TypeVar
 
 T = TypeVar("T")
 
-TLS_BYTES = 128 * 1024
-"""What TLS may add to the bytes of the application: the handshake with its certificates, tickets."""
+TLS_BYTES = 32 * 1024
+"""Of a handshake with its certificates, each of which takes CPU, and then of tickets. An ordinary one has 5 KB."""
 TLS_PART = 8
-"""And a part of them for the frames of its records."""
+"""And a part of the application's bytes, for the frames of its records."""
 LEAST_BYTES = 64
 """What each read counts for at least: to read single bytes takes a hundred times as long as to read them together."""
 
@@ -65,7 +65,7 @@ class BoundedTlsSocket(BoundedSocket):
     @classmethod
     def secured(cls, plain: BoundedSocket, context: ssl.SSLContext, host: str) -> Self:
         """Take over a connection, and shake hands. Its room is for what TLS carries."""
-        connection = cls.over(plain, plain.deadline, plain.room + plain.room // TLS_PART + TLS_BYTES)
+        connection = cls.over(plain, plain.deadline, TLS_BYTES)
         connection._plain_room = plain.room
         try:
             connection._shake_hands(context, host)
@@ -94,6 +94,7 @@ class BoundedTlsSocket(BoundedSocket):
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=host)
         self._run(self._tls.do_handshake)
+        self.room += self._plain_room + self._plain_room // TLS_PART
 
     def _run(self, step: Callable[[], T]) -> T:
         """Do a step of TLS, which may need more bytes of the other side; then send what it has to say."""

@@ -142,9 +142,9 @@ def repeat(piece: bytes, first: bytes = b"", pause_seconds: float = 0.05, read: 
     return behave
 
 
-def over_tls(inner: Behaviour, tickets: int = 2) -> Behaviour:
+def over_tls(inner: Behaviour, tickets: int = 2, pem: Path = PEM) -> Behaviour:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(PEM)
+    context.load_cert_chain(pem)
     context.num_tickets = tickets
 
     def behave(receiver: Receiver, connection: socket.socket) -> None:

@@ -207,6 +207,16 @@ def test_what_tls_adds_is_bounded_too():
     assert outcome == Outcome(error="The answer was not valid HTTP.")
 
 
+@pytest.mark.parametrize(("copies", "status"), [(10, 204), (90, None)])
+def test_a_chain_of_certificates_is_read_to_32_kib(copies, status, tmp_path):
+    """Hundreds of them took 40 ms of CPU for each post."""
+    pem, text = tmp_path / "chain.pem", PEM.read_text()
+    pem.write_text(text + text[text.index("-----BEGIN CERT") :] * copies)
+    with Receiver(over_tls(answer(), pem=pem)) as receiver:
+        url = f"https://receiver.test:{receiver.port}/"
+        assert post(url, resolver=resolver("127.0.0.1"), tls=trust()).status == status
+
+
 def test_tls_goes_to_the_vetted_address_under_the_name():
     with Receiver(over_tls(answer())) as receiver:
         url = f"https://receiver.test:{receiver.port}/"
