@@ -29,7 +29,7 @@ Drawing, without a server:
     site_cards        the cards of a site of 1,000 pages, beside a loop of `card` and Takumi
     hostile_cards     thousands of hostile texts
     contact_sheet     every template, theme and kind of content
-    languages         68 languages beside Chromium with Noto: what differs, and why
+    languages         302 texts of 68 languages beside Chromium with Noto: what differs, and why
     unicode_files     the order of text against all of Unicode's bidirectional test files
 
 What they share: `running` (a server process, and measuring two in turn), `wrk` (the load), `clients` (their headers),
