@@ -39,7 +39,7 @@ CHINESE = "lines of Chinese end well only between words here, in Chromium betwee
 LINES = {
     "bo": (0, 1, "no line ends between a tsheg and a digit here"),
     "en": (2, 1, STROKE),
-    "fr": (0, 4, f"no line ends beside the spaces inside quotation marks and before signs"),
+    "fr": (0, 4, "no line ends beside the spaces inside quotation marks and before signs"),
     "he": (0, 1, "no line ends after a hyphen behind Hebrew here (LB21a of Unicode 15), in Chromium before a letter"),
     "ja": (0, 49, "lines of Japanese end well only between phrases here, in Chromium between any two characters"),
     "km": (2, 3, OLDER_LIST),
