@@ -32,15 +32,15 @@ from cardbeat.database.sqlite.file import (
     FILE_NAME,
     FILES,
     LOCKS,
-    foreign_objects,
     integrity_problems,
     last_moment_stored,
     lock_path,
+    looking,
     open_read_only,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import open_lock_file
-from cardbeat.database.sqlite.objects import Differences
+from cardbeat.database.sqlite.objects import Differences, differences
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
 from cardbeat.host.output import say, tell_if_slow
@@ -179,7 +179,9 @@ def _file(data: Path) -> Iterator[Finding]:
     if not os.path.lexists(path):
         yield Finding(OK, "database", f"no database in {data} yet, serving makes one")
         return
-    if foreign := foreign_objects(data).foreign:
+    with looking(path) as connection:
+        foreign = differences(connection).foreign
+    if foreign:
         # The check of the file would compute what a foreign index computes, however long that takes.
         left_out = "backup leaves it out, and restore refuses it, so drop it if you can; its file was not checked"
         yield Finding(WARNING, "database", f"{path} has {Differences([], foreign)}; {left_out}")

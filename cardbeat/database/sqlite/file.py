@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cardbeat.database.schema import last_moment, missing_scripts, require_known
-from cardbeat.database.sqlite.objects import Differences, differences, require_usable
+from cardbeat.database.sqlite.objects import require_usable
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.output import tell_if_slow
@@ -54,19 +54,17 @@ def lock_path(path: Path, name: str) -> Path:
     return place.with_name(name if place.name == FILE_NAME else f"{place.name}.{name}")
 
 
-def foreign_objects(folder: Path) -> Differences:
-    """What the database of a data folder has that we did not make, though it can be served."""
-    path = folder / FILE_NAME
+@contextlib.contextmanager
+def looking(path: Path) -> Iterator[sqlite3.Connection]:
+    """A read-only connection to a database that can be served. Raises `StartupError` for any other."""
     check(path)
     with start_up_errors(path), open_read_only(path) as connection:
-        return differences(connection)
+        yield connection
 
 
 def integrity_problems(folder: Path) -> list[str]:
     """The problems that SQLite's full check finds, none if the file is sound. Reads the whole file."""
-    path = folder / FILE_NAME
-    check(path)
-    with start_up_errors(path), open_read_only(path) as connection:
+    with looking(folder / FILE_NAME) as connection:
         found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
         return [] if found == ["ok"] else found
 
