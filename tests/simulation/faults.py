@@ -78,6 +78,8 @@ class Faults:
     def begin(self) -> None:
         gap_seconds = self._gap_seconds
         self._every(gap_seconds, self._of_machine)
+        if jumps := self._world.options["sweeps_between_jumps"]:
+            self._every(self._world.sweep_seconds * jumps, {"jumps of the clock": self.jump})
         self._every(gap_seconds / 2, self._of_people)
         self._every(gap_seconds / 10, self._of_nights)
         self._every(gap_seconds, {kind: lambda does=does: self.receiver(does) for kind, does in RECEIVERS.items()})

@@ -25,6 +25,7 @@ REVOKED = {
     "sweeps_between_revocations": 10,
     "crashed_meanwhile": 0.5,
 }
+JUMPING = {**HOURLY, "sweeps_between_faults": 24, "sweeps_between_jumps": 8}
 FLAPPING = {"sweep_seconds": 5, "poll_seconds": 1, "checks": 15}
 CROWDED = {**REVOKED, "sweep_seconds": 60, "checks": 1600, "owners": 1, "crashed_meanwhile": 0.0}
 
@@ -199,7 +200,7 @@ PLANTS = {
     "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery", "goes out")),
     "snooze": Plant(snooze_forgotten_at_a_restart, HOURLY, ("is forgotten", "of a snoozed check")),
     "twice": Plant(two_alerts_for_one_outage, HOURLY, ("told twice", "follows another")),
-    "credit": Plant(credit_of_what_was_pinged_since, HOURLY, ("credited",)),
+    "credit": Plant(credit_of_what_was_pinged_since, JUMPING, ("credited",)),
     "asked": Plant(asked_to_try_sooner, HOURLY, ("too early",)),
     "test": Plant(test_behind_a_failing_alert, HOURLY, ("an alert waits", "check.test")),
 }

@@ -88,7 +88,7 @@ class Troubles:
             least, most = self._credit_of(trouble)
             if trouble.end < sent_at:
                 # A clock that started after it moves no further than to the first sweep.
-                high += min(max(most, 0.0), max(0.0, trouble.end + self._near - sent_at))
+                high += min(max(most + trouble.back, most - trouble.jump, 0.0), trouble.end + self._near - sent_at)
                 moved += max(0.0, most)
                 continue
             # Set back, the clock shows times again at which pings came before, or to which clocks were moved: which of

@@ -49,6 +49,8 @@ class World:
             "preemption": luck.choice((0.0, 0.01)),
             "couriers": luck.choice((16, 64)),
             "sweeps_between_faults": luck.choice((3, 8, 24)),
+            # Between two jumps of the clock beside those among the faults; 0 for none of these.
+            "sweeps_between_jumps": 0,
             "sweeps_between_revocations": 75,
             # Of so many posts the check has another URL before they end, and of so many revocations the server crashes
             # before they are done: both would be too rare else.
