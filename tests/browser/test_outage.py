@@ -213,6 +213,8 @@ def test_a_check_is_snoozed_and_woken_by_a_button_and_a_reader_sees_it(api, key,
     expect(end).to_be_hidden()
     expect(opened.get_by_role("button", name="Snooze Nightly backup for 1 hour")).to_be_focused()
     assert api("GET", f"checks/{check['id']}", key=key)["check"]["snoozed_until"] is None
+    expect(page.get_by_role("heading", name="Needs attention")).to_be_visible()
+    expect(page.get_by_text("1 failed during a snooze")).to_be_visible()
 
 
 def test_a_snooze_that_is_refused_says_why(api, key, open_with):

@@ -201,6 +201,7 @@ LATER = "2026-01-02 00:00:00"
         ({"snoozed_until": LATER}, "snoozed", "on_time"),
         # It failed while it was snoozed.
         ({"snoozed_until": LATER, "failed_at": LATER}, "snoozed", "on_time"),
+        ({"failed_at": LATER}, "on_time", "attention"),
         ({"snoozed_until": LATER, "last_ping_at": None}, "snoozed", "waiting"),
         ({"delivery": "failing"}, "on_time", "attention"),
     ],
@@ -219,11 +220,12 @@ def test_the_newest_outage_is_first_and_those_that_are_snoozed_are_last(run):
         {**overdue, "name": "old"},
         {**overdue, "name": "failed", "failed_at": times[1], "deadline_at": times[4]},
         {**overdue, "name": "newer", "deadline_at": times[2]},
+        {**PINGED, "name": "untold", "failed_at": times[1]},
     ]
     (section,) = run("dashboard/groups.js", f"m.arrange({json.dumps(checks)}, {json.dumps(checks)})")
-    assert [check["name"] for check in section["checks"]] == ["newer", "failed", "old", "unheard", "snoozed"]
+    assert [check["name"] for check in section["checks"]] == ["newer", "failed", "old", "unheard", "untold", "snoozed"]
     assert run("dashboard/groups.js", f"m.summaryText({json.dumps(checks)})") == (
-        "4 of 5 overdue · 1 check's alerts don't arrive · 1 snoozed"
+        "4 of 6 overdue · 1 failed during a snooze · 1 check's alerts don't arrive · 1 snoozed"
     )
 
 

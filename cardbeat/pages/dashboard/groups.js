@@ -7,11 +7,14 @@ export function stateOf(check) {
   return check.last_ping_at ? "on_time" : "waiting";
 }
 
-/** A check's name in the filter: "attention" if it is overdue or its alerts don't arrive, "waiting" or "on_time". */
-export function kindOf({ status, delivery, last_ping_at: lastPing }) {
-  if (status === "overdue" || delivery === "failing") return "attention";
-  return lastPing ? "on_time" : "waiting";
+/** A check's name in the filter: "attention" if it is overdue, it failed or alerts don't arrive; "waiting", "on_time". */
+export function kindOf(check) {
+  if (check.status === "overdue" || check.delivery === "failing" || failedUntold(check)) return "attention";
+  return check.last_ping_at ? "on_time" : "waiting";
 }
+
+// It failed during a snooze that has ended: no alert says so before its deadline.
+const failedUntold = (check) => check.status !== "overdue" && check.failed_at && !check.snoozed_until;
 
 /** `db1: backup` is the check `backup` of the group `db1`; without a group it is "". */
 export function splitName(name) {
@@ -79,11 +82,13 @@ function rankOf(check) {
 export function summaryText(checks) {
   const all = checks.length;
   const overdue = checks.filter(({ status }) => status === "overdue").length;
+  const untold = checks.filter(failedUntold).length;
   const failing = checks.filter(({ delivery }) => delivery === "failing").length;
   const snoozed = checks.filter(({ snoozed_until: until }) => until).length;
   const waiting = checks.filter((check) => stateOf(check) === "waiting").length;
   const parts = [
     overdue && `${overdue} of ${all} overdue`,
+    untold && `${untold} failed during a snooze`,
     failing && `${failing} ${failing === 1 ? "check's" : "checks'"} alerts don't arrive`,
     snoozed && `${snoozed} snoozed`,
     waiting && `${waiting} waiting for ${waiting === 1 ? "its" : "their"} first ping`,
