@@ -25,6 +25,8 @@ _DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 LEFT = 1
 """The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept. Also
 if a test alert was not delivered."""
+GONE = 404
+"""The status for a check that was deleted after it was listed."""
 WAIT_SECONDS = 30
 """How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
 
@@ -208,9 +210,16 @@ def _snooze(api: Api, given: argparse.Namespace) -> int:
         raise StartupError(f"the time of a snooze must be a duration such as 7d or 2h30m, or off, not {time!r}")
     done = []
     for check in api.checks() if given.all else [_named(api, given.subject)]:
-        done.append(api.snooze(check, seconds or 0))
+        try:
+            done.append(api.snooze(check, seconds or 0))
+        except Refused as refused:
+            if not given.all or refused.status != GONE:
+                raise
+            told = f"{check['name']}: no longer exists"
+        else:
+            told = _snoozed(done[-1])
         if not given.json:
-            say([_snoozed(done[-1])])
+            say([told])
     if given.json:
         say([json.dumps([*map(_shown, done)] if given.all else _shown(done[0]))])
     return 0

@@ -479,6 +479,21 @@ def test_all_checks_are_snoozed_at_once(checks):
 
 
 @pytest.mark.usefixtures("three")
+def test_a_check_that_is_deleted_since_it_was_listed_keeps_no_other_from_a_snooze(checks, app, key, monkeypatch):
+    list_all = Api.checks
+
+    def list_and_delete(api):
+        listed = list_all(api)
+        app("DELETE", f"/checks/{listed[1]['id']}", key=key)
+        return listed
+
+    monkeypatch.setattr(Api, "checks", list_and_delete)
+    until = "snoozed until 2027-01-15 10:00:00 (UTC)"
+    assert checks("snooze", "--all", "2h") == (0, f"a: {until}\nb: no longer exists\nc: {until}\n", "")
+    assert [check["name"] for check in json.loads(checks("snooze", "--all", "2h", "--json")[1])] == ["a"]
+
+
+@pytest.mark.usefixtures("three")
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
