@@ -69,7 +69,6 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "webhook_url": r"(?i:https?)://[^\x00-\x20\x7f]{1,2000}",
         "clock_from": _CLOCK_FROM,
         "overdue_deadline_at": _CLOCK_FROM,
-        "snoozed_until": _CLOCK_FROM,
         "repeat_seconds": range(300, 2_592_001),
         "remind_at": _CLOCK_FROM,
     },
@@ -92,6 +91,11 @@ MORE_RULES: Final = {
         "read_hash": "(read_hash IS NULL) = (read_prefix IS NULL) AND (read_hash IS NULL OR"
         " (length(read_hash) = 32 AND scope = 'checks' AND revoked_at IS NULL))",
         "webhook_secret": "scope = 'cards' OR revoked_at IS NOT NULL OR webhook_secret IS NOT NULL",
+    },
+    "checks": {
+        # 90 days, from a clock that was as far ahead as the last moment is.
+        "snoozed_until": f"snoozed_until BETWEEN {_CLOCK_FROM[0]} AND 7776000"
+        f" + max({_NOW}, coalesce((SELECT max(value) FROM monitor WHERE name = 'last_sweep_at'), 0))",
     },
     "monitor": {
         # Deadlines move back by as much as the last moment is ahead.

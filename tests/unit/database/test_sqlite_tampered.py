@@ -173,7 +173,7 @@ VALUES = {
     "checks.created_at": "created_at = 253402300800",
     "checks.updated_at": "updated_at = -1",
     "checks.version": "version = 9223372036854775807",
-    "checks.snoozed_until": "snoozed_until = 253402300800",
+    "checks.snoozed_until": "snoozed_until = max(unixepoch(), (SELECT max(value) FROM monitor)) + 91 * 86400",
     "checks.repeat_seconds": "repeat_seconds = 0",
     "checks.remind_at": "remind_at = 253402300800",
     "alerts.seq": "seq = 9000000000000000 WHERE seq = 5",
@@ -204,6 +204,17 @@ def test_a_value_that_our_code_never_writes_is_refused_with_its_place(data, back
     table = place.partition(".")[0].partition(",")[0]
     run(f"UPDATE {table} SET {VALUES[place]}")(backup)
     assert f"in {place.strip()}; " in refused(data, backup)
+
+
+def test_the_longest_snooze_of_a_server_whose_clock_is_ahead_is_restored(data, backup, clock):
+    clock.now += 3 * 366 * 86400
+    with contextlib.closing(open_database(data)) as database:
+        heart = Heart(database, clock)
+        heart.sweep.sweep_once()
+        heart.checks.snooze(heart.key.id, heart.create().id, 7_776_000).wait()
+    backup.unlink()
+    back_up(data, backup)
+    assert restore(data, backup, NOON).checks == 6
 
 
 def insert_credits(*names):
