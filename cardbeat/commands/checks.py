@@ -25,8 +25,6 @@ _DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 LEFT = 1
 """The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept. Also
 if a test alert was not delivered."""
-GONE = 404
-"""The status for a check that was deleted after it was listed."""
 WAIT_SECONDS = 30
 """How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
 
@@ -156,10 +154,8 @@ def _shown(check: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _host_only(url: object) -> str | None:
-    if not url:
-        return None
     host = _HOST.match(str(url))
-    return f"{host[0] if host else ''}/..."
+    return f"{host[0] if host else ''}/..." if url else None
 
 
 def _told(done: "Applied") -> Iterator[str]:
@@ -212,12 +208,11 @@ def _snooze(api: Api, given: argparse.Namespace) -> int:
     for check in api.checks() if given.all else [_named(api, given.subject)]:
         try:
             done.append(api.snooze(check, seconds or 0))
+            told = _snoozed(done[-1])
         except Refused as refused:
-            if not given.all or refused.status != GONE:
+            if not given.all or refused.status != 404:
                 raise
             told = f"{check['name']}: no longer exists"
-        else:
-            told = _snoozed(done[-1])
         if not given.json:
             say([told])
     if given.json:

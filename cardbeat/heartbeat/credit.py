@@ -298,13 +298,11 @@ def tell(written: Later[int]) -> None:
 
 
 def _tell(seconds: int) -> None:
-    if seconds < 0:
-        log.warning(
-            "the clock was set back by %d s: the deadlines of checks that are on time move back by as much", -seconds
-        )
-    elif seconds > 0:
-        cause = "no ping could be taken for %d s, or the clock was set forward by as much"
-        log.warning(f"{cause}: the deadlines of checks that were on time move on by as much", seconds)
+    why, moved = "the clock was set back by %d s", "are on time move back"
+    if seconds > 0:
+        why, moved = "no ping could be taken for %d s, or the clock was set forward by as much", "were on time move on"
+    if seconds:
+        log.warning(f"{why}: the deadlines of checks that {moved} by as much", abs(seconds))
 
 
 def _end_credit(transaction: Transaction, noted: Mapping[str, int]) -> bool:
