@@ -12,10 +12,8 @@ from cardbeat.host.system import keep_files_private
 
 
 def parser() -> Parser:
-    made = Parser(
-        "backup FILE [--data DIR] [--json]",
-        "Copy the database to a file, as of one moment, also while it is being served.",
-    )
+    about = "Copy the database to a file, as of one moment, also while it is being served."
+    made = Parser("backup FILE [--data DIR] [--json]", about)
     made.add_argument("file", metavar="FILE", type=file_path, help="written whole or not at all; replaced if there")
     DATA.add_to(made)
     made.add_argument(DATABASE.flag, metavar=DATABASE.metavar, help="refused: back up PostgreSQL with pg_dump")

@@ -231,8 +231,7 @@ def _disk(setup: Config) -> Iterator[Finding]:
     except OSError:
         # The working folder was removed; the examination of the database tells that nothing can be written.
         return
-    existing = next(folder for folder in folders if os.path.exists(folder))
-    free = shutil.disk_usage(existing).free
+    free = shutil.disk_usage(next(folder for folder in folders if os.path.exists(folder))).free
     found = f"{free / 1e9:.1f} GB free for {setup.data}"
     low = Finding(WARNING, "disk", f"{found}; make room, or lower --store-mb")
     yield low if free < LOW_DISK_BYTES else Finding(OK, "disk", found)

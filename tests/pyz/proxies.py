@@ -25,7 +25,9 @@ def nginx(configuration: str, folder: Path, replaced: Mapping[str, str]) -> Iter
     adapted = _with({**replaced, "443 ssl": f"127.0.0.1:{port}"}, adapted)
     folders = "".join(f"{name}_temp_path {folder}/{name};\n" for name in _TEMPORARY)
     (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off;\n{folders}{adapted}}}"
+        f"daemon off; pid {folder}/pid; error_log stderr; events {{}} http {{ access_log off;\n"
+        # Its own user may not write into the folder of a test.
+        f"client_body_buffer_size 8m;\n{folders}{adapted}}}"
     )
     with _running([_installed("nginx"), "-p", folder, "-c", folder / "nginx.conf"], f"http://127.0.0.1:{port}") as url:
         yield url

@@ -13,6 +13,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import urllib.error
 import urllib.request
 
 import pytest
@@ -319,6 +320,9 @@ def test_a_proxy_tells_the_server_who_its_client_is(start, tmp_path, proxy, lang
     server = start("--trusted-proxy", "127.0.0.1", "--base-url", "https://cards.example.com")
     with proxy(block("running", language), tmp_path, {"127.0.0.1:8080": f"127.0.0.1:{server.port}"}) as url:
         assert answers(f"{url}/healthz")
+        # A job may post its log with its ping, and no limit of the proxy's own must keep that from the server.
+        with pytest.raises(urllib.error.HTTPError, match="404"):
+            urllib.request.urlopen(f"{url}/ping/{'0' * 32}/fail", data=bytes(3_000_000), timeout=30)
     # The proxy's own client has the same address: that it was told shows in a log without complaint.
     assert "forwarded" not in server.log.read_text().lower()
 

@@ -5,6 +5,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from cardbeat.database.schema import last_moment, missing_scripts, require_known
@@ -84,6 +85,8 @@ def connect(path: Path, query_only: bool = False) -> sqlite3.Connection:
     connection = open_file(path, "rw" if query_only else "rwc")
     try:
         connection.row_factory = sqlite3.Row
+        # Else one text with a byte that a disk has changed ends the sweep of all checks.
+        connection.text_factory = partial(str, encoding="utf-8", errors="replace")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
         # Only macOS has it: there a plain sync leaves data in the memory of the drive.
@@ -148,15 +151,15 @@ def create_if_missing(path: Path) -> None:
     if wal.exists() and wal.stat().st_size > 0:
         raise StartupError(f"{path} is missing though its -wal file is there; restore both, or move the -wal away")
     with staging_folder(path.parent) as beside:
-        partial = beside / "copy"
+        copy = beside / "copy"
         # SQLite gives the files beside it the same mode and owner.
-        os.close(ownership.create_private(partial, path.parent))
-        with contextlib.closing(connect(partial)) as connection:
+        os.close(ownership.create_private(copy, path.parent))
+        with contextlib.closing(connect(copy)) as connection:
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             # Not with a -wal: if a failing disk keeps what it holds out of the file, the close does not tell.
             run_scripts(connection)
-        sync_file(partial)
-        replace(partial, path)
+        sync_file(copy)
+        replace(copy, path)
     sync_folder(path.parent)
 
 

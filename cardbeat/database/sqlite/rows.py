@@ -109,8 +109,7 @@ MORE_RULES: Final = {
 def require_acceptable(connection: sqlite3.Connection, source: Path) -> None:
     """Raise `StartupError` unless the schema of an open file is exactly ours in a version that can be used."""
     require_ours(connection, source)
-    found = differences(connection)
-    if any(found):
+    if any(found := differences(connection)):
         raise StartupError(f"{source} has {found}")
 
 

@@ -500,3 +500,18 @@ def test_a_backup_leaves_out_what_a_restore_would_refuse(data, tmp_path, name):
     back_up(data, tmp_path / "again.db")
     restore(tmp_path / "new", tmp_path / "again.db", NOON)
     assert integrity_problems(tmp_path / "new") == []
+
+
+def test_a_text_that_is_not_utf_8_stops_no_other_check(data, clock):
+    """A disk may change one byte of a name. It is shown as U+FFFD, and can be written again."""
+    run("UPDATE checks SET name = CAST(x'6eff' AS TEXT), webhook_url = CAST(x'68ff' AS TEXT)")(data / "cardbeat.db")
+    with contextlib.closing(open_database(data)) as database:
+        heart = Heart(database, clock)
+        check = heart.create(period_seconds=60)
+        heart.sweep.sweep_once()
+        heart.pass_time(61)
+        heart.sweep.sweep_once()
+        assert heart.alert_types(check) == ["check.overdue"]
+        with database.read() as connection:
+            names = {row["name"] for row in connection.execute("SELECT name FROM checks")}
+        assert names == {"n\ufffd", check.name}
