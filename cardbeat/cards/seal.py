@@ -3,7 +3,7 @@
 import hashlib
 import re
 import zlib
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 _DIGEST_LENGTH = 32
@@ -16,8 +16,7 @@ TAIL_BYTES = _SEAL_BYTES + len(_IEND)  # the end of a stored card that holds its
 NO_OWNER = "0" * _OWNER_LENGTH  # the owner of a card that was drawn without a key
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCard:
+class StoredCard(NamedTuple):
     """A card as it is served: `png` holds its seal, `etag` names its content, `owner` is the key it counts for."""
 
     png: bytes

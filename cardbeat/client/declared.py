@@ -4,7 +4,6 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,7 +68,7 @@ def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[tuple[Decl
             was = values.pop("was", None)
             if was is not None and not (isinstance(was, str) and was.strip()):
                 raise Invalid("invalid_field", "The field was must be the old name of the check.")
-            yield asdict(validated(values, 1, partial(refused_url, allow_private=True))), was and was.strip()
+            yield validated(values, 1, partial(refused_url, allow_private=True))._asdict(), was and was.strip()
         except Invalid as invalid:
             raise StartupError(f"{where}: {invalid.sentence}") from None
 

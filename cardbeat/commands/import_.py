@@ -6,7 +6,6 @@ Each keeps its UUID as its id, so that only the host in the ping URLs of jobs ch
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from time import monotonic, sleep
@@ -232,7 +231,7 @@ def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome
         "INSERT INTO checks (id, api_key_id, name, period_seconds, grace_seconds, webhook_url, clock_from, created_at,"
         " updated_at) SELECT :id, id, :name, :period_seconds, :grace_seconds, :webhook_url, :now, :now, :now FROM keys"
         " WHERE id = :key_id AND revoked_at IS NULL ON CONFLICT (id) DO NOTHING",
-        {**asdict(check.settings), "id": check.id, "key_id": key.id, "now": now},
+        {**check.settings._asdict(), "id": check.id, "key_id": key.id, "now": now},
     )
     return check if inserted.rowcount else None
 

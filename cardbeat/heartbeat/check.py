@@ -2,7 +2,6 @@
 
 import unicodedata
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -28,8 +27,7 @@ RefusedUrl = Callable[[str], str | None]
 """Returns a sentence that says why a webhook URL is refused; None for a good URL."""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """The fields that a caller sets, validated."""
 
     name: str

@@ -5,7 +5,6 @@ Four other modules write to it: `sweep` marks checks overdue, `credit` moves dea
 then no check of a revoked key is pinged, swept, counted or alerted for, and none is added.
 """
 
-import dataclasses
 import re
 import secrets
 from collections.abc import Iterator
@@ -67,7 +66,7 @@ class Checks:
         The result raises `Refusal` 403 if the key has all checks that its tier allows, 401 if the key was revoked.
         """
         # Hexadecimal digits: an id never starts with a dash and needs no quotes in a shell.
-        values = {**dataclasses.asdict(settings), "id": secrets.token_hex(16), "key_id": key.id}
+        values = {**settings._asdict(), "id": secrets.token_hex(16), "key_id": key.id}
 
         def create(transaction: Transaction) -> Check:
             return _insert(transaction, {**values, "now": int(self.clock())}, key.limits.max_checks)
@@ -284,7 +283,7 @@ def _update(transaction: Transaction, check: Check, settings: Settings, now: int
         "UPDATE checks SET name = ?, period_seconds = ?, grace_seconds = ?, webhook_url = ?, repeat_seconds = ?, "
         "updated_at = ?, version = version + 1 "
         f"WHERE id = ? AND api_key_id = ? AND version = ? RETURNING {_COLUMNS}",
-        (*dataclasses.astuple(settings), now, check.id, check.api_key_id, check.version),
+        (*settings, now, check.id, check.api_key_id, check.version),
     ).fetchone()
     if row is None:
         raise Refusal("conflict")

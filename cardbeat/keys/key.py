@@ -1,8 +1,7 @@
 """A key without its value, and the refusals of requests for their key."""
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.config import Tier
@@ -20,8 +19,7 @@ _NO_CARDS_KEY = "This is a {} key; cards take a cards key, which POST /register 
 _READS_ONLY = "This is a read-only key, which changes nothing; send the checks key."
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A key without its value. `prefix` is the first 8 characters of the value, for people to recognise it.
 
     A read-only key is its checks key, with another scope and prefix and without an e-mail address. `read_prefix` is the
@@ -51,11 +49,10 @@ class Key:
         return value if self.email is None else {**value, "email": self.email}
 
     def as_reader(self, prefix: str) -> "Key":
-        return replace(self, scope=READ, email=None, prefix=prefix, read_prefix=None)
+        return self._replace(scope=READ, email=None, prefix=prefix, read_prefix=None)
 
 
-@dataclass(frozen=True, slots=True)
-class IssuedKey:
+class IssuedKey(NamedTuple):
     """A key with its value and webhook secret, which are shown only once."""
 
     key: Key

@@ -7,7 +7,6 @@ import contextlib
 import sqlite3
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
@@ -178,7 +177,7 @@ def asked_to_try_sooner() -> None:
     def as_asked(outcome: Any, attempts: int, now: float, luck: float) -> Any:
         judged = verdict(outcome, attempts, now, luck)
         is_asked = judged.wait_seconds is not None and outcome.retry_after is not None
-        return replace(judged, wait_seconds=float(outcome.retry_after)) if is_asked else judged
+        return judged._replace(wait_seconds=float(outcome.retry_after)) if is_asked else judged
 
     courier.verdict = as_asked
 

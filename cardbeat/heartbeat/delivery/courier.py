@@ -6,7 +6,7 @@ import random
 import re
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
@@ -26,8 +26,7 @@ Post = Callable[[str, Mapping[str, str], bytes, Permit], Outcome]
 _BROKEN = Outcome(error="The alert could not be sent; the server's log says why.")
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(NamedTuple):
     """The result of an attempt, to be stored as `attempt` if one was made.
 
     The same alert is tried again after `wait_seconds`. If that is None, the database tells the check's next alert.

@@ -1,6 +1,6 @@
 """When an alert is tried again after an attempt: the schedule of `docs/alerts.md`."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.heartbeat.outbox.alert import Outcome
 
@@ -14,8 +14,7 @@ GONE = 410
 """The status that says that the URL will never work again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """The alert's new state and, while that is `pending`, the seconds until its next attempt."""
 
     state: str

@@ -9,7 +9,7 @@ import hmac
 import json
 import time
 import unicodedata
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat import __version__
 from cardbeat.clock import utc_text
@@ -26,8 +26,7 @@ ALERTS_AN_HOUR = 12
 _COMPACT = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(NamedTuple):
     """The outcome of one attempt: delivered if `error` is None, else a sentence for the alert's history.
 
     `status` is None if there was no answer. `retry_after` is the header as the receiver sent it.
@@ -38,8 +37,7 @@ class Outcome:
     retry_after: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(NamedTuple):
     """What an alert tells beside the check, as of the Unix second `created_at` when it was stored.
 
     `late_seconds` counts from the deadline, `overdue_seconds` from when the check turned overdue, for the `reason`

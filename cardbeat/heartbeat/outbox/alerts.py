@@ -2,8 +2,7 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cardbeat.clock import utc_text
 from cardbeat.database import Database, Row, Transaction
@@ -22,8 +21,7 @@ LINK_CHARACTERS = 8
 """Of a check's id in the link to the dashboard: enough for one person's checks, too few to ping with."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(NamedTuple):
     """The data that one attempt needs. `webhook_url` is the check's present one, each of `secrets` signs the post."""
 
     id: str

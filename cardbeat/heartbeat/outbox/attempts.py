@@ -4,7 +4,7 @@ Each statement stores up to 100 results: a statement costs a round trip to Postg
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.database import Transaction
 
@@ -15,8 +15,7 @@ KEPT, KEPT_OF_MANY = 100, 20
 FEW_CHECKS = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(NamedTuple):
     """The result of one attempt as it is stored; `next_attempt_at` is None for a finished alert.
 
     `webhook_url` is where it was sent, `before` the number of attempts made earlier. `id` is the alert's: after a

@@ -1,7 +1,7 @@
 """The rows of `alerts` that are still to be sent, as delivery reads them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.database import Database, Row
 from cardbeat.heartbeat.outbox.alert import REMINDER
@@ -10,8 +10,7 @@ PAGE = 1000
 """Rows read at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pending:
+class Pending(NamedTuple):
     """An undelivered alert. `webhook_url` is None while its check has none, and once its key is revoked.
 
     `is_first` tells whether no older alert of its check waits; tests and outages do not wait for each other.

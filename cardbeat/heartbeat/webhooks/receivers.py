@@ -7,8 +7,7 @@ is linked; markup in a check's name is escaped as documented there.
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlunsplit
 
 from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, REMINDER, TEST, shown_name, to_json
@@ -17,8 +16,7 @@ from cardbeat.heartbeat.webhooks.target import BadTarget, Target, parse
 Json = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Receiver:
+class Receiver(NamedTuple):
     """`shape` matches `host/path?query` of its webhook URLs; `form` turns the alert's body into the one that is sent.
 
     If `shape` has named groups, they become members of the body, which is posted to the root of the same server.

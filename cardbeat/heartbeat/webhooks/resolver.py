@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.heartbeat.webhooks.target import IpAddress
@@ -46,8 +46,7 @@ def is_own(address: IpAddress) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Lookup:
+class _Lookup(NamedTuple):
     """A running lookup; `known` if the name was resolved before. Each of the `futures` is that of a waiting thread."""
 
     known: bool

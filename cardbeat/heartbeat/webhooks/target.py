@@ -8,7 +8,7 @@ import ipaddress
 import re
 import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import quote, urlsplit
 
 from cardbeat.web.forwarded import ipv4_inside
@@ -88,8 +88,7 @@ class BadTarget(Exception):
     """One sentence that says why a URL or its host can't be a webhook's target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(NamedTuple):
     """A webhook URL in its normal form: ASCII, without fragment. The same form is checked and requested."""
 
     scheme: str

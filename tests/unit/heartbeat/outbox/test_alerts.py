@@ -1,6 +1,5 @@
 """The rows of alerts: which are stored, which are shown, which are merged and which dropped."""
 
-import dataclasses
 import json
 
 import pytest
@@ -400,7 +399,7 @@ def test_a_key_with_more_than_20_checks_keeps_20_alerts_of_each(mail):
 
 
 def finished(mail, number):
-    return dataclasses.replace(mail.heart.attempt(number, "delivered", 204, None, None, HOOK, 0), id=f"msg_{number}")
+    return mail.heart.attempt(number, "delivered", 204, None, None, HOOK, 0)._replace(id=f"msg_{number}")
 
 
 @SQLITE
@@ -482,7 +481,7 @@ def test_a_result_is_not_stored_for_another_alert_that_has_its_number_now(mail, 
     """As after a failover to a standby that lagged behind: it gives the same numbers once more."""
     check = mail.heart.create()
     mail.record(check)
-    lost = dataclasses.replace(mail.heart.attempt(1, state, 503, "busy", None, url, 0), id="msg_lost")
+    lost = mail.heart.attempt(1, state, 503, "busy", None, url, 0)._replace(id="msg_lost")
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
     assert mail.alerts.store([lost]) == set()
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
@@ -524,8 +523,8 @@ def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_o
     checks.sort(key=lambda check: numbers[check.id])
     many = results(range(1, count + 1))
     # To another URL, and again what others have stored meanwhile.
-    many[0] = dataclasses.replace(many[0], webhook_url="https://old.example/x", state="failed")
-    many[1] = dataclasses.replace(many[1], before=1)
+    many[0] = many[0]._replace(webhook_url="https://old.example/x", state="failed")
+    many[1] = many[1]._replace(before=1)
     (moved, failed), statements = mail.database.write(store)
     for one in results(range(count + 1, count + 4)):
         mail.alerts.store([one])
