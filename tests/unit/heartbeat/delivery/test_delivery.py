@@ -122,8 +122,9 @@ def test_for_a_day_alerts_are_signed_by_the_new_secret_and_by_the_one_before(mai
 
 def signers(mail, check, *secrets):
     """Those of the secrets by which the next alert is signed, in the order of its signatures."""
+    count = len(mail.posted) + 1  # before the alert is recorded: it may be posted at once
     mail.record(check)
-    mail.settled(len(mail.posted) + 1)
+    mail.settled(count)
     _, headers, body = mail.posted[-1]
     named = (headers["webhook-id"], int(headers["webhook-timestamp"]), body)
     signatures = {signed_headers(*named, secret)["webhook-signature"]: secret for secret in secrets}
