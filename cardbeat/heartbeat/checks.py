@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
-from cardbeat.database import Database, Row, Transaction
+from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
 from cardbeat.heartbeat.delivery.delivery import Delivery
@@ -20,7 +20,7 @@ from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.pings import Signal, in_order, look_at, note_failures, note_pings, turn_back, turn_overdue
 from cardbeat.heartbeat.quota import tests_taken
-from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, Transition, note, subject_of
+from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, Transition, Turned, note, subject_of
 from cardbeat.keys.key import Key, key_unknown
 
 _COLUMNS = ", ".join(COLUMNS)
@@ -158,10 +158,7 @@ class Checks:
         return self._database.write_later(lambda transaction: _delete(transaction, key_id, check_id, version))
 
     def ping(self, check_id: str) -> Later[Told]:
-        """Record a ping; settled when it is on disk. A ping of an overdue check ends the outage and stores an alert.
-
-        The result raises `NotFound` if there is no such check.
-        """
+        """Record a ping, on disk once settled, or raise `NotFound`. It ends an outage, and stores an alert of that."""
         return self.signal(check_id, Signal.PING)
 
     def signal(self, check_id: str, signal: Signal) -> Later[Told]:
@@ -243,13 +240,12 @@ class Checks:
         turned = self._turned(transaction, OVERDUE, turn_overdue(transaction, on_time, now), now) if on_time else {}
         return {row[0]: Told("overdue" if row[0] in turned else row[1], row[2]) for row in rows}, turned
 
-    def _turned(self, transaction: Transaction, how: Transition, rows: list[Row], now: int) -> dict[str, Told]:
+    def _turned(self, transaction: Transaction, how: Transition, checks: list[Turned], now: int) -> dict[str, Told]:
         """Store the alerts of checks that turned; the outcome for each, by its id."""
-        alert_type = alert.RECOVERED if how is RECOVERED else alert.OVERDUE
-        self._alerts.record(transaction, alert_type, [Check.from_row(row) for row in rows], now)
+        alert_type, status = (alert.RECOVERED, "on_time") if how is RECOVERED else (alert.OVERDUE, "overdue")
+        self._alerts.record(transaction, alert_type, checks, now)
         return {
-            row["id"]: Told(row["status"], row["deadline_at"], how, subject_of(row["id"], row["key_prefix"]))
-            for row in rows
+            check.id: Told(status, check.deadline_at, how, subject_of(check.id, check.key_prefix)) for check in checks
         }
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from cardbeat.database import Database, Row, Transaction
-from cardbeat.heartbeat.transitions import KEY_PREFIX
+from cardbeat.heartbeat.transitions import TURNED, Turned
 
 _HAS_KEY = "EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
 """The key of a check is not revoked."""
@@ -30,9 +30,7 @@ def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterable[tuple[Signal, Se
         return [(kinds[0], range(len(kinds)))]
     told = dict[str, list[Signal]]()
     for check_id, signal in signals:
-        kinds = told.setdefault(check_id, [signal])
-        if kinds[-1] is not signal:
-            kinds[:] = [*(kind for kind in kinds if kind is not signal), signal]
+        told[check_id] = [*(kind for kind in told.get(check_id, ()) if kind is not signal), signal]
     parts = [defaultdict[Signal, list[int]](list) for _ in Signal]
     for place, (check_id, signal) in enumerate(signals):
         parts[told[check_id].index(signal)][signal].append(place)
@@ -62,15 +60,15 @@ def note_failures(database: Database, transaction: Transaction, check_ids: Seque
     ).fetchall()
 
 
-def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
-    """Turn checks overdue that failed and are not snoozed; their rows, each with the column `KEY_PREFIX`."""
-    return transaction.execute(
+def turn_overdue(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Turned]:
+    """Turn checks overdue that failed and are not snoozed."""
+    sql = (
         "UPDATE checks SET status = 'overdue', outage = outage + 1, overdue_at = ?, overdue_deadline_at = deadline_at,"
         " overdue_reason = 'failed', remind_at = ? + repeat_seconds"
         f" WHERE status = 'on_time' AND id IN ({_marks(check_ids)})"
-        f" AND (snoozed_until IS NULL OR snoozed_until <= ?) RETURNING *, {KEY_PREFIX}",
-        (now, now, *check_ids, now),
-    ).fetchall()
+        f" AND (snoozed_until IS NULL OR snoozed_until <= ?) {TURNED}"
+    )
+    return [Turned(*row) for row in transaction.execute(sql, (now, now, *check_ids, now))]
 
 
 def look_at(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
@@ -79,13 +77,13 @@ def look_at(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
     return transaction.execute(sql, check_ids).fetchall()
 
 
-def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Row]:
-    """Turn overdue checks to on time; their rows, each with the column `KEY_PREFIX`."""
-    return transaction.execute(
+def turn_back(transaction: Transaction, check_ids: Sequence[str]) -> list[Turned]:
+    """Turn overdue checks to on time."""
+    sql = (
         "UPDATE checks SET status = 'on_time', remind_at = NULL"
-        f" WHERE status = 'overdue' AND id IN ({_marks(check_ids)}) RETURNING *, {KEY_PREFIX}",
-        check_ids,
-    ).fetchall()
+        f" WHERE status = 'overdue' AND id IN ({_marks(check_ids)}) {TURNED}"
+    )
+    return [Turned(*row) for row in transaction.execute(sql, check_ids)]
 
 
 def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) -> list[Row]:

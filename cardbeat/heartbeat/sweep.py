@@ -7,13 +7,12 @@ from typing import NamedTuple
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.threads import BackgroundThread
-from cardbeat.database import Database, Fence, Row, Transaction, monitor
+from cardbeat.database import Database, Fence, Transaction, monitor
 from cardbeat.errors import LeaseLost, Unavailable
-from cardbeat.heartbeat.check import Check
 from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment, tell
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.transitions import KEY_PREFIX, OVERDUE, note, subject_of
+from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note, subject_of
 
 SWEEP_BATCH = 250
 """Most checks that one write marks. Bounds how long a ping waits for that write."""
@@ -141,9 +140,7 @@ class Sweep:
         return marked
 
     def _mark_overdue(self, transaction: Transaction, moment: Moment) -> Step | None:
-        """Mark one batch and store its alerts, in one transaction. None if a credit has to be given first.
-
-        Reminders of the batch are stored in the same way.
+        """Mark one batch, store its alerts and reminders in one transaction. None if a credit has to be given first.
 
         If the wall clock has not jumped until now, it was right for all pings stored before: they read it inside
         transactions too. The jump is checked here because another process may have given the credit for it already.
@@ -154,17 +151,17 @@ class Sweep:
             return None
         if is_empty:
             return Step([], 0, is_last=True)
-        rows, is_last = self._mark(transaction, moment.wall)
+        turned, is_last = self._mark(transaction, moment.wall)
         # No reminder is due in the second in which an outage begins.
-        marked = [row for row in rows if row["overdue_at"] == moment.wall]
-        reminded = [row for row in rows if row["overdue_at"] != moment.wall]
+        marked = [check for check in turned if check.overdue_at == moment.wall]
+        reminded = [check for check in turned if check.overdue_at != moment.wall]
         for alert_type, some in (alert.OVERDUE, marked), (alert.REMINDER, reminded):
             if some:
-                self._alerts.record(transaction, alert_type, list(map(Check.from_row, some)), moment.wall)
-        return Step([subject_of(row["id"], row["key_prefix"]) for row in marked], len(reminded), is_last)
+                self._alerts.record(transaction, alert_type, some, moment.wall)
+        return Step([subject_of(check.id, check.key_prefix) for check in marked], len(reminded), is_last)
 
-    def _mark(self, transaction: Transaction, now: int) -> tuple[list[Row], bool]:
-        """Mark one batch; its rows, and whether it is known that no more can be marked now.
+    def _mark(self, transaction: Transaction, now: int) -> tuple[list[Turned], bool]:
+        """Mark one batch; its checks, and whether it is known that no more can be marked now.
 
         With several writers the rows are locked first. Rows that another session holds are left for the next sweep,
         because they may be held for hours. With one writer a single statement is enough, and quicker: for each row read
@@ -204,13 +201,11 @@ class Sweep:
                 self._sweeps_seen, self._ended_at = sweeps, self._monotonic()
 
 
-def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Row]:
-    """Mark these checks, or if they are overdue, note when the next reminder is due; their rows.
+def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Turned]:
+    """Mark these checks, or if they are overdue, note when the next reminder is due.
 
     `among` is SQL, for a list of `seq`, with these values. The condition stands here again: with several writers a ping
     may have come since. `+ 0` keeps it from choosing the index. Reminders that were due earlier too are skipped.
     """
-    return transaction.execute(
-        f"{_MARK} WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? RETURNING *, {KEY_PREFIX}",
-        (now, now, now, *values, now),
-    ).fetchall()
+    sql = f"{_MARK} WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? {TURNED}"
+    return [Turned(*row) for row in transaction.execute(sql, (now, now, now, *values, now))]

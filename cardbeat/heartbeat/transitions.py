@@ -23,8 +23,24 @@ OVERDUE: Final = Transition("%s is overdue", Kind(LINES, "%d more checks are ove
 RECOVERED: Final = Transition("%s has recovered", Kind(LINES, "%d more checks have recovered"))
 GIVEN_UP: Final = Transition("an alert of %s was given up", Kind(LINES, "%d more alerts were given up"))
 
-KEY_PREFIX: Final = "(SELECT prefix FROM keys WHERE keys.id = CAST(api_key_id AS TEXT)) AS key_prefix"
-"""A column for the RETURNING clause of a statement that changes checks. Without the cast SQLite uses no index there."""
+
+class Turned(NamedTuple):
+    """A check that a statement has turned, which returns `TURNED`."""
+
+    id: str
+    webhook_url: str | None
+    outage: int
+    deadline_at: int
+    repeat_seconds: int | None
+    overdue_at: int
+    key_prefix: str
+
+
+TURNED: Final = (
+    "RETURNING id, webhook_url, outage, deadline_at, repeat_seconds, overdue_at,"
+    " (SELECT prefix FROM keys WHERE keys.id = CAST(api_key_id AS TEXT)) AS key_prefix"
+)
+"""The end of a statement that changes checks. Without the cast SQLite uses no index there."""
 
 
 def note(transition: Transition, subjects: Sequence[str]) -> None:

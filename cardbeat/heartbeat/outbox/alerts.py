@@ -11,7 +11,7 @@ from cardbeat.heartbeat.outbox import attempts
 from cardbeat.heartbeat.outbox.alert import ALERTS_AN_HOUR, OVERDUE, RECOVERED, REMINDER, TEST, Facts, body_of
 from cardbeat.heartbeat.outbox.attempts import KEPT, Attempt, drop_one_each
 from cardbeat.heartbeat.quota import HOUR_SECONDS, take_test
-from cardbeat.heartbeat.transitions import GIVEN_UP, note, subject_of
+from cardbeat.heartbeat.transitions import GIVEN_UP, Turned, note, subject_of
 
 WAITING_ALERTS, WAITING_WHILE_LOW = 20, 2
 """Alerts of a check's outages that may wait one by one: a dead receiver must not fill the disk. The second is while the
@@ -42,7 +42,7 @@ class Alerts:
         self.database = database
         self._base_url = base_url
 
-    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check], now: int) -> None:
+    def record(self, transaction: Transaction, alert_type: str, checks: Sequence[Check | Turned], now: int) -> None:
         """Store one alert for each of up to 1,000 checks; call `Delivery.wake` after the commit.
 
         Nothing is stored for a check that is gone or whose key is revoked, nor a second alert of one outage and type.
@@ -181,7 +181,7 @@ def _message(row: Row, now: int, base_url: str) -> Message:
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
-def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
+def _waits(transaction: Transaction, alert_type: str, check: Check | Turned) -> bool:
     """Whether the alert is a recovery, and the overdue alert of that outage still waits."""
     if alert_type != RECOVERED:
         return False
@@ -189,7 +189,7 @@ def _waits(transaction: Transaction, alert_type: str, check: Check) -> bool:
     return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
 
 
-def _waiting(transaction: Transaction, checks: Sequence[Check]) -> set[str]:
+def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[str]:
     """The ids of those of these checks for whose outages an alert waits."""
     sql = "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
     among = ", ".join("?" * len(checks)) or "NULL"
@@ -232,9 +232,8 @@ _NEW_COLUMNS = (
 
 def _new(alert_type: str, check_ids: Sequence[str], now: int) -> tuple[str, list[object]]:
     """The beginning of a statement that has an alert for each check as the table `new`, and its values."""
-    rows = ", ".join(["(?, ?)"] * len(check_ids))
     sql = (
-        f"WITH new_ids (id, check_id) AS (VALUES {rows}),"
+        f"WITH new_ids (id, check_id) AS (VALUES {', '.join(['(?, ?)'] * len(check_ids))}),"
         f" news AS (SELECT '{alert_type}' AS type, CAST(? AS BIGINT) AS now),"
         f" new AS ({_NEW_COLUMNS} FROM news, new_ids JOIN checks ON checks.id = check_id)"
     )
