@@ -262,12 +262,13 @@ class Credit:
         )
         if noted["credit_seconds"] < 0:
             transaction.execute(
-                "UPDATE checks SET"
-                " snoozed_until = CASE WHEN snoozed_until > :now THEN snoozed_until + :seconds ELSE snoozed_until END,"
+                "UPDATE checks SET snoozed_until = CASE WHEN snoozed_until > :now"
+                # Other changes of the check leave its clock as it is.
+                f" AND NOT (clock_from = snoozed_until AND {_IS_CHANGED_SINCE})"
+                " THEN snoozed_until + :seconds ELSE snoozed_until END,"
                 " remind_at = CASE WHEN remind_at > :now AND NOT (overdue_at >= :since AND overdue_at <= :wall)"
-                " THEN remind_at + :seconds ELSE remind_at END"
-                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)"
-                f" AND NOT ({_IS_CHANGED_SINCE})",
+                f" AND NOT ({_IS_CHANGED_SINCE}) THEN remind_at + :seconds ELSE remind_at END"
+                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
                 values,
             )
             _move_retries(transaction, noted, last_seq, moment.wall)

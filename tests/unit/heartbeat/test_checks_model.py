@@ -89,7 +89,8 @@ class Model:
             # A ping since then outlasts a snooze that was over before it.
             is_pinged = self.clock_from > now and is_new(self.last_ping_at)
             self.clock_from = max(self.clock_from + seconds, self.last_ping_at if is_pinged else 0)
-        if self.snoozed_until > now and not is_changed:
+        # Another change than a snooze leaves the clock as it was.
+        if self.snoozed_until > now and not (is_changed and self.clock_from == self.snoozed_until):
             self.snoozed_until += seconds
         if (self.remind_at or 0) > now and not is_changed and not is_new(self.overdue_at):
             self.remind_at += seconds

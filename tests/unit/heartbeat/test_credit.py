@@ -383,6 +383,20 @@ def test_a_snooze_that_was_over_at_a_ping_does_not_begin_again_because_the_clock
     assert heart.checks.signal(check.id, Signal.FAILURE).wait().status == "overdue"
 
 
+def test_a_change_of_a_check_after_the_clock_was_set_back_begins_no_snooze_again_that_was_over(heart):
+    check = snoozed(heart, 60)
+    beat(heart)
+    for seconds in (61, 10 * SWEEP_SECONDS):
+        heart.pass_time(seconds)
+        beat(heart)
+    before = heart.read(check)
+    heart.clock.advance(-30 * HOUR)
+    heart.checks.update(before, heart.settings(before, name="other")).wait()
+    beat(heart)
+    now = heart.read(check)
+    assert (now.snoozed_until, now.clock_from) == (before.snoozed_until - 30 * HOUR, before.clock_from - 30 * HOUR)
+
+
 @pytest.mark.parametrize("jump", [-30 * HOUR, 30 * HOUR])
 def test_a_reminder_waits_no_longer_because_the_clock_was_set(heart, jump):
     check = heart.create(HOUR, repeat_seconds=600)
