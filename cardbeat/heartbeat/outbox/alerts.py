@@ -59,17 +59,17 @@ class Alerts:
             self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
         told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
         waiting = _waiting(transaction, told) if alert_type == REMINDER else ()
-        check_ids = [check.id for check in told if check.id not in waiting]
+        alerts = {check.id: f"msg_{secrets.token_hex(16)}" for check in told if check.id not in waiting}
         is_low = self.database.reserve.is_low()
-        if check_ids and alert_type in (OVERDUE, RECOVERED):
-            merged = _merge(transaction, alert_type, check_ids, now, is_low)
-            check_ids = [check_id for check_id in check_ids if check_id not in merged]
-        if check_ids:
+        if alerts and alert_type in (OVERDUE, RECOVERED):
+            for check_id in _merge(transaction, alert_type, alerts, now, is_low):
+                del alerts[check_id]
+        if alerts:
             # Delivery reads the rows after the last `seq` it has seen, so they must be committed in order.
             self.database.hold(transaction, "alerts")
-            _insert(transaction, alert_type, check_ids, now)
+            _insert(transaction, alert_type, alerts, now)
             if is_low:
-                drop_one_each(transaction, check_ids)
+                drop_one_each(transaction, list(alerts))
 
     def record_test(self, transaction: Transaction, check: Check, now: int) -> None:
         """Store a test alert; the check's others that wait are due now. Raises `TooMany` as `take_test` does.
@@ -196,13 +196,13 @@ def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[
     return {row[0] for row in transaction.execute(f"{sql} AND check_id IN ({among})", [it.id for it in checks])}
 
 
-def _insert(transaction: Transaction, alert_type: str, check_ids: Sequence[str], now: int) -> None:
+def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int) -> None:
     """Store alerts. Each is due now, or when an older alert of its check is due. Without a webhook URL it is never due.
 
     One statement for all: at each statement the interpreter may switch to one of hundreds of couriers. `+ 0` keeps
     PostgreSQL from walking the index of all due alerts.
     """
-    new, values = _new(alert_type, check_ids, now)
+    new, values = _new(alert_type, alerts, now)
     transaction.execute(
         f"{new} INSERT INTO alerts"
         " (id, check_id, type, outage, last_ping_at, deadline_at, ping_count, reason, late_seconds, overdue_seconds,"
@@ -230,17 +230,17 @@ _NEW_COLUMNS = (
 """What alerts tell of their checks. Tests are not unique, so their outage is NULL."""
 
 
-def _new(alert_type: str, check_ids: Sequence[str], now: int) -> tuple[str, list[object]]:
-    """The beginning of a statement that has an alert for each check as the table `new`, and its values."""
+def _new(alert_type: str, alerts: Mapping[str, str], now: int) -> tuple[str, list[object]]:
+    """The beginning of a statement that has alerts as the table `new`, and its values. They are ids by check id."""
     sql = (
-        f"WITH new_ids (id, check_id) AS (VALUES {', '.join(['(?, ?)'] * len(check_ids))}),"
+        f"WITH new_ids (check_id, id) AS (VALUES {', '.join(['(?, ?)'] * len(alerts))}),"
         f" news AS (SELECT '{alert_type}' AS type, CAST(? AS BIGINT) AS now),"
         f" new AS ({_NEW_COLUMNS} FROM news, new_ids JOIN checks ON checks.id = check_id)"
     )
-    return sql, [*(value for check_id in check_ids for value in (f"msg_{secrets.token_hex(16)}", check_id)), now]
+    return sql, [*(value for alert in alerts.items() for value in alert), now]
 
 
-def _merge(transaction: Transaction, alert_type: str, check_ids: Sequence[str], now: int, is_low: bool) -> set[str]:
+def _merge(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int, is_low: bool) -> set[str]:
     """Let the newest waiting alert of a check tell the new one too, where no further one may be stored.
 
     Never the only one that waits: it may be on its way. The others are not, because a check's alerts go out in order.
@@ -252,7 +252,7 @@ def _merge(transaction: Transaction, alert_type: str, check_ids: Sequence[str], 
         " WHERE old.check_id = new.check_id AND old.state = 'pending' AND old.outage IS NOT NULL"
     )
     most = WAITING_WHILE_LOW if is_low else WAITING_ALERTS
-    new, values = _new(alert_type, check_ids, now)
+    new, values = _new(alert_type, alerts, now)
     rows = transaction.execute(
         f"{new} UPDATE alerts SET type = new.type, outage = new.outage,"
         " outages = outages + CASE WHEN new.type = ? THEN 1 ELSE 0 END,"
