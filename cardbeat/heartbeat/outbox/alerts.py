@@ -218,15 +218,14 @@ def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str]
     )
 
 
-_NEW_COLUMNS = (
-    "SELECT new_ids.id, check_id, type, now, api_key_id, webhook_url, last_ping_at, deadline_at, ping_count,"
-    f" CASE WHEN type <> '{TEST}' THEN outage END AS outage,"
-    f" CASE WHEN type <> '{TEST}' THEN coalesce(overdue_reason, 'late') ELSE 'late' END AS reason,"
+_OF_ALL = "SELECT new_ids.id, check_id, type, now, api_key_id, webhook_url, last_ping_at, deadline_at, ping_count"
+_OF_OUTAGE = (
+    "outage, coalesce(overdue_reason, 'late') AS reason,"
     # The clock may have been set back since.
-    f" CASE WHEN type <> '{TEST}' AND overdue_deadline_at < now THEN now - overdue_deadline_at ELSE 0 END"
-    f" AS late_seconds, CASE WHEN type <> '{TEST}' AND overdue_at < now THEN now - overdue_at ELSE 0 END"
-    " AS overdue_seconds"
+    " CASE WHEN overdue_deadline_at < now THEN now - overdue_deadline_at ELSE 0 END AS late_seconds,"
+    " CASE WHEN overdue_at < now THEN now - overdue_at ELSE 0 END AS overdue_seconds"
 )
+_OF_TEST = "CAST(NULL AS BIGINT) AS outage, 'late' AS reason, 0 AS late_seconds, 0 AS overdue_seconds"
 """What alerts tell of their checks. Tests are not unique, so their outage is NULL."""
 
 
@@ -235,7 +234,8 @@ def _new(alert_type: str, alerts: Mapping[str, str], now: int) -> tuple[str, lis
     sql = (
         f"WITH new_ids (check_id, id) AS (VALUES {', '.join(['(?, ?)'] * len(alerts))}),"
         f" news AS (SELECT '{alert_type}' AS type, CAST(? AS BIGINT) AS now),"
-        f" new AS ({_NEW_COLUMNS} FROM news, new_ids JOIN checks ON checks.id = check_id)"
+        f" new AS ({_OF_ALL}, {_OF_TEST if alert_type == TEST else _OF_OUTAGE}"
+        " FROM news, new_ids JOIN checks ON checks.id = check_id)"
     )
     return sql, [*(value for alert in alerts.items() for value in alert), now]
 
