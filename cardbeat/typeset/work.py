@@ -5,7 +5,7 @@ takes 18 ms. The other figures are measured times in this unit.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 
 from cardbeat.typeset.faces.catalogue import FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Piece
@@ -46,7 +46,7 @@ class Work:
         self._weight, self._most = weight, most
         self._run: tuple[FontSubset, int] | None = None
         self._fonts: set[FontSubset] = set()
-        self._drawing = cache(self._cost)
+        self._drawing = cache(partial(_letter_cost, weight))
 
     def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int]) -> list[FontChoice]:
         """The choices, with an empty one for each grapheme that would begin a run past the limit."""
@@ -73,11 +73,11 @@ class Work:
         self._run = (pieces[-1].subset, level) if pieces else self._run
         return True
 
-    def _cost(self, subset: FontSubset) -> int:
-        """The cost of a letter."""
-        return _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * subset.is_emboldened(self._weight)
-
     def _run_cost(self, subset: FontSubset) -> int:
         """The cost of a run, and of its font if it is the first run in it."""
         font = 0 if subset in self._fonts else _OPENED + subset.bytes(self._weight)
         return font + _RUN + subset.shaped * _SHAPED_SLOWLY.get(subset.name, _SHAPED)
+
+
+def _letter_cost(weight: int, subset: FontSubset) -> int:
+    return _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * subset.is_emboldened(weight)
