@@ -63,7 +63,7 @@ _ALERT: dict[str, Kind] = {
 }
 _PAGE: dict[str, Kind] = {"checks": list, "next": f"|{_ID}"}
 _PING: dict[str, Kind] = {"status": _WORD, "recovered": bool, "deadline_at": _TIME}
-_NOT_FOUND = 404
+NOT_FOUND = 404
 _NOTHING_DONE = (429, 503)
 """After these the server has done nothing, so every client asks again."""
 _MAY_PASS = (408, 429, 500, 502, 503, 504)
@@ -119,7 +119,7 @@ class Api:
             try:
                 answer = self._ask("GET", path)
             except Refused as refused:
-                if refused.status == _NOT_FOUND:
+                if refused.status == NOT_FOUND:
                     raise StartupError(self._unusable("it has nothing at /checks")) from None
                 raise
             room -= len(answer.body)

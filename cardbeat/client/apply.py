@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from cardbeat.client.api import Api, CheckJson, Refused, may_be_done
+from cardbeat.client.api import NOT_FOUND, Api, CheckJson, Refused, may_be_done
 from cardbeat.client.declared import Declarations, Declared
 from cardbeat.clock import utc_text
 from cardbeat.errors import StartupError
 from cardbeat.heartbeat.check import LONGEST_SECONDS
 
-_GONE = 404
-_CONFLICTS = {_GONE: "deleted it", 409: "changed it", 412: "changed it"}
+_CONFLICTS = {NOT_FOUND: "deleted it", 409: "changed it", 412: "changed it"}
 """What somebody else did since the checks were listed, by the status of the answer."""
 
 
@@ -125,7 +124,7 @@ def _delete(api: Api, check: CheckJson, done: Applied) -> None:
         api.delete(check)
         done.deleted.append(check)
     except Refused as refused:
-        if refused.status != _GONE:
+        if refused.status != NOT_FOUND:
             done.leave(check, refused)
 
 

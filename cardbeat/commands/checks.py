@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cardbeat.client.api import Api, CheckJson, Refused
+from cardbeat.client.api import NOT_FOUND, Api, CheckJson, Refused
 from cardbeat.clock import wall_clock
 from cardbeat.commands.options import KEY_VARIABLE, URL, Subcommand, SubcommandParser, add_options, integer
 from cardbeat.errors import StartupError
@@ -210,7 +210,7 @@ def _snooze(api: Api, given: argparse.Namespace) -> int:
             done.append(api.snooze(check, seconds or 0))
             told = _snoozed(done[-1])
         except Refused as refused:
-            if not given.all or refused.status != 404:
+            if not given.all or refused.status != NOT_FOUND:
                 raise
             told = f"{check['name']}: no longer exists"
         if not given.json:
