@@ -23,6 +23,8 @@ from cardbeat.typeset.faces.fonts import Fonts
 
 LOOK_SECONDS: Final = 0.1
 """Between two looks whether a stop signal came."""
+AT_ONCE: Final = 2
+"""Cards that a process has: it draws the second while the first is stored."""
 MOST_PROCESSES: Final = 60  # Windows waits for 63 pipes at once.
 
 Job = tuple[Card, str | None]
@@ -53,28 +55,30 @@ def draw(jobs: Sequence[Job], require_going: RequireGoing) -> Iterator[Result]:
 def _in_processes(
     jobs: Sequence[Job], rest: deque[int], workers: Workers, require_going: RequireGoing
 ) -> Iterator[Result]:
-    busy: dict[Any, int] = {}
+    busy: dict[Any, deque[int]] = {pipe: deque() for pipe in workers}
 
-    def hand_next_to(pipe: Any) -> None:
-        if rest:
-            busy[pipe] = rest.popleft()
-            with contextlib.suppress(OSError):  # Its process has ended, which the next read finds.
-                pipe.send(jobs[busy[pipe]])
+    def hand_out() -> None:
+        for pipe, numbers in busy.items():
+            if rest and len(numbers) < AT_ONCE:
+                numbers.append(rest.popleft())
+                with contextlib.suppress(OSError):  # Its process has ended, which the next read finds.
+                    pipe.send(jobs[numbers[-1]])
 
-    for pipe in workers:
-        hand_next_to(pipe)
-    while busy:
+    for _ in range(AT_ONCE):
+        hand_out()
+    while any(busy.values()):
         require_going()
-        ready: list[Any] = wait(list(busy), LOOK_SECONDS)
+        ready: list[Any] = wait([pipe for pipe, numbers in busy.items() if numbers], LOOK_SECONDS)
         for pipe in ready:
-            number = busy.pop(pipe)
+            number = busy[pipe].popleft()
             try:
                 drawn = pipe.recv()
             except (EOFError, OSError):
-                yield number, "the process that drew it was killed, maybe for lack of memory"
-            else:
-                hand_next_to(pipe)
-                yield number, drawn
+                drawn = "the process that drew it was killed, maybe for lack of memory"
+                # It had not begun with the others.
+                rest.extendleft(reversed(busy.pop(pipe)))
+            hand_out()
+            yield number, drawn
     for number in rest:
         yield number, "no process is left to draw it"
 
