@@ -145,8 +145,8 @@ class Sweep:
         If the wall clock has not jumped until now, it was right for all pings stored before: they read it inside
         transactions too. The jump is checked here because another process may have given the credit for it already.
         """
-        # Most sweeps find nothing, and each statement to a server costs a round trip.
-        is_empty = self._fence is not None and transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None
+        # Most sweeps find nothing: then look only, which is quicker, and over a server saves a round trip.
+        is_empty = transaction.execute(_DUE, (moment.wall, 1)).fetchone() is None
         if not self.credit.note(transaction, counting=SWEEPS if is_empty else None) or self.credit.jumped_since(moment):
             return None
         if is_empty:
