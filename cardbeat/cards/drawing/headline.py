@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
@@ -54,7 +54,7 @@ class Headline:
         if wide_px < (styles.LARGE_TITLE_PX if self.paragraph.has(Break.POOR) else 1):
             return None
         unders = self._unders(describe, width, UNDER, height) if describe else ()
-        for under in (*unders, None):
+        for under in chain(unders, (None,)):
             room = _above(under, height)
             for place in self._places(width, column, room):
                 least_px = styles.SHORT_TITLES[-1].smallest_px

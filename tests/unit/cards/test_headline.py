@@ -10,7 +10,7 @@ from cardbeat.cards.drawing.styles import DESCRIPTION, HEADLINE, TEXT_WORK
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph, Style
-from cardbeat.typeset.text import Block, fit
+from cardbeat.typeset.text import Block, Setting, fit
 
 FONTS = Fonts()
 
@@ -80,6 +80,20 @@ def test_one_long_word_of_katakana_is_broken_rather_than_small() -> None:
     assert under
     assert block.size_px >= 64
     assert len(block.lines) == 2
+
+
+def test_a_description_that_keeps_its_lines_is_not_also_set_in_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_ = []
+    block = Setting.block
+
+    def noted(setting: Setting) -> Block:
+        set_.append(block(setting))
+        return set_[-1]
+
+    monkeypatch.setattr(Setting, "block", noted)
+    found = Headline(FONTS, "Terms of Use", "ja").short(description, 1056, 822, 400)
+    assert found
+    assert set_ == [found[0][1]]
 
 
 @pytest.mark.parametrize(("digits", "separator", "height"), [(30, " ", 330), (30, "", 398), (60, " ", 398)])
