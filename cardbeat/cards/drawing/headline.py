@@ -149,10 +149,15 @@ class Headline:
 
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
-        least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else styles.LARGE_TITLE_PX
-        title = self._largest(self._wide, Place(width, width), height, least_px, worst)
-        if title and title.size_px < styles.LARGE_TITLE_PX:
-            return title if self._largest(self._wide, Place(width, width), height, styles.LARGE_TITLE_PX) else None
+        place, large_px = Place(width, width), styles.LARGE_TITLE_PX
+        if not self._breaks_badly:
+            return self._largest(self._wide, place, height, large_px, worst)
+        settings = (Setting(self.paragraph, style, width, height) for style in self._wide)
+        if all(setting.planned_px(Break.POOR) < large_px for setting in settings):
+            return None
+        title = self._largest(self._wide, place, height, styles.ALMOST_LARGE_PX, worst)
+        if title and title.size_px < large_px:
+            return title if self._largest(self._wide, place, height, large_px) else None
         return title
 
     def _largest(
