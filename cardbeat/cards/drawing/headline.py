@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from itertools import chain, compress
+from itertools import chain
 from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
@@ -45,41 +45,42 @@ class Headline:
         self._planned: dict[tuple[Place, int], int] = {}
         self._breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
 
-    def short(self, describe: Describe | None, width: int, column: int, height: int) -> tuple[Set, bool] | None:
-        """A short title, and whether it is for the column; else it is to be centred. None if the title is long.
+    def short(self, describe: Describe | None, width: int, height: int) -> Set | None:
+        """A short title, to be centred. None if the title is long.
 
         The description keeps its place if the title is almost large beside it.
         """
         wide_px = self._planned_px(Place(width, width), height) if self._is_short else 0
         if wide_px < (styles.LARGE_TITLE_PX if self.paragraph.has(Break.POOR) else 1):
             return None
-        unders = self._unders(describe, width, UNDER, height) if describe else ()
-        for under in chain(unders, (None,)):
-            room = _above(under, height)
-            for place in self._places(width, column, room):
-                least_px = styles.SHORT_TITLES[-1].smallest_px
-                if under:
-                    least_px = min(styles.ALMOST_LARGE_PX, int(styles.HARDLY_SMALLER * self._planned_px(place, height)))
-                title = self._largest(self._short, place, room, least_px, Break.FAIR)
-                if title:
-                    return (title, under), place.width == column
+        # The description gives up its lines before a square crop hides how the title begins.
+        for places in self._seen, self._unseen:
+            for under in chain(self._unders(describe, width, UNDER, height) if describe else (), (None,)):
+                room = _above(under, height)
+                for place, least_px, worst in places(width, room):
+                    hardly_px = int(styles.HARDLY_SMALLER * self._planned_px(place, height)) if under else 0
+                    beside_px = max(least_px, min(styles.ALMOST_LARGE_PX, hardly_px))
+                    title = self._largest(self._short, place, room, beside_px, worst)
+                    if title:
+                        return title, under
         return None
 
-    def _places(self, width: int, column: int, height: int) -> list[Place]:
-        """The places for a short title, the best one first: in all but the last a square crop shows its beginning.
+    def _seen(self, width: int, height: int) -> Iterator[tuple[Place, int, Break]]:
+        """The places in which a square crop shows how the title begins, with the least size and the worst break there.
 
-        Places that would make it much smaller are left out.
+        If the title gets much smaller there, or a word is broken, it is still large.
         """
-        places = Place(SQUARE, SQUARE), Place(width, SQUARE), Place(column, column), Place(width, width)
-        square_px, first_px, column_px, wide_px = (self._planned_px(place, height) for place in places)
+        square, first, wide = Place(SQUARE, SQUARE), Place(width, SQUARE), Place(width, width)
+        square_px, first_px, wide_px = (self._planned_px(place, height) for place in (square, first, wide))
         large_px = min(styles.SQUARE_PX, styles.MUCH_SMALLER * wide_px)
-        suit = (
-            square_px >= max(large_px, styles.SLIGHTLY_SMALLER * first_px),
-            first_px >= large_px,
-            column_px >= styles.MUCH_SMALLER * wide_px,
-            True,
-        )
-        return list(compress(places, suit))
+        if square_px >= max(large_px, styles.SLIGHTLY_SMALLER * first_px):
+            yield square, styles.LEAST_SHORT_PX, Break.FAIR
+        if first_px >= large_px:
+            yield first, styles.LEAST_SHORT_PX, Break.FAIR
+        yield first, styles.LARGE_TITLE_PX, Break.POOR
+
+    def _unseen(self, width: int, _height: int) -> Iterator[tuple[Place, int, Break]]:
+        yield Place(width, width), styles.LEAST_SHORT_PX, Break.FAIR
 
     def _planned_px(self, place: Place, height: int) -> int:
         """The size of a short title, as planned."""
@@ -157,7 +158,9 @@ class Headline:
             return None
         title = self._largest(self._wide, place, height, styles.ALMOST_LARGE_PX, worst)
         if title and title.size_px < large_px:
-            return title if self._largest(self._wide, place, height, large_px) else None
+            large = self._largest(self._wide, place, height, large_px)
+            if not (large and title.size_px >= styles.HARDLY_SMALLER * large.size_px):
+                return large if worst == Break.POOR else None
         return title
 
     def _largest(

@@ -13,7 +13,6 @@ TOP = 64
 BOTTOM = HEIGHT - TOP
 SQUARE = 612
 """Width of the middle of a card that is still seen where it is cropped to a square, without its edges."""
-SQUARE_LEFT = (WIDTH - SQUARE) // 2
 
 _OTHER_SIDE = {"left": "right", "right": "left", "center": "center"}
 

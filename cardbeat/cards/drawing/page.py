@@ -7,7 +7,7 @@ from typing import NamedTuple
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.accent import theme_of
 from cardbeat.cards.drawing.headline import GAP, UNDER, Headline, Set
-from cardbeat.cards.drawing.layout import INNER, MARGIN, SQUARE_LEFT, WIDTH, Area, Layout, Shape, Text
+from cardbeat.cards.drawing.layout import INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
 from cardbeat.typeset.faces.fonts import Fonts, SerifFonts
@@ -72,8 +72,7 @@ class Page:
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""
         shapes, texts, left_out = tuple(self.shapes), tuple(self.texts), self._left_out
-        # The light moves to the side that a column leaves empty.
-        layout = Layout(self.theme, shapes, texts, self.left == SQUARE_LEFT, self._undrawn, left_out)
+        layout = Layout(self.theme, shapes, texts, undrawn=self._undrawn, left_out=left_out)
         return layout.mirror_image() if self.rtl else layout
 
     def label(self, label: Label, width: int, size: int = styles.LABEL_PX) -> Block:
@@ -106,22 +105,12 @@ class Page:
         # Missing characters of the initial are counted in the name.
         self.add(block._replace(missing=0), inside, y, self.theme.on_avatar, "center")
 
-    def centred(self, area: Area, spare_above: float = 0.5, kicker: Block | None = None) -> Area | None:
-        """A short title in the middle of an area, as `body` sets others. None if the title is long.
-
-        If that would hide its beginning in a square crop, it begins at the left side of the middle square instead.
-        `spare_above` is then as in `body`.
-        """
-        room, column = area.height - _above(kicker), area.right - SQUARE_LEFT
+    def centred(self, area: Area, kicker: Block | None = None) -> Area | None:
+        """A short title in the middle of an area, as `body` sets others. None if the title is long."""
         describe = (lambda: self._description) if self.card.description else None
-        found = self._title.short(describe, area.width, column, room)
-        if not found:
-            self.left = area.x
-            return None
-        texts, beside = found
-        self.short, self.left = not beside, SQUARE_LEFT if beside else area.x
-        area = area._replace(x=self.left, width=area.right - self.left)
-        return self._put(texts, area, kicker, *((spare_above, "left") if beside else (0.5, "center")))
+        found = self._title.short(describe, area.width, area.height - _above(kicker))
+        self.short, self.left = bool(found), area.x
+        return self._put(found, area, kicker, 0.5, "center") if found else None
 
     def body(self, area: Area, spare_above: float = 0.5, kicker: Block | None = None) -> Area:
         """The title in an area, with a kicker (a small line) above it and the description below it.
@@ -207,7 +196,12 @@ _initial = lru_cache(16)(initial_block)  # as `_label`
 
 
 def packed(parts: Sequence[Part], width: int) -> list[list[Part]]:
-    """The labels in as few lines as hold them."""
+    """The labels in as few lines as hold them, the first label alone if that takes no more lines."""
+    lines, apart = _in_lines(parts, width), [[*parts[:1]], *_in_lines(parts[1:], width)]
+    return apart if len(apart) == len(lines) else lines
+
+
+def _in_lines(parts: Sequence[Part], width: int) -> list[list[Part]]:
     lines: list[list[Part]] = []
     for part in parts:
         if lines and _width_of([*lines[-1], part]) <= width:

@@ -33,11 +33,13 @@ SHORT_TITLES = (
     Style(HEADLINE, 128, 56, LEADING, max_lines=5, tracking_em=TRACKING_EM),
 )
 """Of short titles, tried in this order."""
+LEAST_SHORT_PX = SHORT_TITLES[-1].smallest_px
 SHORT_WORDS, SHORT_EM = 6, 14
 """A title of so many words, or no wider than this in one line, is short: its beginning is seen in a square crop. In
 Chinese and Japanese words don't count."""
 SQUARE_PX, MUCH_SMALLER, SLIGHTLY_SMALLER = 110, 0.75, 0.9
-"""For its beginning it gets down to that size or that part of its size, for all of it down to the last part."""
+"""For its beginning it gets down to that size or that part of its size, for all of it down to the last part. If it
+would get smaller, it may also be broken inside a word."""
 SERIF_SCALE = 1.12
 """Factor on the largest size of a short title in Source Serif, whose small letters are lower than those of Inter."""
 LARGE_TITLE_PX, ALMOST_LARGE_PX = 72, 66

@@ -55,7 +55,7 @@ def _below(page: Page, parts: list[Part], area: Area, width: int, *, dot: bool =
     """Labels, and title and description below them: in the middle of the card if the title is short, else `low`."""
     spare_above = 1 if low else 0.5
     lines, align = packed(parts, HEADER), "center"
-    place = page.centred(_under(lines, area), spare_above)
+    place = page.centred(_under(lines, area))
     if not page.short:
         lines, align = packed(parts, min(width, area.right - page.left - 2 * DOT * dot)), "apart" if low else "left"
     place = place or page.body(_under(lines, area), spare_above)
@@ -100,7 +100,7 @@ def _author(page: Page, names: list[Part], x: int) -> None:
     avatar = Area(x, PANEL.y - AVATAR - ABOVE_PANEL, AVATAR, AVATAR, theme.accent)
     disc = Shape(x, avatar.y, AVATAR, AVATAR, theme.accent, AVATAR // 2, over=theme.ramp[0])
     width, height = TAIL
-    tail_x = (WIDTH - width) // 2 if page.short else x + (AVATAR - width) // 2
+    tail_x = x + (AVATAR - width) // 2
     tail = Shape(tail_x, PANEL.y - height, width, height, theme.panel or "", over=theme.ramp[0], points_up=True)
     page.shapes += [disc, tail]
     page.avatar(avatar)

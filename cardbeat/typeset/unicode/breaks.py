@@ -23,7 +23,7 @@ class Break(IntEnum):
     NEVER = 0
     EMERGENCY = 1  # inside a word: only where the text does not fit in any other way
     POOR = 2
-    """Inside a word of katakana, after a hyphen between letters, between syllables of a very long word: better than
+    """Inside a word of katakana, after a hyphen between letters, between syllables of a long word: better than
     letters half as large."""
     FAIR = 3
     """Inside a phrase, between a number and its sign, or at a soft hyphen: better than letters 20 % smaller."""

@@ -1,4 +1,4 @@
-"""Where very long words of Latin, Greek and Cyrillic may get a hyphen: between syllables, as letters show them."""
+"""Where long words of Latin, Greek and Cyrillic may get a hyphen: between syllables, as letters show them."""
 
 import re
 import unicodedata
@@ -8,7 +8,8 @@ from operator import sub
 
 from cardbeat.typeset.unicode.clusters import is_european
 
-_VERY_LONG = 28  # letters of the shortest word that gets hyphens: it is too wide for a large title
+_LONG = 18  # letters of the shortest word that gets hyphens: large, it is wider than the middle square
+_VERY_LONG = 28  # letters between two joints that get more
 _LEAST = 3  # letters of a word before its first hyphen and after its last
 _VOWELS = frozenset("aeiouyæœøıαεηιουωаеёиоуыэюяіїєѣ")
 _PAIRS = (
@@ -22,16 +23,16 @@ _TOGETHER = frozenset(_PAIRS.split())
 
 
 def syllables(graphemes: Sequence[str]) -> Iterator[int]:
-    """The graphemes that begin a syllable inside a very long word."""
-    if max(map(len, "".join(graphemes).split(" "))) < _VERY_LONG:
+    """The graphemes that begin a syllable inside a long word."""
+    if max(map(len, "".join(graphemes).split(" "))) < _LONG:
         return
     start = 0
     for end in range(len(graphemes) + 1):
         if end == len(graphemes) or not (graphemes[end][0].isalpha() and is_european(graphemes[end][0])):
-            if end - start >= _VERY_LONG:
+            if end - start >= _LONG:
                 letters = [_plain(grapheme) for grapheme in graphemes[start:end]]
                 starts = [match.start() for match in _GERMAN.finditer("".join(letters))]
-                if max(map(sub, [*starts, len(letters)], [0, *starts])) >= _VERY_LONG:
+                if not starts or max(map(sub, [*starts, len(letters)], [0, *starts])) >= _VERY_LONG:
                     guessed = [at for at in _starts(letters) if all(abs(at - joint) > _LEAST for joint in starts)]
                     starts = sorted(starts + guessed)
                 yield from (start + at for at in starts if _LEAST <= at <= len(letters) - _LEAST)

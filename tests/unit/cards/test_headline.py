@@ -91,9 +91,9 @@ def test_a_description_that_keeps_its_lines_is_not_also_set_in_fewer(monkeypatch
         return set_[-1]
 
     monkeypatch.setattr(Setting, "block", noted)
-    found = Headline(FONTS, "Terms of Use", "ja").short(description, 1056, 822, 400)
+    found = Headline(FONTS, "Terms of Use", "ja").short(description, 1056, 400)
     assert found
-    assert set_ == [found[0][1]]
+    assert set_ == [found[1]]
 
 
 @pytest.mark.parametrize(("digits", "separator", "height"), [(30, " ", 330), (30, "", 398), (60, " ", 398)])

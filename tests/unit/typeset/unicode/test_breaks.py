@@ -119,13 +119,15 @@ def test_phrases_are_looked_for_in_han_alone() -> None:
         "Rindfleischetikettierungs-überwachungs-aufgaben-übertragungs-gesetz",
         "пре-вы-со-ком-но-го-расс-мо-три-тельст-вую-щий",
         "ηλεκ-τροεγ-κε-φα-λο-γρα-φη-μα-το-λο-γι-κος",
-        "internationalization",
+        "inter-na-tio-na-li-za-tion",
+        "troubleshootingly",
+        "Orchestrierungs-plattform",
         "x" * 60,
         "שלום" * 10,
         "https://example.org/a-path",
     ],
 )
-def test_only_a_very_long_word_of_letters_gets_hyphens_and_only_between_its_syllables(word: str) -> None:
+def test_only_a_long_word_of_letters_gets_hyphens_and_only_between_its_syllables(word: str) -> None:
     syllables = [word] if "/" in word else word.split("-")
     graphemes = clusters(clean("".join(syllables)))
     found, hyphens = breaks_at_hyphens(graphemes, "ja", set())
