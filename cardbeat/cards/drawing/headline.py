@@ -137,7 +137,8 @@ class Headline:
             return False
         words = self.paragraph.words(Break.GOOD)
         spelled = sum(map(self.paragraph.is_spelled, words))
-        few = spelled <= styles.SHORT_WORDS and not self.paragraph.has(Break.FAIR)
+        # Han and kana have a break inside a phrase at nearly each letter.
+        few = spelled <= styles.SHORT_WORDS and len(self.paragraph.words(Break.FAIR)) <= len(words) + 1
         return few or Length.of(words).full_em <= styles.SHORT_EM
 
     def _unders(self, describe: Describe, width: int, under_width: int, height: int) -> Iterator[Block]:

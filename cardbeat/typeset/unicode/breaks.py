@@ -26,7 +26,8 @@ class Break(IntEnum):
     """Inside a word of katakana, after a hyphen between letters, between syllables of a long word: better than
     letters half as large."""
     FAIR = 3
-    """Inside a phrase, between a number and its sign, or at a soft hyphen: better than letters 20 % smaller."""
+    """Inside a phrase or the brackets of a call, between a number and its sign, or at a soft hyphen: better than
+    letters 20 % smaller."""
     GOOD = 4
 
 
@@ -57,6 +58,8 @@ _LEADING_VOWELS = frozenset("เแโใไເແໂໃໄ")
 """Vowels of Thai and Lao, written before the consonant that is spoken first."""
 _HAN = re.compile("[\u3041-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]").search
 _IN_KATAKANA = re.compile("[\u30a1-\u30fa\u30fc]{2}").fullmatch
+_LONGEST_CALL = 24
+_IN_CALL = re.compile(r"\w\([^()]*$").search
 _ENDS_PHRASE = frozenset(" \u200b、。，．！？：；")
 _REPEATS = frozenset("ฯๆຯໆ")  # part of the word before them
 _LISTED = {
@@ -175,7 +178,9 @@ def _at_space(graphemes: Sequence[str], classes: Sequence[str], i: int) -> Break
         return Break.NEVER
     if graphemes[i] in ("»", "›") or (i > 1 and graphemes[i - 2] in ("«", "‹")) or graphemes[i] in "‼⁇⁈⁉":
         return Break.NEVER
-    return Break.GOOD
+    # As in O(log n).
+    start = "".join(graphemes[max(0, i - _LONGEST_CALL) : i])
+    return Break.FAIR if _IN_CALL(start) else Break.GOOD
 
 
 def _after_sign(left: str, sign: str, after: str, *, hyphen: bool) -> Break:

@@ -307,6 +307,7 @@ SIX_WORDS = (
     "Die Datenschutzgrundverordnung erklärt",
     "Observability-driven development explained",
     "How I moved my blog & cron",
+    "What 漢字 taught me about typography",
     "バックグラウンドジョブ",
     "Достопримечательности Москвы",
     "Как мы ускорили сборку проекта",

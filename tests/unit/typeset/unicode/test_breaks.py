@@ -107,6 +107,13 @@ def test_a_zero_width_space_breaks_also_before_a_space_and_a_sign() -> None:
     assert pieces("a\u200b !") == ["a\u200b ", "!"]
 
 
+def test_a_call_is_rather_kept_whole() -> None:
+    found = breaks(clusters("when O(log n) is (on average) fine"))
+    assert [found[at] for at in (5, 11, 14, 17, 21, 30)] == [
+        *(Break.GOOD, Break.FAIR, Break.GOOD, Break.GOOD, Break.GOOD, Break.GOOD),
+    ]
+
+
 def test_phrases_are_looked_for_in_han_alone() -> None:
     assert pieces("Sale🎉🎉 now", language="ja") == pieces("Sale🎉🎉 now")
 
