@@ -97,7 +97,7 @@ class Page:
             block = _initial(self._fonts, name, styles.INITIAL, inside.width, self._language)
             y = top_at(block, area.y + area.height // 2)
         else:
-            block = fit(self._serif, QUOTATION_MARK, styles.QUOTATION, inside.width)
+            block = _initial(self._serif, QUOTATION_MARK, styles.QUOTATION, inside.width, self._language)
             [line] = block.lines
             above = block.first_baseline_px + line.ink_y
             y = area.y + (area.height - line.ink.height) // 2 - above if line.ink else area.y
