@@ -139,7 +139,10 @@ class WriteQueue(ABC, Generic[C]):
             try:
                 self._commit(group)
                 self._commit_seconds = time.monotonic() - began - self._made_seconds
-                self._tell_of_end()
+                if self._failed_at is not None:
+                    seconds = time.monotonic() - self._failed_at
+                    log.warning("the database can be written again; for %d s it could not", seconds)
+                    self._failed_at = None
             except BaseException as error:
                 if isinstance(error, Unavailable):
                     self._failed_at = self._failed_at or began
@@ -154,11 +157,6 @@ class WriteQueue(ABC, Generic[C]):
             except Exception:
                 # The writer's thread must go on.
                 log.exception("what can wait until writes were told has failed")
-
-    def _tell_of_end(self) -> None:
-        if self._failed_at is not None:
-            log.warning("the database can be written again; for %d s it could not", time.monotonic() - self._failed_at)
-            self._failed_at = None
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes and return those of the next group; none after `_finish`."""

@@ -65,10 +65,8 @@ class CheckRoutes:
 
     def create(self, request: Request) -> Later[Response]:
         key = key_of(request)
-        return self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key)).map(self._created)
-
-    def _created(self, check: Check) -> Response:
-        return self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"})
+        created = self._checks.create(key, self._validated(request.json_object(CHANGEABLE), key))
+        return created.map(lambda check: self._answer(201, check, {"Location": f"{self._base_path}/checks/{check.id}"}))
 
     def page(self, request: Request) -> Response:
         key = key_of(request)

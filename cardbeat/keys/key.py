@@ -48,9 +48,6 @@ class Key(NamedTuple):
         value = {"scope": self.scope, "tier": self.tier, "created_at": utc_text(self.created_at)}
         return value if self.email is None else {**value, "email": self.email}
 
-    def as_reader(self, prefix: str) -> "Key":
-        return self._replace(scope=READ, email=None, prefix=prefix, read_prefix=None)
-
 
 class IssuedKey(NamedTuple):
     """A key with its value and webhook secret, which are shown only once."""

@@ -17,7 +17,7 @@ from cardbeat.concurrency.threads import Afterwards
 from cardbeat.config import Tier
 from cardbeat.database import Database, Row, Transaction, monitor
 from cardbeat.errors import Unavailable
-from cardbeat.keys.key import CARDS, CHECKS, IssuedKey, Key, key_unknown, require_scope
+from cardbeat.keys.key import CARDS, CHECKS, READ, IssuedKey, Key, key_unknown, require_scope
 from cardbeat.keys.tiers import count_by_tier, tier_of
 from cardbeat.keys.webhook_secrets import new_webhook_secret
 
@@ -242,7 +242,7 @@ class Keys:
             return None
         key = self._key(row)
         if row["read_hash"] == digest:
-            key = key.as_reader(row["read_prefix"])
+            key = key._replace(scope=READ, email=None, prefix=row["read_prefix"], read_prefix=None)
         self._note_use(key)
         with self._lock:
             # If the cache was emptied since, what was read here may be from before the change.

@@ -50,8 +50,8 @@ class AccessLog:
 
     def note(self, answers: Sequence[Answered]) -> None:
         """Log answers that were sent just now."""
-        if self._quiet_patterns:
-            answers = [answered for answered in answers if not self._is_quiet(*answered)]
+        if quiet := self._quiet_patterns:
+            answers = [each for each in answers if each[1].status != 200 or each[0].pattern not in quiet]
         if answers:
             second = int(time.time())
             if second != self._second:
@@ -71,9 +71,6 @@ class AccessLog:
         """Whether a refused request has a line. Counts it."""
         self._refused[network] += 1
         return self._refused[network] <= REFUSED_EACH
-
-    def _is_quiet(self, request: Request, response: Response, _seconds: float) -> bool:
-        return response.status == 200 and request.pattern in self._quiet_patterns
 
 
 def access_line(request: Request, response: Response, seconds: float) -> str:

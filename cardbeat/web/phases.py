@@ -125,7 +125,7 @@ class Phases(Generic[C]):
         self._largest = ""
         """The network with most connections; out of date at times, as closed connections do not change it."""
         waiting = (self.idle, self.header, self.new, self.lingering, self.body, self.writing)
-        self._all = (*waiting, self.buffered, self.working)
+        self.all = (*waiting, self.buffered, self.working)
         """All phases, in the order in which their connections give way to new clients."""
 
     @property
@@ -164,7 +164,7 @@ class Phases(Generic[C]):
 
     def _in_order(self, network: str | None = None) -> Iterator[C]:
         """Yield connections that can give way, or those of one network, in the order in which they do."""
-        for phase in self._all:
+        for phase in self.all:
             for connection in islice(phase.deadlines, LOOKED_AT):
                 if (network is None or connection.peer.network == network) and connection.can_give_way():
                     yield connection
@@ -187,16 +187,13 @@ class Phases(Generic[C]):
 
     def expire(self, now: float) -> None:
         """Do for each connection whose time is up what its phase says."""
-        for phase in self._all:
+        for phase in self.all:
             for connection in phase.overdue(now):
                 connection.do(phase.expired)
 
     def count_unasked(self) -> int:
         """The number of connections that have sent nothing yet, or a part of a request's head."""
         return len(self.new.deadlines) + len(self.header.deadlines)
-
-    def close_all(self) -> None:
-        self.close(*self._all)
 
     def close(self, *phases: Phase[C]) -> None:
         """Close all connections in these phases."""

@@ -101,7 +101,7 @@ class HttpServer(ThreadingHTTPServer):
                     self.service_actions()
             self._finish()
         finally:
-            self._phases.close_all()
+            self._phases.close(*self._phases.all)
             self.service_actions()
             self.exchange.stop()
             self.server_close()

@@ -118,7 +118,8 @@ class Connection(psycopg.Connection[NamedRow]):
     _warned = False
     _is_ending = False
     _is_at_savepoint = False
-    _to_release = 0
+    to_release = 0
+    """Savepoints to release, together with the next `set_savepoint` or by the COMMIT."""
 
     def execute(self, query: Query, params: Params | None = None, **options: Any) -> psycopg.Cursor[NamedRow]:
         text, names = in_its_own_sql(str(query))
@@ -147,7 +148,7 @@ class Connection(psycopg.Connection[NamedRow]):
     def begin(self, lock_seconds: float) -> float:
         """Begin a transaction, which waits for a lock at most for these seconds. Returns the server's Unix time."""
         answers = super().execute(f"{_BEGIN}; {_lock_timeout(lock_seconds)}; SAVEPOINT job; {TIME}, pg_backend_pid()")
-        self._is_at_savepoint, self._to_release = True, 0
+        self._is_at_savepoint, self.to_release = True, 0
         while answers.nextset():
             pass
         ((now, self.process),) = answers.fetchall()
@@ -156,16 +157,12 @@ class Connection(psycopg.Connection[NamedRow]):
     def set_savepoint(self) -> None:
         """Set a savepoint `job`. The first one was set by `begin`, to save a round trip to the server."""
         if not self._is_at_savepoint:
-            super().execute(f"{'RELEASE job; ' * self._to_release}SAVEPOINT job")
-        self._is_at_savepoint, self._to_release = False, 0
+            super().execute(f"{'RELEASE job; ' * self.to_release}SAVEPOINT job")
+        self._is_at_savepoint, self.to_release = False, 0
 
     def undo(self, lock_seconds: float) -> None:
         """Go back to the last savepoint. From here on the transaction waits for a lock at most for these seconds."""
         super().execute(f"ROLLBACK TO job; {_lock_timeout(lock_seconds)}")
-
-    def release_savepoint(self) -> None:
-        """Release the last savepoint, together with the next `set_savepoint` or by the COMMIT."""
-        self._to_release += 1
 
     def commit_in_time(self, seconds: float | None = None) -> None:
         """Commit the transaction, within these seconds or `COMMIT_SECONDS`.

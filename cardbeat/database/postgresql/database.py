@@ -186,7 +186,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         return max(LEAST_LOCK_SECONDS, NEXT_LOCK_SECONDS * 0.5**self._found_locked)
 
     def _release_savepoint(self, connection: Connection) -> None:
-        connection.release_savepoint()
+        connection.to_release += 1
 
 
 def prepared(url: str) -> Connection:

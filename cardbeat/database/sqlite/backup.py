@@ -12,7 +12,6 @@ from cardbeat.database.sqlite.file import (
     LOCKS,
     check,
     connect,
-    copy_into,
     lock_path,
     open_file,
     require_database,
@@ -25,6 +24,9 @@ from cardbeat.host.ownership import CARDS, status_of
 from cardbeat.host.staging import staging_folder
 from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
+
+COPY_PAGES = 1000
+"""Pages of 4 KiB that are copied between two looks for a stop signal."""
 
 
 def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
@@ -76,8 +78,13 @@ def _files_of_the_database(path: Path) -> list[Path]:
 def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:
     with start_up_errors(source_path), contextlib.closing(connect(source_path, query_only=True)) as source:
         try:
-            copy_into(source, partial, require_going)
+            # Without one transaction over all steps, a change between two of them makes the copy begin again.
+            source.execute("BEGIN")
+            source.execute("SELECT 1 FROM sqlite_schema").fetchone()
             with contextlib.closing(open_file(partial, "rw")) as copy:
+                source.backup(copy, pages=COPY_PAGES, progress=lambda *_: require_going())
+                # Without a -wal beside it. Serving changes that again.
+                copy.execute("PRAGMA journal_mode = DELETE")
                 # Such as an operator's own index: `restore` takes only what is ours.
                 leave_out_foreign(copy)
         except sqlite3.Error as error:

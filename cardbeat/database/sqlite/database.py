@@ -161,10 +161,12 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
                     self._transact(group)
                     break
                 except sqlite3.DatabaseError as error:
-                    # Once the database file has all that the -wal holds, the -wal needs no room to grow.
+                    # Once the database file has all that the -wal holds, as far as readers and the disk allow, the
+                    # -wal needs no room to grow.
                     if not is_full(error) or (attempt and not self._room.give_way()):
                         raise
-                    self._bring_into_file()
+                    with contextlib.suppress(sqlite3.DatabaseError):
+                        self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
                     for write in group:
                         write.error = None
             # The callers have not been told yet: a file may have been removed during the transaction.
@@ -178,11 +180,6 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         finally:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-
-    def _bring_into_file(self) -> None:
-        """Copy what the -wal holds into the database file, as far as readers and the disk allow."""
-        with contextlib.suppress(sqlite3.DatabaseError):
-            self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
 
     def _require_in_place(self) -> None:
         """Raise SQLite's error if a file of the database was removed or replaced while in use.

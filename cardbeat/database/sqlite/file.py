@@ -14,7 +14,6 @@ from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.output import tell_if_slow
 from cardbeat.host.staging import staging_folder
-from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import replace, sync_file, sync_folder
 
 FILE_NAME = "cardbeat.db"
@@ -31,8 +30,6 @@ BUSY_SECONDS = 5
 WAL_BYTES = 64 * 1024 * 1024
 """From this size on the writer empties the -wal, and it keeps this size, because a file that must grow makes commits
 slow. A large sweep writes much less before SQLite begins again at the start of the file."""
-COPY_PAGES = 1000
-"""Pages of 4 KiB that are copied between two looks for a stop signal."""
 QUICK_CHECK_BYTES = 64 * 1024 * 1024
 """A larger file is not checked whole at the start, because clients would wait. `doctor` does it."""
 
@@ -114,23 +111,6 @@ def open_file(path: Path, mode: str) -> sqlite3.Connection:
     # is full or read-only. In memory it takes at most the pages that one write changes.
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
-
-
-def copy_into(source: sqlite3.Connection, path: Path, require_going: RequireGoing = always_going) -> None:
-    """Copy all of a database, as of one moment, into an empty file that needs nothing beside it.
-
-    Raises SQLite's errors, and what `require_going` raises.
-    """
-    with contextlib.closing(open_file(path, "rw")) as copy:
-        # Without one transaction over all steps, a change between two of them makes the copy begin again.
-        source.execute("BEGIN")
-        source.execute("SELECT 1 FROM sqlite_schema").fetchone()
-        try:
-            source.backup(copy, pages=COPY_PAGES, progress=lambda *_: require_going())
-        finally:
-            source.execute("ROLLBACK")
-        # Without a -wal beside it. Serving changes that again.
-        copy.execute("PRAGMA journal_mode = DELETE")
 
 
 def empty_wal(connection: sqlite3.Connection, seconds: float) -> None:
@@ -268,13 +248,11 @@ def start_up_errors(path: Path) -> Iterator[None]:
     """Raise SQLite's and the system's errors as `StartupError`. `path` names the file in the sentence."""
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         primary = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        if primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        # SQLite names what is wrong in the schema, and the name may be no text.
+        if isinstance(error, UnicodeDecodeError) or primary in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
             raise Damaged(f"{path} is damaged; restore a backup or move it away") from None
         raise StartupError(f"can't use {path}: {error}") from None
-    except UnicodeDecodeError:
-        # SQLite names what is wrong in the schema, and the name is no text.
-        raise Damaged(f"{path} is damaged; restore a backup or move it away") from None
     except OSError as error:
         raise StartupError(f"can't use {path}: {error.strerror}") from None

@@ -68,7 +68,9 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
     """
     ownership.check_writable(folder, FILES)
     check_source(source)
-    _check_is_another(folder, source)
+    with contextlib.suppress(OSError):
+        if os.path.samefile(source, folder / FILE_NAME):
+            raise StartupError(f"{source} is the database of {folder} itself; name a backup")
     # The file of a link may be on another disk, and only on one disk a file can be moved in one step.
     place = Path(os.path.realpath(folder / FILE_NAME))
     with start_up_errors(place):
@@ -105,12 +107,6 @@ def check_source(source: Path) -> None:
         with open_read_only(source) as connection:
             harden(connection)
             require_acceptable(connection, source)
-
-
-def _check_is_another(folder: Path, source: Path) -> None:
-    with contextlib.suppress(OSError):
-        if os.path.samefile(source, folder / FILE_NAME):
-            raise StartupError(f"{source} is the database of {folder} itself; name a backup")
 
 
 @contextlib.contextmanager

@@ -163,7 +163,7 @@ def test_a_backup_that_finds_no_room_names_its_file_and_leaves_nothing(live, tmp
 
 @pytest.mark.parametrize("call", range(1, 8))
 def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside_it(live, tmp_path, monkeypatch, call):
-    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 3)
+    monkeypatch.setattr("cardbeat.database.sqlite.backup.COPY_PAGES", 3)
     (tmp_path / "copy.db").write_text("yesterday's")
     calls = iter(range(1, 100))
 
@@ -178,7 +178,7 @@ def test_a_backup_that_is_stopped_leaves_the_target_as_it_was_and_nothing_beside
 
 
 def test_a_backup_is_of_one_moment_though_there_are_writes_between_its_steps(live, tmp_path, monkeypatch):
-    monkeypatch.setattr("cardbeat.database.sqlite.file.COPY_PAGES", 1)
+    monkeypatch.setattr("cardbeat.database.sqlite.backup.COPY_PAGES", 1)
     steps = []
     database = open_database(live)
     before = counted(database)
