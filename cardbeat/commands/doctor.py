@@ -32,7 +32,6 @@ from cardbeat.database.sqlite.file import (
     FILE_NAME,
     FILES,
     LOCKS,
-    integrity_problems,
     last_moment_stored,
     lock_path,
     looking,
@@ -41,6 +40,7 @@ from cardbeat.database.sqlite.file import (
 )
 from cardbeat.database.sqlite.lock_file import open_lock_file
 from cardbeat.database.sqlite.objects import Differences, differences
+from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
 from cardbeat.host.output import say, tell_if_slow
@@ -187,10 +187,11 @@ def _file(data: Path) -> Iterator[Finding]:
         yield Finding(WARNING, "database", f"{path} has {Differences([], foreign)}; {left_out}")
         return
     with tell_if_slow("checking the database"):
-        problems = integrity_problems(data)
-    for problem in problems:
-        yield Finding(PROBLEM, "database", f"{problem}; stop the server and put back the last backup: restore FILE")
-    if not problems:
+        reasons = why_refused(path)
+    for reason in reasons:
+        advice = "mend it as docs/backup.md says, or stop the server and put back a backup: restore FILE"
+        yield Finding(PROBLEM, "database", f"{reason}, so restore would refuse a backup of it; {advice}")
+    if not reasons:
         yield Finding(OK, "database", f"{path}, {path.stat().st_size / 1e6:.1f} MB, sound")
 
 

@@ -23,6 +23,8 @@ TABLES: Final = (
     "moves",
 )
 """All tables that a restore fills, each after the tables that its rows refer to."""
+NUMBERED: Final = ("keys", "checks", "alerts", "moves")
+"""Tables whose rows are numbered in the column `seq`."""
 NODE_TABLES: Final = ("leases",)
 """Tables whose rows concern only the servers that have the database open now."""
 

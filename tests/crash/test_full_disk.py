@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cardbeat.database import open_database
-from cardbeat.database.sqlite.file import integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.database.sqlite.room import CHECK_BYTES, ROOM
+from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.host.disk import SMALL_DISK_SHARE
 from tests.artifact import clean_environment
 from tests.crash.client import Busy, ask, checks_key, connect, exchange, metric, new_check
@@ -160,7 +161,7 @@ def test_a_full_disk_costs_stored_cards_and_nothing_afterwards(disk, start):
         assert client.stored(server)["ping_count"] == client.pings[200]
     server.process.kill()
     server.process.wait()
-    assert integrity_problems(disk.folder / "data") == []
+    assert why_refused(disk.folder / "data" / FILE_NAME) == []
     again = start("--data", str(disk.folder / "data"))
     for client in clients:
         assert client.stored(again)["ping_count"] == client.pings[200]

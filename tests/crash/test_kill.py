@@ -5,7 +5,8 @@ import itertools
 import json
 import threading
 
-from cardbeat.database.sqlite.file import integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.database.sqlite.rows import why_refused
 from tests.support import wait_until
 
 CLIENTS = 16
@@ -71,7 +72,7 @@ def test_no_answered_ping_is_missing_after_a_kill(start, tmp_path):
     for thread in threads:
         thread.join()
     server.process.wait()
-    assert integrity_problems(tmp_path / "data") == []
+    assert why_refused(tmp_path / "data" / FILE_NAME) == []
     again = start("--data", "data")
     for check, number in zip(checks, answered, strict=True):
         stored = call(again, "GET", f"/checks/{check['id']}", key=key)[1]["check"]
@@ -92,7 +93,7 @@ def test_every_acknowledged_change_survives_a_kill_over_and_over(start, tmp_path
         server.process.kill()
         thread.join()
         server.process.wait()
-        assert integrity_problems(tmp_path / "data") == []
+        assert why_refused(tmp_path / "data" / FILE_NAME) == []
         server = start("--data", "data", port=server.port)
         stored = call(server, "GET", path, key=key)[1]["check"]
         # The kill may have cut off the answer to one more change.

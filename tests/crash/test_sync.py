@@ -3,7 +3,8 @@
 import shutil
 import signal
 
-from cardbeat.database.sqlite.file import integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.database.sqlite.rows import why_refused
 from tests.crash.client import Busy, ask, checks_key
 from tests.support import wait_until
 
@@ -32,7 +33,7 @@ def test_nothing_is_acknowledged_while_the_disk_fails_to_sync(start, faults, tmp
         assert client.stored(server)["ping_count"] == client.pings[200]
     server.process.kill()
     server.process.wait()
-    assert integrity_problems(tmp_path / "data") == []
+    assert why_refused(tmp_path / "data" / FILE_NAME) == []
     again = start("--data", "data")
     for client in clients:
         assert client.stored(again)["ping_count"] == client.pings[200]
@@ -57,7 +58,7 @@ def test_a_power_cut_loses_nothing_acknowledged(start, faults, monkeypatch, tmp_
     server.process.kill()
     for client in clients:
         client.join()
-    assert integrity_problems(faults.synced) == []
+    assert why_refused(faults.synced / FILE_NAME) == []
     again = start("--data", str(faults.synced))
     for client in clients:
         # The cut may have taken the answer to one more ping.

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from cardbeat.database.schema import newest
-from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.database.sqlite.rows import why_refused
 from tests.support import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -107,7 +108,7 @@ def test_an_upgrade_that_is_killed_again_and_again_is_finished_by_the_next_start
         if server.poll() is None:
             break
         assert server.wait() == -signal.SIGKILL
-        assert integrity_problems(folder) == []
+        assert why_refused(folder / FILE_NAME) == []
         # Each step of the upgrade is a transaction.
         reached = ask(folder, "PRAGMA user_version")[0][0]
         assert version <= reached < newest("sqlite")
@@ -126,7 +127,7 @@ def test_an_upgrade_that_is_killed_again_and_again_is_finished_by_the_next_start
     assert server.wait(30) == 0
     assert killed >= 10
     assert ask(folder, "PRAGMA user_version") == [(newest("sqlite"),)]
-    assert integrity_problems(folder) == []
+    assert why_refused(folder / FILE_NAME) == []
     found = dict(ask(folder, "SELECT id, ping_count FROM checks"))
     for pinger in pingers:
         # A ping whose answer was lost with the server may count too: one for each time that it was killed.

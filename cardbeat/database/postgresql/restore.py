@@ -12,7 +12,7 @@ from cardbeat.database.postgresql.database import start_up_errors
 from cardbeat.database.postgresql.errors import LockNotAvailable, Unconfirmed
 from cardbeat.database.postgresql.examination import version
 from cardbeat.database.postgresql.schema import bring_up_to_date, check_server
-from cardbeat.database.schema import NODE_TABLES, TABLES
+from cardbeat.database.schema import NODE_TABLES, NUMBERED, TABLES
 from cardbeat.database.sqlite.file import connect as open_file
 from cardbeat.database.sqlite.file import start_up_errors as file_errors
 from cardbeat.database.sqlite.restore import Restored, check_source, described
@@ -27,8 +27,6 @@ COMMIT_SECONDS: Final = 600.0
 BATCH: Final = 1000
 """Rows held in memory at a time."""
 
-_NUMBERED: Final = ("keys", "checks", "alerts", "moves")
-"""Tables whose rows are numbered in the column `seq`."""
 _SETTINGS: Final = (
     # Limits that are set for the role or the database are meant for serving.
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL lock_timeout = 5000;"
@@ -83,7 +81,7 @@ def _bring_in(connection: Connection, copy: sqlite3.Connection, require_going: R
         # Both are of the machine before. Without them the time since its last sweep counts by the wall clock.
         connection.execute("DELETE FROM monitor WHERE name = 'last_sweep_epoch'")
         connection.execute("UPDATE monitor SET value = 0 WHERE name = 'last_sweep_monotonic'")
-        for table in _NUMBERED:
+        for table in NUMBERED:
             if number := _last_number(copy, table):
                 sequence = f"CAST(pg_get_serial_sequence('{table}', 'seq') AS regclass)"
                 connection.execute(f"SELECT setval({sequence}, ?)", (number,))

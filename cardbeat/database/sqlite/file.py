@@ -60,13 +60,6 @@ def looking(path: Path) -> Iterator[sqlite3.Connection]:
         yield connection
 
 
-def integrity_problems(folder: Path) -> list[str]:
-    """The problems that SQLite's full check finds, none if the file is sound. Reads the whole file."""
-    with looking(folder / FILE_NAME) as connection:
-        found = [row[0] for row in connection.execute("PRAGMA integrity_check(20)")]
-        return [] if found == ["ok"] else found
-
-
 def last_moment_stored(folder: Path) -> int:
     """As `schema.last_moment`, of a data folder; 0 without a database. Raises `StartupError`."""
     path = folder / FILE_NAME

@@ -27,12 +27,11 @@ from cardbeat.database.sqlite.file import (
     connect,
     lock_path,
     open_read_only,
-    require_files,
     require_regular,
     start_up_errors,
 )
 from cardbeat.database.sqlite.lock_file import open_lock_file, take_lock
-from cardbeat.database.sqlite.rows import copy_rows, harden, nothing_restored, require_acceptable
+from cardbeat.database.sqlite.rows import copy_rows, nothing_restored, opened
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership
 from cardbeat.host.staging import staging_folder
@@ -102,11 +101,8 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
 
 def check_source(source: Path) -> None:
     """Raise `StartupError` for a file that can't be restored, as far as that shows without reading its rows."""
-    with nothing_restored(source):
-        require_files(source)
-        with open_read_only(source) as connection:
-            harden(connection)
-            require_acceptable(connection, source)
+    with nothing_restored(source), opened(source):
+        pass
 
 
 @contextlib.contextmanager

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from cardbeat.database.schema import TABLES
+from cardbeat.database.schema import NUMBERED, TABLES
 from cardbeat.database.sqlite.file import (
     APPLICATION_ID,
     FILES_BESIDE,
     address_of,
+    is_behind,
     open_file,
+    open_read_only,
     require_ours,
     run_scripts,
     start_up_errors,
@@ -27,7 +29,7 @@ from cardbeat.database.sqlite.file import (
 from cardbeat.database.sqlite.objects import differences, make_tables
 from cardbeat.errors import StartupError
 from cardbeat.host.output import printable
-from cardbeat.host.stopping import RequireGoing
+from cardbeat.host.stopping import RequireGoing, always_going
 from cardbeat.host.system import sync_file
 
 STEPS_BETWEEN_LOOKS = 100_000
@@ -106,11 +108,33 @@ MORE_RULES: Final = {
 """Conditions in SQL."""
 
 
-def require_acceptable(connection: sqlite3.Connection, source: Path) -> None:
-    """Raise `StartupError` unless the schema of an open file is exactly ours in a version that can be used."""
-    require_ours(connection, source)
-    if any(found := differences(connection)):
-        raise StartupError(f"{source} has {found}")
+@contextlib.contextmanager
+def opened(source: Path) -> Iterator[sqlite3.Connection]:
+    """A read-only connection to a file of others. Raises `StartupError` unless the schema is exactly ours."""
+    with start_up_errors(source), open_read_only(source) as connection:
+        _harden(connection)
+        require_ours(connection, source)
+        if any(found := differences(connection)):
+            raise StartupError(f"{source} has {found}")
+        yield connection
+
+
+def why_refused(source: Path, require_going: RequireGoing = always_going) -> list[str]:
+    """Why `restore` would refuse a file; empty if it would not. Reads all of it. Raises what `require_going` does."""
+    going = _in_time(source, require_going)
+    try:
+        with opened(source) as connection, _interruptible(connection, going):
+            if is_behind(connection):
+                # What the scripts make of the rows counts too. SQLite removes a database without a name by itself.
+                nameless = sqlite3.connect("", uri=True, isolation_level=None)
+                with contextlib.closing(nameless) as copy, _interruptible(copy, going):
+                    _bring_over(copy, source)
+                return []
+            connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+            return list(_damage(connection, source)) or list(_wrong_values(connection, source))
+    except StartupError as error:
+        require_going()
+        return [str(error).partition("; ")[0]]
 
 
 @contextlib.contextmanager
@@ -132,15 +156,20 @@ def copy_rows(source: Path, copy: Path, require_going: RequireGoing) -> None:
         contextlib.closing(open_file(copy, "rw")) as connection,
         _interruptible(connection, going),
     ):
-        _fill(connection, source)
-        run_scripts(connection)
-        if wrong := next(_wrong_values(connection), None):
-            raise StartupError(f"{source} holds what cardbeat never writes, in {wrong}")
+        _bring_over(connection, source)
     sync_file(copy)
 
 
+def _bring_over(connection: sqlite3.Connection, source: Path) -> None:
+    """Make tables of the newest schema in an empty database, with all rows of `source`. Raises `StartupError`."""
+    _fill(connection, source)
+    run_scripts(connection)
+    for reason in _wrong_values(connection, source):
+        raise StartupError(reason)
+
+
 def _fill(connection: sqlite3.Connection, source: Path) -> None:
-    harden(connection)
+    _harden(connection)
     connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
     # The new file is thrown away if anything fails.
     connection.execute("PRAGMA journal_mode = MEMORY")
@@ -151,9 +180,8 @@ def _fill(connection: sqlite3.Connection, source: Path) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute("BEGIN")
     # From the first read on, the transaction sees the file as of one moment.
-    (found,) = connection.execute("PRAGMA source.integrity_check(1)").fetchone()
-    if found != "ok":
-        raise StartupError(f"{source} is damaged ({printable(found.splitlines()[-1])})")
+    for reason in _damage(connection, source, "source."):
+        raise StartupError(reason)
     # With triggers SQLite would hold all rows of a table in memory first.
     triggers = connection.execute("SELECT name, sql FROM main.sqlite_schema WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:
@@ -179,7 +207,7 @@ def _fill(connection: sqlite3.Connection, source: Path) -> None:
     connection.execute("DETACH source")
 
 
-def harden(connection: sqlite3.Connection) -> None:
+def _harden(connection: sqlite3.Connection) -> None:
     """Have SQLite trust neither the schema nor the pages of the files that this connection reads."""
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA cell_size_check = ON")
@@ -189,18 +217,31 @@ def harden(connection: sqlite3.Connection) -> None:
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE)
 
 
-def _wrong_values(connection: sqlite3.Connection) -> Iterator[str]:
-    """The columns with values that our code never writes, as far as they are needed."""
+def _damage(connection: sqlite3.Connection, source: Path, schema: str = "") -> Iterator[str]:
+    """What SQLite's full check finds, in the attached database that `schema` names."""
+    for (found,) in connection.execute(f"PRAGMA {schema}integrity_check(20)"):
+        if found != "ok":
+            yield f"{source} is damaged ({printable(found.splitlines()[-1])})"
+
+
+def _wrong_values(connection: sqlite3.Connection, source: Path) -> Iterator[str]:
+    """For each column with values that our code never writes, its first row; and the tables that lack a row."""
     connection.create_function("regexp", 2, _fits, deterministic=True)
+    holds = f"{source} holds what cardbeat never writes, in"
     for table in TABLES:
+        if table in TOTALS:
+            continue
         conditions = _conditions(connection, table)
         cases = " ".join(f"WHEN NOT ({condition}) THEN '{column}'" for column, condition in conditions)
-        for (column,) in connection.execute(f"SELECT CASE {cases} END AS wrong FROM {table} WHERE wrong IS NOT NULL"):
-            yield f"{table}.{column}"
-    for table, _, parent, _ in connection.execute("PRAGMA foreign_key_check"):
-        yield f"{table}, which refers to a row that {parent} has not"
+        row = "min(seq)" if table in NUMBERED else "NULL"
+        wrong = f"SELECT CASE {cases} END AS wrong, {row} FROM {table} WHERE wrong IS NOT NULL GROUP BY wrong"
+        for column, seq in connection.execute(wrong):
+            yield f"{holds} {table}.{column}" + ("" if seq is None else f" of row {seq}")
+    for table, parent in connection.execute('SELECT DISTINCT "table", parent FROM pragma_foreign_key_check'):
+        if table not in TOTALS:
+            yield f"{holds} {table}, which refers to a row that {parent} has not"
     if not _credits_are_whole(connection):
-        yield "monitor, where a part of a credit is missing"
+        yield f"{holds} monitor, where a part of a credit is missing"
 
 
 def _credits_are_whole(connection: sqlite3.Connection) -> bool:
@@ -220,6 +261,9 @@ def _conditions(connection: sqlite3.Connection, table: str) -> Iterator[tuple[st
     own, more = RULES.get(table, {}), MORE_RULES.get(table, {})
     yield from ((column, _condition(column, rule)) for column, rule in own.items())
     yield from more.items()
+    # SQLite's full check of a file that can't be written leaves out what the tables themselves ask for.
+    (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
+    yield from ((column, condition) for condition, column in re.findall(r"CHECK \(((\w+) IN \(.+?\))\)", sql))
     for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
         if kind == "INTEGER" and column not in {*own, *more}:
             yield column, f"{column} {_TIME if column.endswith(('_at', '_until')) else _COUNT}"

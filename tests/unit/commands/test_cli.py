@@ -429,11 +429,34 @@ def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
 def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
     run("keys", "create")
     made = run("backup", "copy.db", "--json")
-    assert json.loads(made.stdout) == {"file": "copy.db", "bytes": (tmp_path / "copy.db").stat().st_size}
+    size = (tmp_path / "copy.db").stat().st_size
+    assert json.loads(made.stdout) == {"file": "copy.db", "bytes": size, "refused": None}
     first, again = (json.loads(run("restore", "copy.db", "--json", *data).stdout) for data in (("--data", "new"), ()))
     database = {"database": str(Path("new/cardbeat.db")), "keys": 1, "checks": 0, "last_served_at": None}
     assert first == {**database, "kept": None}
     assert (tmp_path / again["kept"]).is_file()
+
+
+def test_a_backup_that_could_not_be_restored_is_kept_and_told(run, tmp_path):
+    run("keys", "create", "--email", "ops@example.com")
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET email = CAST(x'6f70ff' AS TEXT)")
+        connection.commit()
+    made, examined = run("backup", "copy.db", "--json"), run("doctor")
+    reason = "holds what cardbeat never writes, in keys.email of row 1"
+    told = f"copy.db {reason}, so restore would refuse it; keep the backups before it, "
+    assert made.stderr == f"cardbeat: {told}and mend the database as docs/backup.md says\n"
+    assert made.returncode == examined.returncode == 1
+    assert json.loads(made.stdout)["refused"] == f"copy.db {reason}"
+    assert f"cardbeat.db {reason}, so restore would refuse a backup of it; " in examined.stdout
+    assert run("restore", "copy.db", "--data", "new").stderr == f"cardbeat: copy.db {reason}; nothing was restored\n"
+    with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
+        connection.execute("UPDATE keys SET email = 'ops@example.com' WHERE seq = 1")
+        connection.commit()
+    mended = run("backup", "copy.db")
+    assert (mended.returncode, mended.stdout, mended.stderr) == (0, "", "")
+    assert "sound" in run("doctor").stdout
+    assert run("restore", "copy.db", "--data", "new").returncode == 0
 
 
 @pytest.mark.parametrize("by_flag", [False, True])

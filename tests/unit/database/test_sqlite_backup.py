@@ -8,7 +8,8 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.sqlite import backup as sqlite_backup
 from cardbeat.database.sqlite.backup import back_up
-from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
 from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES
@@ -36,7 +37,7 @@ def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
     database.close()
     (tmp_path / "restored").mkdir()
     (tmp_path / "2.db").rename(tmp_path / "restored" / FILE_NAME)
-    assert integrity_problems(tmp_path / "restored") == []
+    assert why_refused(tmp_path / "restored" / FILE_NAME) == []
     restored = open_database(tmp_path / "restored")
     assert before <= counted(restored) <= after
     restored.close()

@@ -10,7 +10,7 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.schema import newest
 from cardbeat.database.sqlite.backup import back_up
-from cardbeat.database.sqlite.file import FILE_NAME, integrity_problems, last_moment_stored
+from cardbeat.database.sqlite.file import FILE_NAME, last_moment_stored, looking
 from cardbeat.errors import StartupError
 from tests.support import count_up
 from tests.systems import LINKS, MODES
@@ -21,6 +21,11 @@ def damage(path):
         # Indexes of alerts, in an empty database.
         file.seek(12 * 4096)
         file.write(b"\xa5" * 8192)
+
+
+def look_at(folder):
+    with looking(folder / FILE_NAME):
+        pass
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def test_a_damaged_file_keeps_the_wal_that_a_crash_left(tmp_path):
     damage(tmp_path / "crashed" / FILE_NAME)
     files = [tmp_path / "crashed" / f"{FILE_NAME}{end}" for end in ("", "-wal")]
     before = [file.read_bytes() for file in files]
-    for use in (open_database, integrity_problems, lambda folder: back_up(folder, tmp_path / "copy.db")):
+    for use in (open_database, look_at, lambda folder: back_up(folder, tmp_path / "copy.db")):
         with pytest.raises(StartupError, match="damaged"):
             use(tmp_path / "crashed")
         assert [file.read_bytes() for file in files] == before
@@ -105,7 +110,7 @@ def test_a_wal_without_its_database_is_not_thrown_away(tmp_path):
 def test_a_link_to_nothing_is_never_replaced_by_a_new_database(tmp_path, target):
     link = tmp_path / FILE_NAME
     link.symlink_to(target)
-    for use in (open_database, integrity_problems):
+    for use in (open_database, look_at):
         with pytest.raises(StartupError, match="is a link to nothing"):
             use(tmp_path)
     assert os.readlink(link) == target

@@ -16,8 +16,9 @@ from cardbeat.database import open_database
 from cardbeat.database.sqlite import restore as sqlite_restore
 from cardbeat.database.sqlite import rows
 from cardbeat.database.sqlite.backup import back_up
-from cardbeat.database.sqlite.file import connect, integrity_problems
+from cardbeat.database.sqlite.file import FILE_NAME, connect
 from cardbeat.database.sqlite.restore import restore
+from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from cardbeat.keys.store import Keys
 from tests.heart import Heart
@@ -66,7 +67,7 @@ def test_the_backup_takes_the_place_of_what_is_kept(data, backup):
     assert emails(backup) == ["a@old"]
     assert {path.name for path in data.iterdir()} == {"cardbeat.db", KEPT, "writer.lock", "delivery.lock"}
     open_database(data).close()
-    assert integrity_problems(data) == []
+    assert why_refused(data / FILE_NAME) == []
 
 
 def test_checks_whose_clock_was_set_back_to_1970_are_restored(data, clock):
