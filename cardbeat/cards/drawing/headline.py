@@ -15,7 +15,6 @@ from cardbeat.typeset.unicode.clusters import is_european
 from cardbeat.typeset.wrap import Length, wrapped
 
 GAP = 24  # pixels between the title and what is above or below it
-UNDER = 800  # width of the description of a short title
 
 Describe = Callable[[], Paragraph]
 Set = tuple[Block, Block | None]
@@ -55,7 +54,7 @@ class Headline:
             return None
         # The description gives up its lines before a square crop hides how the title begins.
         for places in self._seen, self._unseen:
-            for under in chain(self._unders(describe, width, UNDER, height) if describe else (), (None,)):
+            for under in chain(self._unders(describe, width, height) if describe else (), (None,)):
                 room = _above(under, height)
                 for place, least_px, worst in places(width, room):
                     hardly_px = int(styles.HARDLY_SMALLER * self._planned_px(place, height)) if under else 0
@@ -102,7 +101,7 @@ class Headline:
         hardly larger without it. `describe` is called only if there may be room for one line.
         """
         unders = []
-        for under in self._unders(describe, width, width, height):
+        for under in self._unders(describe, width, height):
             title = self._large(width, _above(under, height), Break.FAIR)
             if title:
                 return title, under
@@ -141,13 +140,13 @@ class Headline:
         few = spelled <= styles.SHORT_WORDS and len(self.paragraph.words(Break.FAIR)) <= len(words) + 1
         return few or Length.of(words).full_em <= styles.SHORT_EM
 
-    def _unders(self, describe: Describe, width: int, under_width: int, height: int) -> Iterator[Block]:
+    def _unders(self, describe: Describe, width: int, height: int) -> Iterator[Block]:
         """The description in as many lines as there may be room for, then in fewer and fewer."""
         most = self._lines_left(width, height)
         if most:
             paragraph = describe()
             for lines in range(most, 0, -1):
-                yield Setting(paragraph, styles.DESCRIPTION._replace(max_lines=lines), under_width).block()
+                yield Setting(paragraph, styles.DESCRIPTION._replace(max_lines=lines), width).block()
 
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""

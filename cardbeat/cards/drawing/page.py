@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cardbeat.cards.drawing import styles
 from cardbeat.cards.drawing.accent import theme_of
-from cardbeat.cards.drawing.headline import GAP, UNDER, Headline, Set
+from cardbeat.cards.drawing.headline import GAP, Headline, Set
 from cardbeat.cards.drawing.layout import INNER, MARGIN, WIDTH, Area, Layout, Shape, Text
 from cardbeat.cards.drawing.themes import Colour
 from cardbeat.cards.request import Card
@@ -134,12 +134,9 @@ class Page:
             self.add(kicker, area, y - KICKER_GAP - kicker.height_px, theme.accent, align)
         self.add(title, area, y, theme.ink, align)
         if under:
-            below = area
-            if align == "center":
-                below = area._replace(x=(WIDTH - UNDER) // 2, width=UNDER)
-            elif under.rtl != title.rtl:
+            if align == "left" and under.rtl != title.rtl:
                 align = "right"
-            self.add(under, below, y + title.height_px + GAP, theme.muted, align)
+            self.add(under, area, y + title.height_px + GAP, theme.muted, align)
         else:
             self._left_out = bool(self.card.description)
             # Counted as in the end of a text that is cut.

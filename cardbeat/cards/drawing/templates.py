@@ -6,7 +6,7 @@ card is then mirrored.
 
 from collections.abc import Callable
 
-from cardbeat.cards.drawing.headline import GAP, UNDER
+from cardbeat.cards.drawing.headline import GAP
 from cardbeat.cards.drawing.layout import BOTTOM, INNER, MARGIN, PANEL, TOP, WIDTH, Area, Layout, Shape
 from cardbeat.cards.drawing.page import BETWEEN, DOT, Label, Page, Part, height_of, packed, top_at
 from cardbeat.cards.drawing.styles import BOLD, LABEL_PX
@@ -74,7 +74,7 @@ def _blog(page: Page) -> Area:
     name = Label(card.author or card.domain, theme.ink, 700, domain=not card.author)
     second = Label(card.domain if card.author else "", theme.muted, 400, domain=True)
     names = _names(page, name, second)
-    kicker = page.label(Label(card.tag, theme.accent, BOLD), UNDER) if card.tag else None
+    kicker = page.label(Label(card.tag, theme.accent, BOLD), PANEL.width - 2 * PADDING) if card.tag else None
     across, down = 2 * PADDING, 2 * PADDING_ABOVE
     inner = Area(PANEL.x + PADDING, PANEL.y + PADDING_ABOVE, PANEL.width - across, PANEL.height - down, theme.panel)
     place = page.centred(inner, kicker=kicker) or page.body(inner, kicker=kicker)
