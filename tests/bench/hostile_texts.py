@@ -31,6 +31,19 @@ _RTL = [chr(c) for c in range(0x5D0, 0x700) if unicodedata.bidirectional(chr(c))
 _CONTROLS = "\u200d\u200c\u200b\u2060\u202e\u2066\u2069\u200f\ufe0e\ufe0f\u20e3\u034f\u00ad\U000e0067\ufffd\u00a0"
 _TALL = ["ཧཱུྃ", "ནྡྷྲ", "ཧྐྵྨླྺྲྻཾ", "ครู้ป์", "ใู้", "نستعلیقؓؒ", "ញ៉ាំ", "क्ष्म्य्र्\u200dी", "స్త్ర్యై", "ක්\u200dෂ්\u200dය", "ﷺ"]
 
+_ENDLESS = {
+    "skin tones": ("👋", "🏻🏼🏽🏾🏿", ""),
+    "animals": ("", "".join(map(chr, range(0x1F400, 0x1F440))), "\u200d"),
+    "tags": ("🏴", "".join(map(chr, range(0xE0061, 0xE007B))), ""),
+    "conjuncts": ("", "".join(map(chr, range(0x915, 0x93A))), "\u094d"),
+    "vowel signs": ("क", "\u0903\u093b\u093e\u093f\u0940\u0949\u094a\u094b\u094c\u094e\u094f", ""),
+    "jamo": ("", "".join(map(chr, range(0x1100, 0x1113))), ""),
+    "marks over two letters": ("", "abcdefghijklmnopqrstuvwxyz", "\u0361"),
+    "joiners": ("ب", "\u200c\u200d\ufe0e\ufe0f", ""),
+    "am": ("น", "\u0e33\u0eb3", ""),
+}
+"""What continues one grapheme for ever: how it begins, what follows in any order, and what stands between."""
+
 Chance = random.Random
 """Chosen with one seed, the same texts come again."""
 
@@ -64,6 +77,13 @@ def _selected(chance: Chance) -> str:
     return chance.choice(_EMOJI)[0] + chance.choice("\ufe0e\ufe0f")
 
 
+def endless(chance: Chance, kind: str, characters: int) -> str:
+    """One grapheme of Unicode of about so many characters."""
+    first, others, between = _ENDLESS[kind]
+    return first + between.join(chance.choices(others, k=max(1, characters // (1 + len(between)))))
+
+
+ENDLESS = tuple(_ENDLESS)
 UNITS: dict[str, Callable[[Chance], str]] = {
     "any subset": _of_any_subset,
     "any Han": _of_any_han,
@@ -85,6 +105,7 @@ UNITS: dict[str, Callable[[Chance], str]] = {
     "wide": lambda chance: chance.choice("WM@﷽⸻"),
     "brackets": lambda chance: chance.choice("([{«‹（「א1"),
     "latin": lambda chance: chr(chance.randrange(0x21, 0x7F)),
+    "endless grapheme": lambda chance: endless(chance, chance.choice(ENDLESS), chance.choice((9, 40, 300, 4_000))),
 }
 
 

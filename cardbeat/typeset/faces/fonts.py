@@ -28,7 +28,8 @@ _SCRIPTS = {"DIGIT": "LATIN"} | dict.fromkeys(_HAN_NAMES, "HAN")
 """By the first word of characters' names the script, where that is another word."""
 _HANGUL = "[\u1100-\u11ff\ua960-\ua97f\uac00-\ud7ff]"
 """Letters and syllables of Korean: with old letters or marks of tone, a font joins single letters."""
-_KEPT = 4_000  # graphemes whose choice is kept
+_KEPT, _KEPT_LENGTH = 4_000, 10
+"""Graphemes whose choice is kept, and their most characters: with all of them long, 3 MB. Emoji in earnest have 10."""
 _RISES_EM = {"<super>": 0.4, "<sub>": -0.14}  # by the kind of decomposition in UnicodeData.txt
 _SMALL = 0.6  # size of a superscript or subscript, as in the fonts that have some
 
@@ -59,7 +60,9 @@ class Fonts:
         """Keeps at most `max_bytes` of inflated font files open; `shaping` False leaves Raqm unused."""
         self.faces = Faces(max_bytes, shaping)
         self._catalogue = read_catalogue()
-        self._emoji = [s for s in self._catalogue if s.emoji]
+        emoji = [s for s in self._catalogue if s.emoji]
+        # One piece for each picture, however many graphemes have it.
+        self._emoji_piece = cache(lambda drawn: Piece(next(s for s in emoji if s.covers(drawn)), drawn))
         plain = [s for s in self._catalogue if not s.serif]
         self._any_han = SubsetTable(s for s in plain if s.regions)
         self._prefer(
@@ -96,7 +99,7 @@ class Fonts:
 
     def _choices(self, graphemes: Sequence[str], region: str) -> list[FontChoice]:
         """The choice of each grapheme, before punctuation takes its neighbour's font."""
-        return [self._choice(grapheme, region) for grapheme in graphemes]
+        return [(self._choice if len(g) <= _KEPT_LENGTH else self._found)(g, region) for g in graphemes]
 
     def _found(self, grapheme: str, region: str) -> FontChoice:
         letters = None if is_emoji(grapheme) else self._piece(grapheme, region)
@@ -123,7 +126,7 @@ class Fonts:
         for drawn, part in emoji_parts(grapheme):
             after += bool(pieces) and (bool(drawn) or self._is_part(part))
             if drawn:
-                pieces.append(Piece(next(s for s in self._emoji if s.covers(drawn)), drawn))
+                pieces.append(self._emoji_piece(drawn))
             elif letters := self._piece("".join(clusters(part)), region):
                 pieces.append(letters)
         return pieces, after
@@ -232,7 +235,7 @@ class SerifFonts(Fonts):
 
     def _choices(self, graphemes: Sequence[str], region: str) -> list[FontChoice]:
         choices = super()._choices(graphemes, region)
-        scripts = list(map(_script_of, graphemes))
+        scripts = [_script_of(grapheme[0]) for grapheme in graphemes]
         if self._nastaliq and not _URDU.isdisjoint("".join(graphemes)):
             arabic = [n for n, script in enumerate(scripts) if script == "ARABIC"]
             if all(self._nastaliq.covers(c) or is_invisible(c) for n in arabic for c in graphemes[n]):
@@ -251,9 +254,9 @@ def _has_serifs(choice: FontChoice) -> bool:
 
 
 @lru_cache(_KEPT)
-def _script_of(grapheme: str) -> str:
+def _script_of(character: str) -> str:
     """The first word of its name in Unicode, which is its script for letters; one for digits and Latin."""
-    script = re.split("[ -]", unicodedata.name(grapheme[0], ""), maxsplit=1)[0]
+    script = re.split("[ -]", unicodedata.name(character, ""), maxsplit=1)[0]
     return _SCRIPTS.get(script, script)
 
 

@@ -34,6 +34,9 @@ _FIRST_SYLLABLE = 0xAC00  # the first Korean syllable in one character. Each 28t
 _LAST_ASCII = "\x7f"  # two characters up to this one never join: most characters of most texts
 _MARKS_KEPT, _MARKS_KEPT_LATIN = 6, 3
 """Marks that one letter keeps. The second is for scripts before `_LATIN_END`, whose letters carry at most a few."""
+_LONGEST = 32
+"""Characters of one grapheme: an emoji of a couple has 10, long stacks of Tibetan and conjuncts of Hindi about as many.
+What follows begins another grapheme. An endless one would be as long as a whole text."""
 _EUROPEAN = (("A", "\u052f"), ("\u1c80", "\u1fff"), ("\u2c60", "\u2c7f"), ("\ua640", "\ua7ff"))
 _LATIN_END = 0x0590  # Greek, Cyrillic and all others before Hebrew
 
@@ -51,13 +54,13 @@ def clean_for_lines(text: str) -> str:
 
 
 def clusters(text: str, most: int = sys.maxsize) -> list[str]:
-    """The first `most` graphemes of a clean text, without marks on no letter and those past `_MARKS_KEPT`."""
+    """The first `most` graphemes of a clean text, without marks on no letter, or past `_MARKS_KEPT` or `_LONGEST`."""
     if text.isascii():
         return list(text[:most])
     found: list[str] = []
     for character in text:
         alone = character <= _LAST_ASCII and (not found or found[-1][-1] <= _LAST_ASCII)
-        if found and not alone and _joins(found[-1], character):
+        if found and not alone and len(found[-1]) < _LONGEST and _joins(found[-1], character):
             if not _is_stacked(found[-1], character):
                 found[-1] += character
         elif alone or not is_mark(character):

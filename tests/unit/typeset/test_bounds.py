@@ -2,6 +2,7 @@
 
 import gc
 import random
+import tracemalloc
 import unicodedata
 import weakref
 from collections.abc import Iterator
@@ -17,8 +18,8 @@ from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
 from cardbeat.typeset.faces.fonts import Fonts
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import fit
-from cardbeat.typeset.unicode.clusters import clusters
-from tests.bench.hostile_texts import Fields, hostile_fields, mixed_scripts
+from cardbeat.typeset.unicode.clusters import clean, clusters
+from tests.bench.hostile_texts import ENDLESS, Fields, endless, hostile_fields, mixed_scripts
 
 ENGINES = [pytest.param(False, id="basic")] + [pytest.param(True, id="raqm")] * bool(features.check("raqm"))
 STYLE = Style(400, 96, 40, max_lines=5)
@@ -222,3 +223,21 @@ def test_a_paragraph_goes_at_once_with_all_it_holds() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_what_is_kept_of_long_graphemes_is_small_however_many_come(kind: str) -> None:
+    """Texts of one grapheme of 2,000 characters, and graphemes of 9: of these the fonts keep 4,000, plain and serif."""
+    fonts, chance = Fonts(), random.Random(8)
+    texts = [clusters(clean(endless(chance, kind, length))) for length in [2_000] * 30 + [9] * 150]
+    both = fonts, fonts.with_serif()
+    for one in both:
+        one.choose(texts[0], "ja")
+    tracemalloc.start()
+    try:
+        for graphemes in texts[1:]:
+            for one in both:
+                one.choose(graphemes, "ja")
+        assert tracemalloc.get_traced_memory()[0] < 150 * 2 * 600  # bytes
+    finally:
+        tracemalloc.stop()

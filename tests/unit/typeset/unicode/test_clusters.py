@@ -1,8 +1,12 @@
 """Text made safe, and graphemes."""
 
+import random
+
 import pytest
 
+from cardbeat.resources import read_text
 from cardbeat.typeset.unicode.clusters import clean, clean_for_lines, clusters
+from tests.bench.hostile_texts import ENDLESS, endless
 
 
 @pytest.mark.parametrize(
@@ -49,6 +53,19 @@ def test_a_phrase_in_one_character_is_spelt_out() -> None:
 
 def test_a_stack_of_marks_is_cut() -> None:
     assert max(map(len, clusters(clean("o" + "\u0336" * 500 + "k")))) <= 4
+
+
+@pytest.mark.parametrize("kind", ENDLESS)
+def test_a_grapheme_without_end_is_cut_into_several_or_loses_its_end(kind: str) -> None:
+    text = clean(endless(random.Random(2), kind, 2_000))
+    assert max(map(len, clusters(text))) <= 32
+    assert "".join(clusters(text[:32])) == text[:32]
+
+
+def test_every_emoji_is_one_grapheme_and_far_from_the_longest() -> None:
+    emoji = read_text("fonts/emoji.txt").splitlines()
+    assert all(clusters(sequence) == [sequence] for sequence in emoji)
+    assert max(map(len, emoji)) <= 10
 
 
 def test_marks_without_a_letter_are_dropped() -> None:
