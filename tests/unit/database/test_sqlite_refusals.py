@@ -23,15 +23,10 @@ NOT_UTF_8 = "CAST(x'61ff' AS TEXT)"
 VALUES = (
     "NULL",
     "-1",
-    "0",
-    "1.5",
     "9000000000000000",
-    "''",
     "'a' || char(10)",
     NOT_UTF_8,
-    "printf('%.6000c', 'a')",
     "printf('%.2000000c', 'a')",
-    "x'00'",
     "zeroblob(32)",
 )
 """Expressions in SQL that are stored in each column, whatever its type and its limits."""
@@ -184,7 +179,7 @@ def test_a_part_of_a_credit_is_refused_by_all(told):
     assert told(insert)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
 def test_bytes_that_a_disk_changed_are_refused_by_all_or_by_none(told, seed):
     random = Random(seed)
 
