@@ -90,6 +90,7 @@ REASONS: Final[dict[str, Reason]] = {
     "headers_too_large": Reason(431, "Send at most {most} bytes of headers.", values={"most": 16384}),
     "too_many_headers": Reason(431, "Send at most {most} headers.", values={"most": 100}),
     "internal_error": Reason(500, "Something went wrong here; the operator's log has the details."),
+    "unconfirmed": Reason(500, "The database did not confirm this: it may be done; look before you send it again."),
     "unknown_method": Reason(501, "Use one of the methods GET, HEAD, POST, PUT, PATCH and DELETE."),
     "transfer_encoding": Reason(501, "Send the body with Content-Length; no Transfer-Encoding works here."),
     "database_unavailable": Reason(503, "The database can't be used now; try again soon."),
@@ -149,10 +150,17 @@ class TooMany(Refusal):
 
 
 class Unavailable(Refusal):
-    """503: the request is right, and may succeed after `retry_after_seconds`."""
+    """503: nothing was done; the request is right, and may succeed after `retry_after_seconds`."""
 
     def __init__(self, code: str, sentence: str | None = None, retry_after_seconds: float = 5, **values: Any) -> None:
         super().__init__(code, sentence, headers=_retry_after(retry_after_seconds), **values)
+
+
+class MaybeDone(Unavailable):
+    """500: the database did not confirm a write, so it may be done. To repeat it could do it twice."""
+
+    def __init__(self) -> None:
+        Refusal.__init__(self, "unconfirmed")
 
 
 class LeaseLost(Exception):

@@ -71,7 +71,7 @@ _MAY_PASS = (408, 429, 500, 502, 503, 504)
 _NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 """What OpenSSL, by its version, says of an answer in clear."""
 _MAYBE_DONE = (500, 502, 504)
-"""After these the server may have done what was asked: it failed on the way, or a proxy got no answer."""
+"""After these it may be done: the server failed on the way, its database did not say, or a proxy got no answer."""
 
 
 class Refused(Exception):

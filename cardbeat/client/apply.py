@@ -1,7 +1,7 @@
 """Makes the checks of a key what a file declares, by name, in one pass. A second run changes nothing."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -49,13 +49,12 @@ class Applied:
         self.conflicts.append(f"{check['name']}: somebody else {did} at the same time, it stays so; run apply again")
 
 
-def plan(present: Iterable[CheckJson], declared: Declarations, *, prune: bool) -> Plan:
+def plan(present: Sequence[CheckJson], declared: Declarations, *, prune: bool) -> Plan:
     """The steps from the present checks to the declared ones. Without `prune`, other checks stay.
 
     Raises `StartupError` if several checks have one of the declared names, or if one has the new name and another the
     old one.
     """
-    present = list(present)
     names = declared.checks.keys() | declared.renamed.values()
     for name, number in Counter(check["name"] for check in present).items():
         if number > 1 and name in names:

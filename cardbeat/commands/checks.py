@@ -89,7 +89,7 @@ def _row(check: CheckJson) -> tuple[str, ...]:
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
     # A ping is the last step of a job, and does not wait for these imports.
-    from cardbeat.client.apply import perform, plan, still_pinged  # noqa: PLC0415
+    from cardbeat.client.apply import Applied, perform, plan, still_pinged  # noqa: PLC0415
     from cardbeat.client.declared import load  # noqa: PLC0415
 
     declared = load(Path(given.subject), prune=given.prune)
@@ -99,7 +99,8 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     kept = used if given.dry_run else [check for check in used if not agreed(f"{_used(check)}. Delete it?")]
     ids = {check["id"] for check in kept}
     planned = planned._replace(delete=[check for check in planned.delete if check["id"] not in ids])
-    done = _as_if_done(planned) if given.dry_run else perform(api, planned)
+    as_if = Applied(planned.create, [check | it for check, it in planned.change], planned.delete, planned.unchanged)
+    done = as_if if given.dry_run else perform(api, planned)
     done.kept = kept
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
@@ -118,14 +119,7 @@ def _used(check: CheckJson) -> str:
 def _rest(done: "Applied") -> str:
     if done.unknown is None:
         return "what is printed above was done, the rest was not"
-    return f"what is printed above was done; whether {done.unknown} was done is not known, what comes after it was not"
-
-
-def _as_if_done(planned: "Plan") -> "Applied":
-    from cardbeat.client.apply import Applied  # noqa: PLC0415 - as above
-
-    changed = [check | wanted for check, wanted in planned.change]
-    return Applied(planned.create, changed, planned.delete, planned.unchanged)
+    return f"what is printed above was done, {done.unknown} may be; run apply again: it looks first, and does the rest"
 
 
 def _would(planned: "Plan", kept: list[CheckJson]) -> Iterator[str]:

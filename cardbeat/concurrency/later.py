@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 from cardbeat.concurrency.fair_queue import FairQueue
-from cardbeat.errors import Unavailable
+from cardbeat.errors import MaybeDone, Unavailable
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -117,6 +117,18 @@ class Mapped(Later[T], Generic[T, U]):
     @property
     def is_settled(self) -> bool:
         return self._source.is_settled
+
+
+class Repeatable(Mapped[T, U]):
+    """For what may be done twice: raises 503 in place of `MaybeDone`, so that clients repeat it."""
+
+    __slots__ = ()
+
+    def result(self) -> T:
+        try:
+            return super().result()
+        except MaybeDone:
+            raise Unavailable("database_unavailable") from None
 
 
 class Droppable(Mapped[T, U]):

@@ -99,7 +99,7 @@ class Database(Protocol):
         """Run `work` in a transaction and return its result once that is on disk.
 
         `work` must be quick, because other writes share its commit. What it raises undoes its own changes only, and is
-        raised here. Raises `Unavailable` if the database can't be written.
+        raised here. Raises `Unavailable` if the database can't be written, `MaybeDone` if it may have been.
         """
 
     def write_later(self, work: Callable[[Transaction], T]) -> Later[T]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from cardbeat.clock import Clock
-from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.later import Later, Repeatable
 from cardbeat.database import Database, Transaction
 from cardbeat.errors import Invalid, NotFound, Refusal
 from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settings
@@ -163,7 +163,7 @@ class Checks:
 
     def signal(self, check_id: str, signal: Signal) -> Later[Told]:
         """As `ping`, for any signal. A failure of a check that is on time begins an outage and stores an alert."""
-        return self._database.write_together(self._note_signals, (check_id, signal)).map(self._tell)
+        return Repeatable(self._database.write_together(self._note_signals, (check_id, signal)), self._tell)
 
     def _tell(self, told: Told | None) -> Told:
         if told is None:
@@ -191,10 +191,6 @@ class Checks:
     def _wake_delivery(self, check: Check) -> Check:
         self._delivery.wake()
         return check
-
-    def count(self, key_id: str) -> int:
-        with self._database.read() as connection:
-            return _count(connection, key_id)
 
     def usage(self, key_id: str) -> tuple[int, int]:
         """The number of checks of a key, and of its test alerts in the last hour."""

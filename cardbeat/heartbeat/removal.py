@@ -43,7 +43,10 @@ class Removal(BackgroundThread):
 
     def finish(self) -> None:
         """Take steps until nothing is left, or until a stop. Raises `Unavailable` when the database can't be used."""
-        while not self.stopping.is_set() and self._is_anything_left():
+        while not self.stopping.is_set():
+            with self._database.read() as connection:
+                if _oldest_revoked(connection) is None:
+                    return
             started = self._monotonic()
             self._database.write(_step)
             self.rest(self._monotonic() - started)
@@ -52,10 +55,6 @@ class Removal(BackgroundThread):
         """Pause after a step that took so long."""
         # At most `POLL_SECONDS`: the process may have been suspended during the step.
         self.stopping.wait(min(max(SHORTEST_PAUSE_SECONDS, PAUSES * step_seconds), POLL_SECONDS))
-
-    def _is_anything_left(self) -> bool:
-        with self._database.read() as connection:
-            return _oldest_revoked(connection) is not None
 
     def _remove_all(self) -> None:
         self.finish()

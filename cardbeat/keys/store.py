@@ -265,8 +265,7 @@ class Keys:
             # The first note makes the row longer, and there may be very many keys.
             write = self._database.create_later if key.used_at is None else self._database.write_later
             with suppress(Unavailable):
-                noted = write(note)
-                noted.then(self._look_again_unless_done)
+                write(note).then(self._look_again_unless_done)
 
     def _look_again_unless_done(self, noted: Later[int]) -> None:
         try:

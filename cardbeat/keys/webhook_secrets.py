@@ -55,6 +55,4 @@ class WebhookSecrets:
         with self._database.read() as connection:
             is_any_due = connection.execute(due, (now, 1)).fetchone() is not None
         if is_any_due:
-            self._database.write(
-                lambda transaction: transaction.execute(forget, (now, _FORGOTTEN_AT_ONCE, now)).rowcount
-            )
+            self._database.write(lambda it: it.execute(forget, (now, _FORGOTTEN_AT_ONCE, now)).rowcount)

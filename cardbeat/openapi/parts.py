@@ -31,7 +31,7 @@ STATUSES: Final = {
     417: "The header Expect has an unknown value.",
     429: "Too many requests in a minute or an hour, or too many alerts that wait.",
     431: "There are too many headers, or they are too large.",
-    500: "An error of the server; its log has the details.",
+    500: "An error of the server; its log has the details. What was asked may have been done.",
     501: "The method is unknown, or the body is sent with Transfer-Encoding.",
     503: "The server can't do this now; try again after Retry-After.",
 }

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable
 
 from cardbeat.clock import Clock
-from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.later import Later, Repeatable
 from cardbeat.database import Database, Transaction, monitor
 from cardbeat.errors import Unavailable
 from cardbeat.web.message import Request, Response
@@ -32,7 +32,7 @@ class HealthRoutes:
         # Only a write tells whether one is possible.
         if self._written is None or self._written.is_settled:
             self._written = self._database.write_later(self._note)
-        return self._written.map(self._answer)
+        return Repeatable(self._written, self._answer)
 
     def call_if_healthy(self, act: Callable[[], object]) -> None:
         """Call `act` in any thread once it is known that `/healthz` would say 200; to be called in the loop."""

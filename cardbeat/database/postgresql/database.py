@@ -1,7 +1,6 @@
 """PostgreSQL, for several processes on several hosts: one connection that writes, others that read.
 
-A write succeeds only if the server has confirmed its COMMIT. Without an answer the caller gets `Unavailable`, and it is
-unknown whether the write was made.
+A write succeeds only if the server has confirmed its COMMIT. Without an answer the caller gets `MaybeDone`.
 """
 
 import contextlib
@@ -89,8 +88,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def server(self) -> str:
         with self.read() as connection:
-            (row,) = connection.execute(SERVER).fetchall()
-        return str(row[0])
+            return str(connection.execute(SERVER).fetchall()[0][0])
 
     def lease(self) -> RowLease:
         return self.fence
@@ -138,7 +136,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
             connection.commit_in_time()
         except Unconfirmed:
             if connection.is_waiting():
-                self._writer.keep_waiting()
+                self._writer.unconfirmed = connection
             raise
         except BaseException as error:
             roll_back(connection)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import psycopg
 
-from cardbeat.errors import Unavailable
+from cardbeat.errors import MaybeDone, Unavailable
 from cardbeat.log import Seldom
 
 _ONLY_READS = {"25006", "0A000"}
@@ -64,6 +64,8 @@ def only_reads(error: BaseException) -> bool:
 
 def translated(error: Exception) -> Exception:
     """A refusal for trouble with the server; any other error unchanged."""
+    if isinstance(error, Unconfirmed):
+        return MaybeDone()
     return Unavailable("database_unavailable") if is_trouble(error) else error
 
 

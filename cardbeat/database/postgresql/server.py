@@ -80,31 +80,28 @@ class Writer:
     def __init__(self, server: Server, connection: Connection) -> None:
         self.connection = connection
         self._server = server
-        self._unconfirmed: Connection | None = None
+        self.unconfirmed: Connection | None = None
+        """The connection that waits for the answer to its COMMIT, which was not confirmed in time."""
         self._look_elsewhere_at = 0.0
 
     def connected(self) -> Connection:
         """A connection that is ready for a transaction. Raises psycopg's errors if there is none."""
-        if self._unconfirmed and self._unconfirmed.is_waiting():
+        if self.unconfirmed and self.unconfirmed.is_waiting():
             # At most one transaction waits for a standby that does not answer. All others would wait behind it.
-            self.connection = self._connected_elsewhere(self._unconfirmed)
-            self._unconfirmed.close()
-        if self._unconfirmed:
+            self.connection = self._connected_elsewhere(self.unconfirmed)
+            self.unconfirmed.close()
+        if self.unconfirmed:
             log.info("the commit that was not confirmed in time has ended")
-            self._unconfirmed = None
+            self.unconfirmed = None
         if not self.connection.is_idle():
             self.connection.close()
             self.connection = self._server.connect()
         return self.connection
 
-    def keep_waiting(self) -> None:
-        """Leave the connection waiting for the answer to its COMMIT, which was not confirmed in time."""
-        self._unconfirmed = self.connection
-
     def close(self) -> None:
         self.connection.close()
-        if self._unconfirmed:
-            self._unconfirmed.close()
+        if self.unconfirmed:
+            self.unconfirmed.close()
 
     def _connected_elsewhere(self, waiting: Connection) -> Connection:
         """A connection to another server, in case the one that does not answer hangs and was replaced.

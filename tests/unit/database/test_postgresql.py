@@ -24,7 +24,8 @@ from cardbeat.database.postgresql import server as postgresql_server
 from cardbeat.database.postgresql.connection import STATEMENT_SECONDS, connect, in_its_own_sql
 from cardbeat.database.postgresql.errors import is_trouble, may_be_repeated
 from cardbeat.database.schema import newest
-from cardbeat.errors import NotFound, StartupError, Unavailable
+from cardbeat.errors import MaybeDone, NotFound, StartupError, Unavailable
+from cardbeat.operation.health import HealthRoutes
 from tests.artifact import ROOT
 from tests.documentation import DOCS
 from tests.heart import Heart
@@ -318,14 +319,29 @@ def waiting_sessions(database):
 
 def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off(database, without_standby):
     began = time.monotonic()
-    assert isinstance(attempt(lambda: database.write(count_up)), Unavailable)
+    assert (refusal := attempt(lambda: database.write(count_up))).code == "unconfirmed"
+    # To ask again could do it twice: 503 and Retry-After tell clients to.
+    assert (refusal.status, refusal.headers) == (500, {})
     # Not even tried: all others would come to wait behind it.
-    assert all(isinstance(attempt(lambda: database.write(count_up)), Unavailable) for _ in range(20))
+    for _ in range(20):
+        assert (refusal := attempt(lambda: database.write(count_up))).code == "database_unavailable"
+        assert (refusal.status, refusal.headers) == (503, {"Retry-After": "5"})
     assert time.monotonic() - began < 5
     assert waiting_sessions(database) == 1
     without_standby()
     wait_until(lambda: attempt(lambda: database.write(count_up)) is None)
     assert counted(database) == 2
+
+
+@pytest.mark.parametrize("asked", ["ping", "health"])
+def test_a_ping_and_the_health_that_are_not_confirmed_may_be_asked_again(database, clock, request, asked):
+    heart = Heart(database, clock)
+    check = heart.create()
+    request.getfixturevalue("without_standby")
+    health = HealthRoutes(database, clock, lambda: True)
+    refusal = attempt(lambda: heart.ping(check) if asked == "ping" else health.read().wait())
+    assert (refusal.code, refusal.status, refusal.headers) == ("database_unavailable", 503, {"Retry-After": "5"})
+    assert waiting_sessions(database) == 1
 
 
 @pytest.mark.parametrize("way", ["there", "back"])
@@ -342,7 +358,7 @@ def test_a_commit_that_a_proxy_has_lost_is_not_waited_for_once_the_server_is_don
                 # The proxy still answers to TCP's own questions, so the connection never ends.
                 proxy.dropped.add(way)
 
-            assert isinstance(attempt(lambda: database.write(lose)), Unavailable)
+            assert isinstance(attempt(lambda: database.write(lose)), MaybeDone)
             proxy.dropped.clear()
             wait_until(lambda: attempt(lambda: database.write(lambda it: monitor.note(it, other=1))) is None)
             with database.read() as connection:
@@ -385,7 +401,7 @@ def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_
         written = pool.submit(attempt, lambda: database.write(lambda it: (made.append(1), count_up(it))))
         wait_until(lambda: waiting_sessions(database) or written.done())
         postgresql.execute(f"SELECT {end}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
-        assert isinstance(written.result(20), Unavailable)
+        assert isinstance(written.result(20), MaybeDone)
     assert len(made) == 1
     without_standby()
     database.write(count_up)
