@@ -201,10 +201,9 @@ def _server(url: str) -> Iterator[Finding]:
         examination.require_rights(connection)
         examination.require_no_foreign_tables(connection)
         yield Finding(OK, "database", found)
-        for is_problem, sentence in examination.weaknesses(connection):
-            yield Finding(PROBLEM if is_problem else WARNING, "database", sentence)
-        for is_problem, sentence in examination.clock_doubts(connection, time.time):
-            yield Finding(PROBLEM if is_problem else WARNING, "clock", sentence)
+        weaknesses, doubts = examination.weaknesses(connection), examination.clock_doubts(connection, time.time)
+        for name, told in (("database", weaknesses), ("clock", doubts)):
+            yield from (Finding(PROBLEM if is_problem else WARNING, name, sentence) for is_problem, sentence in told)
 
 
 def _tiers(setup: Config) -> Iterator[Finding]:
