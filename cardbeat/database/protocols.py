@@ -15,9 +15,7 @@ class Row(Protocol):
     """One row of a result: its values in order. `row[n]` and `row["name"]` give one of them."""
 
     def __getitem__(self, column: Any, /) -> Any: ...
-
     def __iter__(self) -> Iterator[Any]: ...
-
     def keys(self) -> list[str]: ...
 
 

@@ -1,6 +1,7 @@
 """The client that sent a request: the peer of the connection, or the client that a trusted proxy names."""
 
 import ipaddress
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,7 +13,12 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 _MOST_PROXIES = 16
 """Behind one another, as far as their headers are read: each entry costs the loop some microseconds."""
+_MOST_QUOTES, _LONGEST_ELEMENT = 8 * _MOST_PROXIES, 1_000
+"""In `Forwarded`: past these it names nobody, which costs nothing."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_ELEMENT = re.compile(r'(?:[^";]*+(?:(?<==)"[^"]*+"\s*+)?+(?:;|\Z))*+')
+"""An element of `Forwarded` (RFC 7239), in which a quoted string is all of a value."""
+_FOR = re.compile(r"(?:^|;)\s*+for=([^;]*+)", re.IGNORECASE)
 
 
 class Peer(NamedTuple):
@@ -119,9 +125,18 @@ def _lists(headers: Mapping[str, str]) -> Iterator[Sequence[str]]:
     if "x-forwarded-for" in headers:
         yield headers["x-forwarded-for"].rsplit(",", _MOST_PROXIES)
     if "forwarded" in headers:
-        yield [_for_in(element) for element in headers["forwarded"].rsplit(",", _MOST_PROXIES)]
+        yield [_for_in(element) for element in _unquoted(headers["forwarded"]).rsplit(",", _MOST_PROXIES)]
+
+
+def _unquoted(forwarded: str) -> str:
+    """The header without the separators that stand in quotes: a client may have written them, as its `Host`."""
+    parts = forwarded.replace("\\\\", "__").replace('\\"', "__").split('"', _MOST_QUOTES + 1)
+    parts[1::2] = (part.replace(",", "_").replace(";", "_") for part in parts[1::2])
+    return '"'.join(parts) if len(parts) <= _MOST_QUOTES + 1 else ""
 
 
 def _for_in(element: str) -> str:
-    pairs = (pair.strip().partition("=") for pair in element.split(";"))
-    return next((value for name, _, value in pairs if name.lower() == "for"), "")
+    """The client that an element names; empty if it is not valid, or names several."""
+    is_valid = len(element) <= _LONGEST_ELEMENT and _ELEMENT.fullmatch(element)
+    named: list[str] = _FOR.findall(element) if is_valid else []
+    return named[0] if len(named) == 1 else ""

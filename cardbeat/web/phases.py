@@ -12,16 +12,12 @@ from cardbeat.web.loop import WRITE, Phase
 
 KEPT_PART: Final = 7 / 8
 """Of the limit: once it is passed so many give way that the next does not pass it at once."""
-
 CROWD_PART: Final = 1 / 8
 """A network that has more than this part of all connections gives way before all others."""
-
 NETWORK_PART: Final = 1 / 2
 """A network has at most this part of all places. Large, because a proxy that is not trusted counts as one client."""
-
 LOOKED_AT: Final = 256
 """Connections of each phase among which the one to give way is looked for: to look at 10,000 would take 1 ms."""
-
 TELL_SECONDS: Final = 60.0
 """Least time between two lines of the log about connections that were closed because too much was held."""
 
@@ -32,23 +28,14 @@ class Client(Protocol):
     peer: Peer
 
     def do(self, step: Any) -> None: ...
-
     def read(self) -> None: ...
-
     def serve(self) -> None: ...
-
     def resume(self) -> None: ...
-
     def write(self) -> None: ...
-
     def time_out(self) -> None: ...
-
     def become_idle(self) -> None: ...
-
     def can_give_way(self) -> bool: ...
-
     def give_way(self) -> None: ...
-
     def close(self) -> None: ...
 
 

@@ -16,7 +16,6 @@ from cardbeat.web.message import Request
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
 """The methods of HTTP except CONNECT, which is for proxies. Any other method is answered by 501."""
-
 HEADERS: Final = (
     "host",
     "connection",
@@ -34,7 +33,6 @@ HEADERS: Final = (
     "sec-fetch-site",
 )
 """The headers that this program uses. `Request.headers` holds no others."""
-
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")

@@ -35,7 +35,6 @@ LAN = (
     _V6("fc00::/7"),
 )
 """Allowed only with `--allow-private-webhooks`."""
-
 NEVER = (
     _V4("0.0.0.0/8"),
     _V4("100.100.100.200/32"),  # Alibaba's metadata

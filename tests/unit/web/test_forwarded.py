@@ -35,6 +35,17 @@ TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
         ({"forwarded": "for=192.0.2.1, proto=https;For=203.0.113.7;by=10.0.0.1"}, "203.0.113.7"),
         ({"forwarded": 'for="[2001:db8::1]:4711"'}, "2001:db8::1"),
         ({"forwarded": "for=unknown"}, "10.0.0.1"),
+        ({"forwarded": 'for=203.0.113.7;host="x,for=9.9.9.9"'}, "203.0.113.7"),
+        ({"forwarded": 'host="x;for=9.9.9.9" ; for="203.0.113.7:80" , for=10.2.3.4;by="a"'}, "203.0.113.7"),
+        ({"forwarded": r'for=203.0.113.7;host="a\",for=9.9.9.9;b=\""'}, "203.0.113.7"),
+        ({"forwarded": r'for=203.0.113.7;host="a\\", for=192.0.2.1'}, "192.0.2.1"),
+        ({"forwarded": r"for=9.9.9.9;x=\", for=203.0.113.7"}, "203.0.113.7"),
+        ({"forwarded": r'for=203.0.113.7;host="x\"'}, "10.0.0.1"),
+        ({"forwarded": 'for=9.9.9.9;x=", for=203.0.113.7'}, "10.0.0.1"),
+        ({"forwarded": 'for=9.9.9.9;x=", for=203.0.113.7;host="x"'}, "10.0.0.1"),
+        ({"forwarded": r'for=9.9.9.9;x=", for=203.0.113.7;host="x\"'}, "10.0.0.1"),
+        ({"forwarded": 'for=9.9.9.9;x="a"b, for=10.2.3.4'}, "10.2.3.4"),
+        ({"forwarded": "for=203.0.113.7;host=x;for=9.9.9.9"}, "10.0.0.1"),
         ({"forwarded": "for=203.0.113.7", "x-forwarded-for": "192.0.2.1, 203.0.113.7"}, "203.0.113.7"),
         ({"forwarded": "for=192.0.2.1", "x-forwarded-for": "203.0.113.7"}, "10.0.0.1"),
         ({"forwarded": "for=unknown", "x-forwarded-for": "203.0.113.7"}, "10.0.0.1"),
@@ -103,3 +114,9 @@ def test_only_so_many_proxies_are_looked_at() -> None:
         assert client_address("10.0.0.1", {"x-forwarded-for": before + proxies}, TRUSTED) == client
         forwarded = ", ".join(f"for={entry}" for entry in (before + proxies).split(", "))
         assert client_address("10.0.0.1", {"forwarded": forwarded}, TRUSTED) == client
+
+
+def test_an_element_of_forwarded_that_is_long_or_has_too_many_quotes_before_it_names_nobody() -> None:
+    for forwarded in ("for=203.0.113.7" + ";a=b" * 4_000, 'a="b",' * 65 + "for=203.0.113.7"):
+        assert client_address("10.0.0.1", {"forwarded": forwarded}, TRUSTED) == "10.0.0.1"
+    assert client_address("10.0.0.1", {"forwarded": 'a="b",' * 64 + "for=203.0.113.7"}, TRUSTED) == "203.0.113.7"
