@@ -106,7 +106,6 @@ class Api:
         self._url = url
         self._key = key
         self._keeps_trying = keeps_trying
-        self._try_again = _MAY_PASS if keeps_trying else _NOTHING_DONE
         self._sleep = sleep
         self._clock = clock
         self._ends = clock() + COMMAND_SECONDS
@@ -199,6 +198,7 @@ class Api:
         again: Container[int] | None = None,
     ) -> Answer:
         request = self._request(method, path, body, if_match)
+        again = again or (_MAY_PASS if self._keeps_trying else _NOTHING_DONE)
         self._ends += CHANGE_SECONDS if method != "GET" else 0
         for seconds in (*RETRY_SECONDS, None):
             if self._clock() > self._ends:
@@ -206,7 +206,7 @@ class Api:
             try:
                 return self._answer(request)
             except Refused as refused:
-                if seconds is None or refused.status not in (again or self._try_again):
+                if seconds is None or refused.status not in again:
                     raise
                 self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:

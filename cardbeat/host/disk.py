@@ -24,9 +24,9 @@ RETRY_AFTER_SECONDS = 60
 class Reserve:
     """Tells whether the disk that holds `folder` has less free space than the reserve.
 
-    Below the reserve, what makes the database larger is refused: new keys, checks, test alerts and signing secrets, a
-    longer name and webhook URL, and stored cards. Pings, status changes with their alerts, other updates and deletions
-    go on: what these may need is kept in the file `cardbeat.room`.
+    Below the reserve, what makes the database larger is refused: new keys (also read-only ones), checks, test alerts
+    and signing secrets, a longer name and webhook URL, and stored cards. Pings, status changes with their alerts, other
+    updates and deletions go on: what these may need is kept in the file `cardbeat.room`.
     """
 
     _folder: Path

@@ -193,7 +193,7 @@ class Keys:
         return changed.map(lambda row: None if row is None else IssuedKey(self._key(row), value, None))
 
     def issue_reader(self, key: Key) -> Later[str]:
-        """The value of a new read-only key of a checks key; the one before stops working. Raises like `rotate`."""
+        """The value of a new read-only key; the one before ends. A first one raises `Unavailable` on a low disk."""
         value = _new_value()
         return self._set_reader(key, hash_of(value), value[:_PREFIX_LENGTH]).map(lambda _: value)
 
@@ -207,7 +207,8 @@ class Keys:
             "UPDATE keys SET read_hash = ?, read_prefix = ?"
             " WHERE id = ? AND prefix = ? AND revoked_at IS NULL RETURNING *"
         )
-        return self._change(key.id, sql, (digest, prefix, key.id, key.prefix)).map(_still_known)
+        values = (digest, prefix, key.id, key.prefix)
+        return self._change(key.id, sql, values, is_longer=bool(prefix and not key.read_prefix)).map(_still_known)
 
     def revoke(self, key_id: str) -> Later[bool]:
         """End a key, and delete its e-mail address and secrets. The result is False if there is no key with this id.
@@ -274,7 +275,9 @@ class Keys:
             with self._lock:
                 self._emptied_at = min(self._emptied_at, self._monotonic() - RELOAD_SECONDS + RETRY_SECONDS)
 
-    def _change(self, key_id: str, sql: str, values: Sequence[Any] | Mapping[str, Any]) -> Later[Row | None]:
+    def _change(
+        self, key_id: str, sql: str, values: Sequence[Any] | Mapping[str, Any], *, is_longer: bool = False
+    ) -> Later[Row | None]:
         """Change one key; the row as written, None if there is none. Settled when no process uses the old key."""
 
         def change(transaction: Transaction) -> _Change:
@@ -283,7 +286,8 @@ class Keys:
             return _Change(row, tuple(before), monitor.increment(transaction, CHANGES)) if row else _NO_CHANGE
 
         changed: Later[Row | None] = Later()
-        self._database.write_later(change).then(partial(self._forget, changed))
+        write = self._database.create_later if is_longer else self._database.write_later
+        write(change).then(partial(self._forget, changed))
         return changed
 
     def _forget(self, changed: Later[Row | None], written: Later["_Change"]) -> None:

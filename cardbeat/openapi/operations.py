@@ -123,7 +123,7 @@ OPERATIONS: Final[dict[str, Operation]] = {
             "`/checks/metrics`; all else is refused (403). It sees no ping URL, the first "
             f"{SHORT_ID_CHARACTERS} characters of a check's id, with which it reads that check, and of a webhook URL "
             "the scheme and host. A checks key has one at a time: asking again ends the one before, and so does a new "
-            "value of the checks key."
+            "value of the checks key. While the server's disk is nearly full, no first one is made (503)."
         ),
     ),
     "DELETE /key/read-only": Operation(

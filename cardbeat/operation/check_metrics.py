@@ -21,17 +21,12 @@ STRETCH_CHECKS: Final = 200
 PAUSE_SECONDS: Final = 0.001
 """After so many checks, about 2.5 ms of CPU, pings get the interpreter for this time."""
 
-
-def _delivery_ok(check: Check) -> int | None:
-    return None if check.webhook_url is None or check.delivery is None else int(check.delivery == "ok")
-
-
 GAUGES: Final[dict[str, Callable[[Check], int | None]]] = {
     "cardbeat_check_up": lambda check: int(check.status == "on_time"),
     "cardbeat_check_last_ping_timestamp_seconds": lambda check: check.last_ping_at,
     "cardbeat_check_deadline_timestamp_seconds": lambda check: check.deadline_at,
     "cardbeat_check_snoozed_until_timestamp_seconds": lambda check: check.snoozed_until,
-    "cardbeat_check_delivery_ok": _delivery_ok,
+    "cardbeat_check_delivery_ok": lambda it: int(it.delivery == "ok") if it.webhook_url and it.delivery else None,
 }
 """The value of each family for a check. One for which it is None has no sample."""
 

@@ -20,6 +20,7 @@ def test_nothing_new_is_taken(app, key, check, low_disk):
         app("POST", "/register"),
         app("POST", "/register", {"email": "b@example.com"}),
         app("POST", "/key/webhook-secret", key=key),
+        app("POST", "/key/read-only", key=key),
     ]
     assert {(answer.status, json.loads(answer.body)["code"]) for answer in refused} == {(503, "disk_low")}
     assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
@@ -51,6 +52,14 @@ def test_texts_do_not_become_longer(app, key, check, low_disk, change):
     refused = app("PATCH", path, change, key=key)
     assert (refused.status, json.loads(refused.body)["code"]) == (503, "disk_low")
     assert app.json("GET", path, key=key)["check"] == check
+
+
+def test_a_read_only_key_is_replaced_and_ended(app, key, monkeypatch):
+    assert app("POST", "/key/read-only", key=key).status == 201
+    monkeypatch.setattr(app.service.database.reserve, "is_low", lambda: True)
+    assert app("POST", "/key/read-only", key=key).status == 201
+    assert app("DELETE", "/key/read-only", key=key).status == 204
+    assert app("POST", "/key/read-only", key=key).status == 503
 
 
 def test_changes_and_deletions_go_on(app, key, check, low_disk):
