@@ -87,10 +87,8 @@ class Paragraph:
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
         self.has_many_runs = work.runs > _MANY_RUNS
-        self._left_out = [
-            0 if g.isspace() else len(g) * (a is not b)
-            for g, a, b in zip(self._graphemes, choices, self._choices, strict=True)
-        ]
+        looked_at = zip(self._graphemes, choices, self._choices, strict=True)
+        self._left_out = [0 if g.isspace() else len(g) * (a is not b) for g, a, b in looked_at]
         self._widths = Widths(
             fonts.faces,
             self._choices,
@@ -122,8 +120,12 @@ class Paragraph:
         return quality in self._breaks
 
     def ends_em(self, start: int) -> list[float]:
-        """The width from `start` to the end of each grapheme after it."""
-        return list(accumulate(self._widths.alone_em[start:]))
+        """The width from `start` to the end of each grapheme after it, also where the letters of a word join."""
+        widths = self._widths.alone_em[:]
+        for word in self.words(Break.FAIR) if any(level % 2 for level in self._levels) else ():
+            letters = widths[word.start : word.end]
+            widths[word.start : word.end] = [em * word.full_em / (sum(letters) or 1) for em in letters]
+        return list(accumulate(widths[start:]))
 
     @property
     def blank(self) -> bool:
@@ -184,10 +186,8 @@ class Paragraph:
         return self._fonts.choose([self._graphemes[end - 1], HYPHEN], self._language)[1]
 
     def _hyphen_em(self, end: int) -> float:
-        return sum(
-            self._fonts.faces.width_em(piece.subset, self._weight, [piece.text], False)
-            for piece in self._hyphen(end).pieces
-        )
+        width_em, pieces = self._fonts.faces.width_em, self._hyphen(end).pieces
+        return sum(width_em(subset, self._weight, [text], False) for subset, text in pieces)
 
     def _without_space(self, start: int, end: int) -> int:
         while end > start and self._graphemes[end - 1] in (" ", "\u3000", ZWSP):

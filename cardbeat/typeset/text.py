@@ -104,17 +104,13 @@ class Setting:
 
     def block(self) -> Block:
         """The block, shrunk to fit. At the smallest size its words are broken if needed, and its end is cut."""
-        block, words = self.whole(), self._paragraph.words(Break.FAIR)
+        block, words = ending_well(self._paragraph, self.ending), self._paragraph.words(Break.FAIR)
         for least in (Break.POOR, Break.EMERGENCY, Break.NEVER):
             if block or all(word.ink_em * self._style.smallest_px <= self._width_px for word in words):
                 break
             words = self._paragraph.words(least)
             block = self._largest(words, 0)
         return block or self._cut(words, self._style.smallest_px)
-
-    def whole(self) -> Block | None:
-        """The block, shrunk to fit, or None where it must be cut or broken inside a word."""
-        return ending_well(self._paragraph, self.ending)
 
     def ending(self, least: Break, above_px: float) -> Block | None:
         """The largest block above that size whose lines all end at `least` or better, or None."""
@@ -219,12 +215,20 @@ class Setting:
         low, high = start, len(paragraph)
         best, stretch = paragraph.line(start, start, size, ellipsis=True), self._stretch
         room, first = width_px - best.width_px, start
+
+        def shown(end: int) -> int:  # where the line is cut if so much fits
+            place = paragraph.cut_place(start, end)
+            return end if place == start or end == first else place
+
         for tries in count():
+            if all(shown(end) == shown(low) for end in range(high, low, -1)):
+                break
             planned = start + bisect_right(ends_em, room / size / stretch)
             place = paragraph.cut_place(start, min(planned, high))
-            if start < place == low:
+            # Plans are closer from left to right: letters that join have other widths at the end of a line.
+            if start < place == low and not paragraph.rtl:
                 return best
-            if low == high or start < planned <= low:
+            if start < planned <= low and not paragraph.rtl:
                 break
             if not tries:
                 first = end = max(place, low + 1)  # the words that are planned, drawn once if they fit
@@ -237,8 +241,7 @@ class Setting:
                 low, best = end, line
             else:
                 high = end - 1
-        place = paragraph.cut_place(start, low)
-        return best if place in (start, low) or low == first else paragraph.line(start, place, size, ellipsis=True)
+        return best if shown(low) == low else paragraph.line(start, shown(low), size, ellipsis=True)
 
     def _block(self, lines: list[TextLine], size: int, cut: bool) -> Block:
         leading, paragraph = self._style.leading, self._paragraph

@@ -151,16 +151,13 @@ class Headline:
     def _large(self, width: int, height: int, worst: Break = Break.POOR) -> Block | None:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
         place, large_px = Place(width, width), styles.LARGE_TITLE_PX
-        if not self._breaks_badly:
-            return self._largest(self._wide, place, height, large_px, worst)
         settings = (Setting(self.paragraph, style, width, height) for style in self._wide)
         if all(setting.planned_px(Break.POOR) < large_px for setting in settings):
             return None
-        title = self._largest(self._wide, place, height, styles.ALMOST_LARGE_PX, worst)
+        least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else large_px
+        title = self._largest(self._wide, place, height, least_px, worst)
         if title and title.size_px < large_px:
-            large = self._largest(self._wide, place, height, large_px)
-            if not (large and title.size_px >= styles.HARDLY_SMALLER * large.size_px):
-                return large if worst == Break.POOR else None
+            return title if self._largest(self._wide, place, height, large_px) else None
         return title
 
     def _largest(
@@ -169,11 +166,8 @@ class Headline:
         """The whole title at that size or more, in the first style that allows it."""
 
         def largest(least: Break, above_px: float) -> Block | None:
-            above_px = max(least_px - 1, above_px)
-            blocks = (
-                Setting(self.paragraph, style, place.width, height, place.first).ending(least, above_px)
-                for style in choices
-            )
+            settings = (Setting(self.paragraph, style, place.width, height, place.first) for style in choices)
+            blocks = (setting.ending(least, max(least_px - 1, above_px)) for setting in settings)
             return next(filter(None, blocks), None)
 
         return ending_well(self.paragraph, largest, worst)

@@ -9,7 +9,8 @@ from PIL import Image, features
 
 from cardbeat.resources import read_text
 from cardbeat.typeset.faces.fonts import Fonts
-from cardbeat.typeset.paragraph import Style
+from cardbeat.typeset.line import TextLine
+from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import Block, fit
 from cardbeat.typeset.unicode.clusters import EMOJI_STYLE, clusters
 
@@ -273,3 +274,25 @@ def test_lines_never_touch_each_other(fonts: Fonts) -> None:
     block = fit(fonts, "ปู่ที่นี่ Ấ̃g བརྒྱུད ปู่ที่นี่ Ấ̃g བརྒྱུད", Style(400, 60, 40, max_lines=3), 300)
     for above, below in zip(block.lines, block.lines[1:], strict=False):
         assert above.descent_px + below.ascent_px <= block.line_height_px
+
+
+def test_the_end_of_a_cut_arabic_line_is_found_in_three_drawings(fonts: Fonts, monkeypatch: pytest.MonkeyPatch) -> None:
+    ends = []
+    line = Paragraph.line
+
+    def noted(paragraph: Paragraph, start: int, end: int, size: int, ellipsis: bool = False) -> TextLine:
+        ends.append(end)
+        return line(paragraph, start, end, size, ellipsis)
+
+    monkeypatch.setattr(Paragraph, "line", noted)
+    text = "يولد جميع الناس أحرارًا متساوين في الكرامة والحقوق، وقد وهبوا عقلًا وضميرًا."
+    [cut] = fit(fonts, text, Style(400, 32, 32), 800).lines
+    assert cut.width_px > 700
+    assert len(set(ends)) <= 3
+
+
+def test_a_cut_line_from_right_to_left_shows_each_word_that_fits(fonts: Fonts) -> None:
+    if not fonts.faces.shaping:
+        pytest.skip("without Raqm its letters are a little wider")
+    text = "“עברית” – יום שלישי, 24 בנובמבר 2026: 1,024 → 65.5 %"
+    assert "65.5" in fit(fonts, text * 2, Style(400, 32, 32, max_lines=2), 800).lines[1].text
