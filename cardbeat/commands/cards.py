@@ -2,9 +2,11 @@
 
 import argparse
 import json
+import os
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cardbeat.cards.request import card_from
@@ -136,7 +138,8 @@ def _read(given: argparse.Namespace, require_going: RequireGoing) -> "Source":
                 return read_lines(file, _usual(given), require_going)
     except OSError as error:
         return Source(problems=[f"can't read {given.source}: {error.strerror}"])
-    folder, output = given.source.resolve(), given.output.resolve()
+    # Not `resolve`, which up to Python 3.12 raises `RuntimeError` for a link that leads to itself.
+    folder, output = (Path(os.path.realpath(path)) for path in (given.source, given.output))
     if folder.is_relative_to(output) or (given.write_tags and not output.is_relative_to(folder)):
         raise StartupError(f"the cards need a folder of their own, such as {given.source / 'cards'}")
     return read_folder(folder, output, _usual(given), require_going)

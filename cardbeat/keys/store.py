@@ -23,10 +23,8 @@ from cardbeat.keys.webhook_secrets import new_webhook_secret
 
 CACHE_SECONDS = 0.1
 """How long a process may use a cached key. A change is reported as done this long after its commit."""
-
 CHANGES = "key_changes"
 """The row of the table `monitor` that counts changes of keys."""
-
 MAX_CACHED = 4096
 """Keys in the cache of a process. One more empties it."""
 RELOAD_SECONDS = 3600

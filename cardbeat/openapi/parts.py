@@ -11,7 +11,6 @@ from cardbeat.web.router import Route
 
 EVERYWHERE: Final = (400, 408, 414, 417, 431, 500, 501)
 """The statuses of refusals that any request may get."""
-
 STATUSES: Final = {
     400: (
         "Change the request, or the field it names, before you send it again. After an error in the framing the "
@@ -44,7 +43,6 @@ _HEADER_OF: Final = {
     503: "Retry-After",
 }
 """The header that each refusal of a status has."""
-
 TAGS: Final = {
     "Cards": ("Link-preview images.", ("og", "robots.txt")),
     "Checks": ("Monitored jobs, and their pings.", ("checks", "ping")),

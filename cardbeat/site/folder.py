@@ -23,7 +23,6 @@ MANIFEST: Final = ".cardbeat.json"
 MANIFEST_BYTES: Final = 64 * 1024 * 1024
 CARD_BYTES: Final = 1024 * 1024
 
-
 _renderer_version = cache(own_version)
 
 
@@ -109,7 +108,8 @@ class Folder:
     def _place(self, output: str) -> Path:
         """Where a card's file is. Raises `OSError` if a link is on the way."""
         path = self.path / output
-        if os.path.normcase(path.resolve()) != os.path.normcase(path):
+        way = (path, *path.parents[: len(PurePosixPath(output).parts) - 1])
+        if os.path.normcase(os.path.realpath(path)) != os.path.normcase(path) or any(map(os.path.islink, way)):
             raise OSError(0, "a link leads elsewhere")
         return path
 

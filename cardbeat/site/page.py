@@ -18,6 +18,7 @@ _IN_HEAD: Final = frozenset(
 """Elements that leave the head open where its own tags are left out, as HTML allows."""
 _APART: Final = frozenset(("svg", "math", "noscript", "template", "iframe", "object"))
 """Elements whose content says nothing about the page."""
+_DEEPEST: Final = 100  # of them inside one another
 _BLANKS: Final = " \t\n\r\f"
 _REDIRECT: Final = re.compile(r"[\s\d.]*[;,]\s*\S")
 _CHARSET: Final = re.compile(rb"<meta[^>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
@@ -72,8 +73,11 @@ def read_page(raw: bytes) -> BuiltPage:
         lines = text.split("\n", line)
         before = "\n".join([*lines[: line - 1], lines[line - 1][:column]])
     except AssertionError:
-        pass  # html.parser gives up at a declaration that is none, and this at a tag without an end.
-    start = before.encode(encoding, "surrogateescape")
+        pass  # html.parser gives up at a declaration that is none, and this at a tag without an end, or too deep.
+    try:
+        start = before.encode(encoding, "surrogateescape")
+    except UnicodeError:
+        start = b""  # A charset with states, as ISO-2022-JP, has no way to write a byte that it can't read.
     said = {name: _on_one_line(content) for name, content in head.metas.items()}
 
     def first(*names: str) -> str:
@@ -149,6 +153,8 @@ class _Head(HTMLParser):
             raise _HeadEnds
         self._has_head = self._has_head or tag == "head"
         if tag in _APART:
+            if len(self._apart) == _DEEPEST:
+                raise AssertionError
             self._apart.append(tag)
         elif tag == "meta" and not self._apart:
             # Of an attribute that is there twice, the first counts.

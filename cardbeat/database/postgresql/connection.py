@@ -20,7 +20,6 @@ STATEMENT_SECONDS: Final = 10.0
 """Longest statement. A server that is suspended keeps its connections open and does not answer."""
 COMMIT_SECONDS: Final = 5.0
 """Longest wait for a COMMIT. A standby may delay it without limit, but the caller needs an answer."""
-
 _DEFAULTS: Final = {
     "application_name": "cardbeat",
     "connect_timeout": "5",
@@ -33,7 +32,6 @@ _DEFAULTS: Final = {
     "tcp_user_timeout": "15000",
 }
 """Parameters that a URL may set otherwise."""
-
 DURABLY: Final = (
     "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') <> 'remote_apply'"
 )

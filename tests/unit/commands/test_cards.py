@@ -102,6 +102,7 @@ def test_what_is_wrong_with_a_line_is_told_and_the_others_are_drawn(run: Run, in
     if links:
         (inside / "out/link").symlink_to(inside / "elsewhere")
         (inside / "out/link.png").symlink_to(inside / "elsewhere/victim.png")
+        (inside / "out/loop").symlink_to("loop")
     wrong = [
         ("{", "not a JSON object"),
         ("[]", "not a JSON object"),
@@ -117,7 +118,7 @@ def test_what_is_wrong_with_a_line_is_told_and_the_others_are_drawn(run: Run, in
         ({"title": "A", "output": str(inside / "a.png")}, "inside the folder"),
         ({"title": "A", "output": "aux.png"}, "Windows"),
         ({"title": "A", "output": "./GOOD.png"}, "line 1 too"),
-        *([({"title": "A", "output": "link/a.png"}, "link"), ({"title": "A", "output": "link.png"}, "link")] * links),
+        *[({"title": "A", "output": output}, "link") for output in ("link/a.png", "link.png", "loop/a.png")] * links,
     ]
     write_lines({"title": "Good", "output": "good.png"}, *(line for line, _ in wrong))
     told = run("list.jsonl", "--output", "out")
@@ -128,6 +129,15 @@ def test_what_is_wrong_with_a_line_is_told_and_the_others_are_drawn(run: Run, in
         assert len(sentence) < 300
     assert not list((inside / "elsewhere").iterdir())
     assert not (inside / "a.png").exists()
+
+
+@pytest.mark.skipif(WINDOWS, reason="links need a right there")
+@pytest.mark.parametrize("source", ["site", "list.jsonl"])
+def test_a_folder_of_cards_that_is_a_link_to_itself_is_told(run: Run, source: str) -> None:
+    write({"a.html": PAGE.format("A")})
+    write_lines({"title": "A", "output": "a.png"})
+    Path("out").symlink_to("out")
+    assert run(source, "--output", "out")["stderr"] == ["cardbeat: can't write to out: File exists"]
 
 
 def test_a_second_run_draws_only_what_is_new(run: Run) -> None:

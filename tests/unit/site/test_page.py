@@ -168,6 +168,12 @@ def test_bytes_that_are_no_text_stay() -> None:
     assert tagged.replace("".join(f"{line}\n" for line in TAGS).encode(), b"") == raw
 
 
+def test_a_page_whose_charset_can_not_write_one_of_its_bytes_is_read_and_stays() -> None:
+    raw = b"<head><meta charset=iso-2022-jp><title>A\x1b\xa1 B</title></head>"
+    assert read_page(raw).name.startswith("A")
+    assert with_lines(raw, TAGS) is None
+
+
 @pytest.mark.parametrize(
     "html",
     [
@@ -194,7 +200,15 @@ def test_so_much_is_read_of_a_huge_page() -> None:
 
 
 @pytest.mark.parametrize(
-    "end", ['<a b="' * 16_000, "<" * 900_000, "<!" * 400_000, '<a b="' + "x" * 900_000, "<!--" * 200_000]
+    "end",
+    [
+        '<a b="' * 16_000,
+        "<" * 900_000,
+        "<!" * 400_000,
+        '<a b="' + "x" * 900_000,
+        "<!--" * 200_000,
+        "<svg>" * 60_000 + "</math>" * 50_000,
+    ],
 )
 def test_a_page_whose_tags_do_not_end_is_read_in_a_moment(end: str) -> None:
     began = time.process_time()
