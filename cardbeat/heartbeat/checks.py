@@ -328,8 +328,7 @@ def _own(transaction: Transaction, key_id: str, check_id: str) -> Check:
 
 def _seq_of(transaction: Transaction, key_id: str, check_id: str) -> int:
     try:
-        # PostgreSQL refuses NUL in text. No id holds a NUL or U+FFFD.
-        return _own(transaction, key_id, check_id.replace("\0", "\ufffd")).seq
+        return _own(transaction, key_id, check_id).seq
     except NotFound:
         sentence = "The parameter after must be the id of one of your checks."
         raise Invalid("invalid_parameter", sentence, field="after") from None

@@ -10,6 +10,8 @@ from cardbeat.keys.key import Key, key_unknown
 
 OLD_SECRET_SECONDS = 24 * 60 * 60
 """How long the secret before the current one still signs."""
+AGAIN_SECONDS = 300
+"""A request so soon after another repeats it: the answer was lost, and receivers know the secret before both."""
 _FORGOTTEN_AT_ONCE = 500
 
 
@@ -30,12 +32,14 @@ class WebhookSecrets:
 
         For `OLD_SECRET_SECONDS` the one before it signs alerts too. Raises `Unavailable` while the disk is low.
         """
-        secret = new_webhook_secret()
+        secret, until = new_webhook_secret(), int(self._clock()) + OLD_SECRET_SECONDS
+        is_soon = "old_webhook_secret_until BETWEEN :again AND :until"
         sql = (
-            "UPDATE keys SET old_webhook_secret = webhook_secret, old_webhook_secret_until = ?, webhook_secret = ?"
-            " WHERE id = ? AND revoked_at IS NULL"
+            f"UPDATE keys SET old_webhook_secret = CASE WHEN {is_soon} THEN old_webhook_secret ELSE webhook_secret END,"
+            f" old_webhook_secret_until = CASE WHEN {is_soon} THEN old_webhook_secret_until ELSE :until END,"
+            " webhook_secret = :secret WHERE id = :id AND revoked_at IS NULL"
         )
-        values = (int(self._clock()) + OLD_SECRET_SECONDS, secret, key.id)
+        values = {"secret": secret, "until": until, "again": until - AGAIN_SECONDS, "id": key.id}
 
         def renew(transaction: Transaction) -> str:
             if not transaction.execute(sql, values).rowcount:

@@ -137,7 +137,8 @@ OPERATIONS: Final[dict[str, Operation]] = {
         {200: json_answer("The new secret, shown this once.", "WebhookSecret")},
         description=(
             "For 24 hours each alert has two signatures, one with the new secret and one with the secret before it, so "
-            "that you can change the receiver in that time. After a further request the newest two secrets sign."
+            "that you can change the receiver in that time. After a further request the newest two sign; but within 5 "
+            "minutes it counts as repeated after a lost answer: the newest signs, and the one before both requests."
         ),
     ),
     "GET /og": Operation(

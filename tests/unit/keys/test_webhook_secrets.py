@@ -6,7 +6,7 @@ from cardbeat.config import FREE
 from cardbeat.database import Database
 from cardbeat.keys.key import IssuedKey
 from cardbeat.keys.store import Keys
-from cardbeat.keys.webhook_secrets import OLD_SECRET_SECONDS, WebhookSecrets
+from cardbeat.keys.webhook_secrets import AGAIN_SECONDS, OLD_SECRET_SECONDS, WebhookSecrets
 from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock
 
@@ -50,6 +50,19 @@ def test_one_that_was_replaced_again_meanwhile_has_its_own_24_hours(
     clock.advance(1)
     secrets.forget_old()
     assert [row[:2] for row in stored(database)] == [(third, second)]
+
+
+def test_a_request_that_is_repeated_soon_leaves_the_secret_that_receivers_know(
+    secrets: WebhookSecrets, database: Database, clock: FakeClock, issued: IssuedKey
+) -> None:
+    known, until = issued.webhook_secret, clock.now + OLD_SECRET_SECONDS
+    for _ in range(3):
+        last = secrets.renew(issued.key).wait()
+        assert stored(database) == [(last, known, until)]
+        clock.advance(AGAIN_SECONDS // 2)
+    # Half of that time later than the last moment that counts as a repetition.
+    newest = secrets.renew(issued.key).wait()
+    assert stored(database) == [(newest, last, clock.now + OLD_SECRET_SECONDS)]
 
 
 def test_where_none_is_old_nothing_is_written(
