@@ -80,7 +80,7 @@ RULES: Final[dict[str, dict[str, str | range]]] = {
         "last_error": _ANY_TEXT,
         "deadline_at": _CLOCK_FROM,
     },
-    "monitor": {"name": "[a-z_]{1,100}"},
+    "monitor": {"name": "[a-z_]{1,1000}"},
 }
 """The values that our code can write: integers in a range, or texts that match an expression whole.
 
@@ -245,8 +245,8 @@ def _wrong_values(connection: sqlite3.Connection, source: Path) -> Iterator[str]
 
 
 def _credits_are_whole(connection: sqlite3.Connection) -> bool:
-    """Whether each credit has all its rows, and those that wait for another stand in a row behind it."""
-    found = connection.execute("SELECT name FROM monitor WHERE name LIKE '%credit%' OR name LIKE 'next%' LIMIT 100")
+    """Whether each credit has all its rows, and those that wait for another, up to 196, stand behind it."""
+    found = connection.execute("SELECT name FROM monitor WHERE name LIKE '%credit%' OR name LIKE 'next%' LIMIT 600")
     left, waits = {name for (name,) in found}, ""
     while left:
         credit = {f"{waits}credit_{part}" for part in ("seconds", "before", "after_seq")}

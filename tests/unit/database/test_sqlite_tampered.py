@@ -240,7 +240,10 @@ def test_a_credit_with_more_rows_is_refused(data, backup, name):
     assert "monitor" in refused(data, backup)
 
 
-@pytest.mark.parametrize("names", [CREDIT, CREDIT + NEXT])
+MOST = tuple(f"{'next_' * number}{name}" for number in range(197) for name in CREDIT)
+
+
+@pytest.mark.parametrize("names", [CREDIT, CREDIT + NEXT, MOST])
 def test_after_a_restore_credits_go_on(data, backup, names, clock):
     insert_credits(*names)(backup)
     restore(data, backup, NOON)
