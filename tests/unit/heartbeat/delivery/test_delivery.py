@@ -157,6 +157,18 @@ def test_an_alert_is_retried_on_schedule_with_the_same_id_then_failed(mail, chec
     assert mail.delivery.totals() == {"delivered": 0, "retried": 9, "failed": 1}
 
 
+def test_an_overdue_alert_from_before_a_snooze_is_still_tried_during_it(mail, check):
+    mail.outcomes = [FAILED]
+    mail.delivery.start()
+    mail.record(check, "check.overdue")
+    mail.settled(1)
+    mail.heart.checks.snooze(mail.heart.key.id, check.id, 3600).wait()
+    mail.record(check, "check.recovered")
+    mail.pass_time(1.2 * SCHEDULE_SECONDS[0])
+    mail.settled(3)
+    assert mail.states(check) == ["delivered", "delivered"]
+
+
 def test_nothing_is_retried_before_its_time(mail, check):
     mail.outcomes = [FAILED]
     mail.delivery.start()
