@@ -90,11 +90,11 @@ REASONS: Final[dict[str, Reason]] = {
     "headers_too_large": Reason(431, "Send at most {most} bytes of headers.", values={"most": 16384}),
     "too_many_headers": Reason(431, "Send at most {most} headers.", values={"most": 100}),
     "internal_error": Reason(500, "Something went wrong here; the operator's log has the details."),
-    "unconfirmed": Reason(500, "The database did not confirm this: it may be done; look before you send it again."),
     "unknown_method": Reason(501, "Use one of the methods GET, HEAD, POST, PUT, PATCH and DELETE."),
     "transfer_encoding": Reason(501, "Send the body with Content-Length; no Transfer-Encoding works here."),
     "database_unavailable": Reason(503, "The database can't be used now; try again soon."),
     "disk_low": Reason(503, "The server's disk is nearly full, so nothing new or longer is taken; try again later."),
+    "unconfirmed": Reason(503, "The database did not confirm this: it may be done; look before you send it again."),
     "busy": Reason(503, "Too many of your requests wait already; try again in a moment."),
     "sweep_stalled": Reason(503, "The sweep has not finished for three intervals; see the log."),
     "stopping": Reason(503, "The server is stopping; try again in a moment."),
@@ -157,7 +157,7 @@ class Unavailable(Refusal):
 
 
 class MaybeDone(Unavailable):
-    """500: the database did not confirm a write, so it may be done. To repeat it could do it twice."""
+    """503 without `Retry-After`: a write was not confirmed, so it may be done. To repeat it could do it twice."""
 
     def __init__(self) -> None:
         Refusal.__init__(self, "unconfirmed")

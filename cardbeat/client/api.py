@@ -71,16 +71,17 @@ _MAY_PASS = (408, 429, 500, 502, 503, 504)
 _NO_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "HTTP_REQUEST")
 """What OpenSSL, by its version, says of an answer in clear."""
 _MAYBE_DONE = (500, 502, 504)
-"""After these it may be done: the server failed on the way, its database did not say, or a proxy got no answer."""
+"""After these it may be done: the server failed on the way, or a proxy got no answer."""
 
 
 class Refused(Exception):
-    """An answer with an error status, and the server's sentence."""
+    """An answer with an error status, and the server's sentence and code."""
 
-    def __init__(self, status: int, sentence: str, retry_after: str | None = None) -> None:
+    def __init__(self, status: int, sentence: str, retry_after: str | None = None, code: object = None) -> None:
         super().__init__(sentence)
         self.status = status
         self.retry_after = retry_after
+        self.may_be_done = status in _MAYBE_DONE or code == "unconfirmed"
 
 
 class Unanswered(StartupError):
@@ -206,7 +207,7 @@ class Api:
             try:
                 return self._answer(request)
             except Refused as refused:
-                if seconds is None or refused.status not in again:
+                if seconds is None or refused.status not in again or (refused.may_be_done and not self._keeps_trying):
                     raise
                 self._sleep(max(seconds, _asked_seconds(refused.retry_after)))
             except ConnectionRefusedError:
@@ -248,7 +249,7 @@ class Api:
 
 def may_be_done(error: Refused | StartupError) -> bool:
     """Whether the server may have done what was asked, although the call raised this error."""
-    return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.status in _MAYBE_DONE)
+    return isinstance(error, Unanswered) or (isinstance(error, Refused) and error.may_be_done)
 
 
 def _fits(value: object, kind: Kind) -> bool:
@@ -275,10 +276,11 @@ def _finite(text: str) -> float:
 
 def _refused(answer: Answer) -> Refused:
     answered = _json(answer.body)
-    sentence = answered.get("error") if isinstance(answered, dict) else None
+    told = answered if isinstance(answered, dict) else {}
+    sentence = told.get("error")
     if not isinstance(sentence, str):
         sentence = f"the server answered {answer.status}" + (f", see {answer.location}" if answer.location else "")
-    return Refused(answer.status, _shown(sentence), answer.retry_after)
+    return Refused(answer.status, _shown(sentence), answer.retry_after, told.get("code"))
 
 
 def _asked_seconds(retry_after: str | None) -> int:

@@ -120,7 +120,7 @@ class Mapped(Later[T], Generic[T, U]):
 
 
 class Repeatable(Mapped[T, U]):
-    """For what may be done twice: raises 503 in place of `MaybeDone`, so that clients repeat it."""
+    """For what may be done twice: raises another 503 in place of `MaybeDone`, so that clients repeat it."""
 
     __slots__ = ()
 

@@ -32,7 +32,7 @@ STATUSES: Final = {
     431: "There are too many headers, or they are too large.",
     500: "An error of the server; its log has the details. What was asked may have been done.",
     501: "The method is unknown, or the body is sent with Transfer-Encoding.",
-    503: "The server can't do this now; try again after Retry-After.",
+    503: "The server can't do this now; try again after Retry-After. Without that header it may have been done.",
 }
 """What the refusals of each status have in common."""
 _HEADER_OF: Final = {

@@ -591,7 +591,16 @@ def response(status, body=b"{}", headers=""):
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n{headers}\r\n".encode() + body
 
 
-@pytest.mark.parametrize("answer", [b"", response("500 x"), response("502 x"), response("200 OK", b'{"check": 1}')])
+UNCONFIRMED = b'{"error": "It may be done.", "code": "unconfirmed"}'
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(b"", response("500 x"), response("502 x"), response("503 x", UNCONFIRMED)),
+        response("200 OK", b'{"check": 1}'),
+    ],
+)
 def test_what_was_asked_without_an_answer_is_told_as_not_known(checks, tmp_path, monkeypatch, answer):
     monkeypatch.setenv("CARDBEAT_KEY", "sk_a")
     file = write(tmp_path / "c.toml", 'name = "a"', 'name = "b"', defaults="period_seconds = 60\ngrace_seconds = 0")

@@ -53,7 +53,7 @@ class Headline:
         if wide_px < (styles.LARGE_TITLE_PX if self.paragraph.has(Break.POOR) else 1):
             return None
         # The description gives up its lines before a square crop hides how the title begins.
-        for places in self._seen, self._unseen:
+        for places in self._seen, lambda *_: [(Place(width, width), styles.LEAST_SHORT_PX, Break.FAIR)]:
             for under in chain(self._unders(describe, width, height) if describe else (), (None,)):
                 room = _above(under, height)
                 for place, least_px, worst in places(width, room):
@@ -77,9 +77,6 @@ class Headline:
         if first_px >= large_px:
             yield first, styles.LEAST_SHORT_PX, Break.FAIR
         yield first, styles.LARGE_TITLE_PX, Break.POOR
-
-    def _unseen(self, width: int, _height: int) -> Iterator[tuple[Place, int, Break]]:
-        yield Place(width, width), styles.LEAST_SHORT_PX, Break.FAIR
 
     def _planned_px(self, place: Place, height: int) -> int:
         """The size of a short title, as planned."""

