@@ -50,9 +50,9 @@ def steps(database, ask):
 def test_a_total_costs_the_same_however_many_checks_there_are(heart):
     heart.database.write(lambda connection: add_checks(connection, heart.key.id, map(str, range(MANY))))
     assert heart.checks.totals() == {"on_time": MANY, "overdue": 0}
-    assert heart.checks.count(heart.key.id) == MANY
+    assert heart.checks.usage(heart.key.id)[0] == MANY
     assert count_by_key(heart.database) == {heart.key.id: MANY}
-    for ask in (heart.checks.totals, lambda: heart.checks.count(heart.key.id), lambda: count_by_key(heart.database)):
+    for ask in (heart.checks.totals, lambda: heart.checks.usage(heart.key.id)[0], lambda: count_by_key(heart.database)):
         assert steps(heart.database, ask) <= 1
 
 
@@ -66,7 +66,7 @@ def test_a_total_follows_the_sweep_a_ping_and_a_deletion(heart):
     heart.checks.delete(heart.key.id, checks[0].id).wait()
     heart.checks.delete(heart.key.id, checks[4].id).wait()
     assert heart.checks.totals() == counted(heart.database) == {"on_time": 2, "overdue": 1}
-    assert heart.checks.count(heart.key.id) == 3
+    assert heart.checks.usage(heart.key.id)[0] == 3
 
 
 def test_a_total_follows_the_removal_of_a_key_in_steps_and_in_one_cascade(heart):
@@ -81,7 +81,7 @@ def test_a_total_follows_the_removal_of_a_key_in_steps_and_in_one_cascade(heart)
         remove(key.id)
         Removal(heart.database).finish()
         assert heart.checks.totals() == counted(heart.database) == {"on_time": 1, "overdue": 0}
-        assert heart.checks.count(key.id) == 0
+        assert heart.checks.usage(key.id)[0] == 0
     assert count_by_key(heart.database) == {heart.key.id: 1}
 
 
@@ -99,7 +99,7 @@ def test_a_change_that_is_undone_changes_no_total(heart):
     with pytest.raises(ZeroDivisionError):
         heart.database.write(fail)
     assert heart.checks.totals() == {"on_time": 1, "overdue": 0}
-    assert heart.checks.count(heart.key.id) == 1
+    assert heart.checks.usage(heart.key.id)[0] == 1
 
 
 @SQLITE
