@@ -15,6 +15,7 @@ from cardbeat.typeset.unicode.clusters import is_european
 from cardbeat.typeset.wrap import Length, wrapped
 
 GAP = 24  # pixels between the title and what is above or below it
+_PLANNED_BADLY_PX = 4  # how much smaller a title may be than it was planned
 
 Describe = Callable[[], Paragraph]
 Set = tuple[Block, Block | None]
@@ -149,13 +150,14 @@ class Headline:
         """The whole title at `LARGE_TITLE_PX` or more, or at a little less where its lines end better there."""
         place, large_px = Place(width, width), styles.LARGE_TITLE_PX
         settings = (Setting(self.paragraph, style, width, height) for style in self._wide)
-        if all(setting.planned_px(Break.POOR) < large_px for setting in settings):
+        planned_px = max(setting.planned_px(Break.POOR) for setting in settings)
+        if planned_px < large_px:
             return None
         least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else large_px
         title = self._largest(self._wide, place, height, least_px, worst)
-        if title and title.size_px < large_px:
-            return title if self._largest(self._wide, place, height, large_px) else None
-        return title
+        if not title or title.size_px >= large_px or planned_px >= large_px + _PLANNED_BADLY_PX:
+            return title
+        return title if self._largest(self._wide, place, height, large_px) else None
 
     def _largest(
         self, choices: list[Style], place: Place, height: int, least_px: int, worst: Break = Break.POOR
