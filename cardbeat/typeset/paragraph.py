@@ -140,10 +140,7 @@ class Paragraph:
         place = next((i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR), start)
         if place - start < _LEAST_KEPT * (end - start):
             place = end
-        kept = place
-        while kept > start and hangs(self._graphemes[kept - 1]):
-            kept -= 1
-        return kept if kept > start else place
+        return next((kept for kept in range(place, start, -1) if not hangs(self._graphemes[kept - 1])), place)
 
     def line(self, start: int, end: int, size_px: int, ellipsis: bool = False) -> TextLine:
         """The drawn line of graphemes `start` to `end`, without spaces at its end. Kept for the next box."""
@@ -175,8 +172,7 @@ class Paragraph:
         stop = self._without_space(start, end)
         ink, space = self._widths.between_em(start, stop), self._widths.between_em(stop, end)
         hyphen = self._hyphen_em(end) if end in self._hyphens else 0.0
-        quality = self._breaks[end] if end < len(self) else Break.GOOD
-        penalty = _PENALTIES[quality]
+        penalty = _PENALTIES[self._breaks[end] if end < len(self) else Break.GOOD]
         if end < len(self) and (self._graphemes[stop - 1] in _NOT_LAST or self._graphemes[end] in _NOT_FIRST):
             penalty += _PENALTIES[Break.POOR]
         return Word(start, end, ink + hyphen, ink + space, penalty)

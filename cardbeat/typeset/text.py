@@ -142,12 +142,14 @@ class Setting:
             spans = self._planned(words, length, size)
             if not spans:
                 return None
-            lines = [self._paragraph.line(start, end, size) for start, end in spans]
+            lines = [self._paragraph.line(*spans[0], size)]
+            if lines[0].width_px <= self._first_px or self._paragraph.has_many_runs:
+                lines += [self._paragraph.line(start, end, size) for start, end in spans[1:]]
             block = self._block(lines, size, cut=False)
             too_wide = max(block.width_px / self._width_px, lines[0].width_px / self._first_px)
             self._stretch *= max(1.0, too_wide)
             self._too_large = spans, block.width_px / size, block.height_px / size
-            if block.height_px > self._height_px:
+            if len(lines) == len(spans) and block.height_px > self._height_px:
                 self._paragraph.heights_em[len(lines), self._style.leading] = block.height_px / size
                 return None
             if too_wide <= 1:

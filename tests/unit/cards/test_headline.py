@@ -96,6 +96,22 @@ def test_a_description_that_keeps_its_lines_is_not_also_set_in_fewer(monkeypatch
     assert set_ == [found[1]]
 
 
+def test_no_more_lines_are_drawn_at_a_size_at_which_the_first_is_too_wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: dict[int, list[TextLine]] = {}
+    line = Paragraph.line
+
+    def noted(paragraph: Paragraph, start: int, end: int, size: int, **ellipsis: bool) -> TextLine:
+        lines.setdefault(size, []).append(line(paragraph, start, end, size, **ellipsis))
+        return lines[size][-1]
+
+    monkeypatch.setattr(Paragraph, "line", noted)
+    title = "केवल SQLite के साथ भरोसेमंद बैकग्राउंड जॉब्स बनाना"
+    block = Headline(FONTS.with_serif(), title, "ja", serif=True).alone(1056, 300)
+    assert len(block.lines) > 1
+    assert all(len(drawn) == 1 for drawn in lines.values() if drawn[0].width_px > 1056)
+    assert not FONTS.faces.shaping or any(drawn[0].width_px > 1056 for drawn in lines.values())
+
+
 @pytest.mark.parametrize(("digits", "separator", "height"), [(30, " ", 330), (30, "", 398), (60, " ", 398)])
 def test_a_title_in_many_runs_is_drawn_at_two_sizes_at_most(
     digits: int, separator: str, height: int, monkeypatch: pytest.MonkeyPatch
