@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
 from typing import Any, Final, Generic, NoReturn, TypeVar
@@ -23,6 +24,8 @@ LOOK_SECONDS: Final = 0.0005
 """During a pause, the interval at which it looks whether it may go on."""
 GIVES_WAY_TIMES: Final = 3.0
 """Longest pause, in multiples of the work time before it: a worker gets at least 25 % of the time."""
+served: ContextVar[tuple[str, ...]] = ContextVar("served", default=())
+"""For whom this thread works: who pays for its writes, as `FairQueue.put` has them; none if for the service."""
 
 
 class Later(Generic[T]):

@@ -2,28 +2,33 @@
 
 Many callers wait for one commit, because a commit costs a sync of the disk. Within it each write has a savepoint, so
 that one that fails undoes only itself. Writes that are many and equal, such as pings, are made in one call of `work`.
+The others are single. Those of clients have their turns by key and network, and every second turn is for the service's
+own, such as the renewal of a lease: a client with hundreds of writes keeps nobody waiting.
 """
 
 import logging
+import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 
 from cardbeat.concurrency import threads
-from cardbeat.concurrency.later import Later, Precedence
+from cardbeat.concurrency.fair_queue import FairQueue
+from cardbeat.concurrency.later import Later, Precedence, served
 from cardbeat.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
 READ_CONNECTIONS: Final = 8
 GROUP_SIZE: Final = 500
-"""Most writes from one queue in one commit, and in one call of `work`."""
+"""Most writes of a kind, grouped or single, in one commit, and most in one call of `work`."""
 GROUP_SECONDS: Final = 0.001
 """A group takes writes for this time from its begin, or for the duration of the last commit if that was longer: pings
 wait for few other writes, and a slow disk gets enough in each commit."""
@@ -43,16 +48,15 @@ T = TypeVar("T")
 
 
 class Write(Later[T]):
-    """One write, settled by the writer's thread when it is on disk or has failed. It waits in `queue`.
+    """One write, settled by the writer's thread when it is on disk or has failed.
 
     `work` gets the items of several writes and returns a result for each.
     """
 
-    __slots__ = ("came_at", "error", "item", "queue", "value", "work")
+    __slots__ = ("came_at", "error", "item", "value", "work")
 
-    def __init__(self, queue: "deque[Write[Any]]", work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
+    def __init__(self, work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
         super().__init__()
-        self.queue = queue
         self.work = work
         self.item = item
         self.came_at = time.monotonic()
@@ -73,23 +77,28 @@ class WriteQueue(ABC, Generic[C]):
     The constructor starts the thread, so an engine calls it last. `read` lends one of the `readers`.
     """
 
+    MOST_SINGLE: ClassVar[int] = GROUP_SIZE
+    """Most single writes in one transaction."""
+
     def __init__(self, readers: "Readers[C]") -> None:
         self._readers = readers
         # Callers and the writer's thread use these under the condition's lock only.
         self._queued = threading.Condition()
-        self._queue: deque[Write[Any]] = deque()
         self._together: deque[Write[Any]] = deque()
-        """Writes of `write_together`: they are many and quick, and go before the others."""
-        self._all = (self._together, self._queue)
+        """Writes of `write_together`: they are many and quick, and go before the single ones."""
+        self._own: deque[Write[Any]] = deque()
+        self._clients: FairQueue[Write[Any]] = FairQueue(sys.maxsize)
+        """Single writes: the service's own, and those of requests."""
         self._closing = False
         # Only the writer's thread uses these.
-        self._turn: tuple[deque[Write[Any]], ...] = self._all
-        """The queues of the next group: only `_queue` after a group that had no time for all of its writes."""
+        self._was_own = self._only_single = False
+        """Whether the last single write was the service's own, and whether the next group has single ones alone: after
+        one that had no time for any, though some waited."""
+        self._single = 0
+        """The single writes that waited at the begin of this group, as far as it may have more of them."""
         self._commit_seconds = self._made_seconds = 0.0
         self._failed_at: float | None = None
         """Since when no group could be written, None while it works."""
-        self._ends_group = False
-        """Set by a write that must be the last of its transaction."""
         self.precedence = Precedence()
         self._thread = threading.Thread(target=self._write_queued, name="database-writer", daemon=True)
         threads.start(self._thread)
@@ -101,16 +110,19 @@ class WriteQueue(ABC, Generic[C]):
         return self.write_later(work).wait()
 
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
-        return self._put(Write(self._queue, lambda connection, _: (work(connection),), None))
+        write: Write[T] = Write(lambda connection, _: (work(connection),), None)
+        if payers := served.get():
+            return self._put(write, partial(self._clients.put, " ".join(payers), payers=payers))
+        return self._put(write, self._own.append)
 
     def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        return self._put(Write(self._together, work, item))
+        return self._put(Write(work, item), self._together.append)
 
-    def _put(self, write: Write[T]) -> Write[T]:
+    def _put(self, write: Write[T], add: Callable[[Write[T]], object]) -> Write[T]:
         with self._queued:
             if self._closing:
                 raise Unavailable("stopping")
-            write.queue.append(write)
+            add(write)
             self.precedence.has_work = True
             self._queued.notify()
         return write
@@ -146,8 +158,8 @@ class WriteQueue(ABC, Generic[C]):
             except BaseException as error:
                 if isinstance(error, Unavailable):
                     self._failed_at = self._failed_at or began
-                # The failure may be that of `_queue`, which then must not have the next group for itself.
-                self._turn = self._all
+                # The failure may be that of single writes, which then must not have the next group for themselves.
+                self._only_single = False
                 for write in group:
                     write.error = error
             for write in group:
@@ -161,30 +173,45 @@ class WriteQueue(ABC, Generic[C]):
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes and return those of the next group; none after `_finish`."""
         with self._queued:
-            while not self._queue and not self._together and not self._closing:
+            while not self._together and not self._own and not self._clients.waiting and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
-            turn = self._turn if self._queue else self._all
-            return [queue.popleft() for queue in turn for _ in range(min(len(queue), GROUP_SIZE))]
+            self._single = min(len(self._own) + self._clients.waiting, self.MOST_SINGLE)
+            if self._together and not (self._only_single and self._single):
+                self._only_single = self._single > 0
+                return [self._together.popleft() for _ in range(min(len(self._together), GROUP_SIZE))]
+            return [self._take_single()] if self._single else []
+
+    def _take_single(self) -> Write[Any]:
+        """The next single write: the service's and the clients' in turn, because of either some may always wait."""
+        self._single, self._only_single = self._single - 1, False
+        taken = self._clients.take() if self._was_own or not self._own else None
+        self._was_own = taken is None
+        if taken is None:
+            return self._own.popleft()
+        self._clients.done(taken[0])
+        return taken[1]
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the open transaction, in their order, neighbours with the same `work` in one call.
 
-        Writes for which there is no time, or that come after one that must be the last, are left for the next group.
+        Those for which there is no time are left for the next group. While there is time, single ones are added.
         """
-        began, made, self._ends_group = time.monotonic(), 0, False
+        began, made = time.monotonic(), 0
         ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
         for work, neighbours in groupby(group, attrgetter("work")):
-            if made and (self._ends_group or time.monotonic() > ends_at):
+            if made and time.monotonic() > ends_at:
                 break
             writes = list(neighbours)
             self._make_together(connection, work, writes)
             made += len(writes)
-        self._turn = (self._queue,) if made < len(group) and self._turn is self._all else self._all
         with self._queued:
-            for write in reversed(group[made:]):
-                write.queue.appendleft(write)
+            self._together.extendleft(reversed(group[made:]))
         del group[made:]
+        while self._single and time.monotonic() <= ends_at:
+            with self._queued:
+                group.append(self._take_single())
+            self._make_together(connection, group[-1].work, group[-1:])
         self._made_seconds = time.monotonic() - began
 
     def _make_together(

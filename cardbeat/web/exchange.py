@@ -11,11 +11,11 @@ from itertools import count
 from math import inf
 from typing import Final
 
-from cardbeat.concurrency.later import Later, Workers
+from cardbeat.concurrency.later import Later, Workers, served
 from cardbeat.config import Network
 from cardbeat.errors import Refusal, Unavailable
 from cardbeat.web.access import AccessLog
-from cardbeat.web.forwarded import Peer, client_address, network_of
+from cardbeat.web.forwarded import Peer, client_address, network_of, sharing_network_of
 from cardbeat.web.message import Answered, Request, Response, header_lines
 from cardbeat.web.router import Answer, Guard, Route, Router
 
@@ -136,7 +136,13 @@ def _handled(route: Route, request: Request, judged_at: float) -> Answer:
     """The handler's answer. The key is looked up again if the request has waited: it may have been revoked."""
     if route.guard is not None and time.monotonic() - judged_at > JUDGED_SECONDS:
         request.key = route.guard.look_up(request)
-    return route.handler(request)
+    # Neither a key nor a network gets more of the writer's time by many of the other.
+    client = sharing_network_of(request.network)
+    payers = served.set((client,) if request.key is None else (request.key.queue, client))
+    try:
+        return route.handler(request)
+    finally:
+        served.reset(payers)
 
 
 def _look_up(route: Route, guard: Guard, request: Request) -> Route:

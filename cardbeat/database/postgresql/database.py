@@ -59,6 +59,10 @@ GIVE_UP_SECONDS: Final = 8.0
 class PostgresqlDatabase(WriteQueue[Connection]):
     """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
 
+    # All servers lock the rows of one write in the same order. Two writes in one transaction could lock rows in the
+    # opposite order to another server's: a deadlock, which undoes one of them.
+    MOST_SINGLE = 1
+
     def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
         self.reserve = Reserve(folder)
         self._told = Seldom(log)
@@ -163,14 +167,6 @@ class PostgresqlDatabase(WriteQueue[Connection]):
         if is_trouble(error) or (self._may_repeat and may_be_repeated(error)):
             raise error
         return translated(error)
-
-    def _make_together(
-        self, connection: Connection, work: Callable[[Connection, list[Any]], Sequence[Any]], writes: list[Write[Any]]
-    ) -> None:
-        # All servers lock the rows of one write in the same order. Two writes in one transaction could lock rows in the
-        # opposite order to another server's: a deadlock, which undoes one of them.
-        self._ends_group |= writes[0].queue is self._queue
-        super()._make_together(connection, work, writes)
 
     def _set_savepoint(self, connection: Connection) -> None:
         connection.set_savepoint()

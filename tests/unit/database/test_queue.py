@@ -9,6 +9,7 @@ from collections import deque
 import psycopg
 import pytest
 
+from cardbeat.concurrency.later import served
 from cardbeat.database.queue import READ_CONNECTIONS
 from cardbeat.database.sqlite.database import as_sqlite
 from cardbeat.database.sqlite.file import FILE_NAME
@@ -172,6 +173,41 @@ def test_its_writer_goes_first_from_when_something_is_to_be_written_until_it_is_
     release.set()
     written.wait()
     wait_until(lambda: not database.precedence.has_work)
+
+
+def written_for(database, order, *payers):
+    """Have a client's write noted in `order` by its last payer when it is made."""
+    set_before = served.set(payers)
+    try:
+        return database.write_later(lambda _: order.append(payers[-1]))
+    finally:
+        served.reset(set_before)
+
+
+def test_clients_write_in_turn_however_many_keys_and_writes_one_has_and_every_second_one_is_of_the_service(database):
+    order = []
+    with writer_held(database):
+        written = [written_for(database, order, f"key {n % 5}", "many") for n in range(40)]
+        written += [written_for(database, order, "other key", "other") for _ in range(2)]
+        written += [database.write_later(lambda _: order.append("own")) for _ in range(4)]
+    for later in written:
+        later.wait()
+    assert order[:8] == ["many", "own", "other", "own", "many", "own", "other", "own"]
+    assert order[8:] == ["many"] * 38
+
+
+def test_clients_write_however_many_writes_the_service_has(database):
+    def again(_written):
+        if not of_client.is_settled and len(own) < 500:
+            database.write_later(own.append).then(again)
+
+    own = []
+    with writer_held(database):
+        for _ in range(3):
+            database.write_later(own.append).then(again)
+        of_client = written_for(database, [], "key", "network")
+    of_client.wait()
+    assert len(own) < 500
 
 
 LONG = 0.1
