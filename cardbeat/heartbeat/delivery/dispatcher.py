@@ -28,6 +28,8 @@ KEPT_SECONDS = 2 * READ_AGAIN_SECONDS
 """An alert whose next attempt is further away is left in the database until it is read again."""
 GROUP_COMMIT_RESULTS = 500
 """Most results in one commit."""
+HELD_AT_ONCE, MOST_HELD_WRITES = 100, 5
+"""Most held alerts whose times one write stores, and most such writes in a round. All pings wait for each of them."""
 
 
 class Dispatcher:
@@ -157,8 +159,8 @@ class Dispatcher:
 
     def _store_held(self) -> None:
         """Store when held alerts are due, for those who read their history and `oldest_due_seconds`."""
-        if self._held:
-            some = dict(islice(self._held.items(), GROUP_COMMIT_RESULTS))
+        for _ in range(min(math.ceil(len(self._held) / HELD_AT_ONCE), MOST_HELD_WRITES)):
+            some = dict(islice(self._held.items(), HELD_AT_ONCE))
             self._alerts.put_off(some)
             for seq in some:
                 del self._held[seq]

@@ -57,9 +57,15 @@ class Alerts:
         """
         if alert_type in (RECOVERED, REMINDER):
             self.drop_reminders(transaction, [check.id for check in checks if check.repeat_seconds is not None])
-        told = [check for check in checks if check.webhook_url is not None or _waits(transaction, alert_type, check)]
-        waiting = _waiting(transaction, told) if alert_type == REMINDER else ()
-        alerts = {check.id: f"msg_{secrets.token_hex(16)}" for check in told if check.id not in waiting}
+        told = [check for check in checks if check.webhook_url is not None]
+        if alert_type == RECOVERED:
+            silent = [check for check in checks if check.webhook_url is None]
+            waiting = _waiting(transaction, silent)
+            told += [check for check in silent if (check.id, check.outage) in waiting]
+        elif alert_type == REMINDER:
+            reminded = {check_id for check_id, _ in _waiting(transaction, told)}
+            told = [check for check in told if check.id not in reminded]
+        alerts = {check.id: f"msg_{secrets.token_hex(16)}" for check in told}
         is_low = self.database.reserve.is_low()
         if alerts and alert_type in (OVERDUE, RECOVERED):
             for check_id in _merge(transaction, alert_type, alerts, now, is_low):
@@ -181,19 +187,14 @@ def _message(row: Row, now: int, base_url: str) -> Message:
     return Message(row["alert_id"], body, row["alert_attempts"], check.webhook_url, signed_with)
 
 
-def _waits(transaction: Transaction, alert_type: str, check: Check | Turned) -> bool:
-    """Whether the alert is a recovery, and the overdue alert of that outage still waits."""
-    if alert_type != RECOVERED:
-        return False
-    sql = "SELECT 1 FROM alerts WHERE check_id = ? AND outage = ? AND state = 'pending'"
-    return transaction.execute(sql, (check.id, check.outage)).fetchone() is not None
-
-
-def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[str]:
-    """The ids of those of these checks for whose outages an alert waits."""
-    sql = "SELECT check_id FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
-    among = ", ".join("?" * len(checks)) or "NULL"
-    return {row[0] for row in transaction.execute(f"{sql} AND check_id IN ({among})", [it.id for it in checks])}
+def _waiting(transaction: Transaction, checks: Sequence[Check | Turned]) -> set[tuple[str, int]]:
+    """The outages of these checks for which an alert waits, each as the check's id and the outage."""
+    if not checks:
+        return set()
+    sql = "SELECT check_id, outage FROM alerts INDEXED BY alerts_waiting WHERE state = 'pending' AND outage IS NOT NULL"
+    among = ", ".join("?" * len(checks))
+    rows = transaction.execute(f"{sql} AND check_id IN ({among})", [check.id for check in checks])
+    return {(row[0], row[1]) for row in rows}
 
 
 def _insert(transaction: Transaction, alert_type: str, alerts: Mapping[str, str], now: int) -> None:

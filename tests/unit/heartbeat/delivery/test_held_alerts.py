@@ -1,10 +1,13 @@
 """Alerts that wait because their key has caused enough posts, or their address has got enough."""
 
 import json
+from collections import Counter
+from unittest.mock import Mock
 
 import pytest
 
 from cardbeat.heartbeat.delivery import allowance
+from cardbeat.heartbeat.delivery.dispatcher import Dispatcher
 from cardbeat.heartbeat.outbox.alert import OVERDUE
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from tests.heart import HOOK
@@ -54,6 +57,16 @@ def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_la
     mail.pass_time(EVERY_SECONDS)
     mail.settled(5)
     assert len(set(mail.ids)) == 5
+
+
+def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch):
+    put_off, stored = mail.alerts.put_off, []
+    monkeypatch.setattr(mail.alerts, "put_off", lambda due_at: stored.append(len(due_at)) or put_off(due_at))
+    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock())
+    dispatcher._held = dict.fromkeys(range(1, 721), 1)
+    for _ in range(3):
+        dispatcher._store_held()
+    assert stored == [100] * 7 + [20]
 
 
 def test_alerts_of_other_keys_do_not_wait_for_it(mail, check):

@@ -499,6 +499,29 @@ class Counted:
         return self._transaction.execute(sql, values)
 
 
+def test_the_end_of_many_outages_takes_as_many_statements_as_that_of_one(mail):
+    def statements_to_end(checks):
+        def end(transaction):
+            counted = Counted(transaction)
+            mail.alerts.record(counted, "check.recovered", checks, 1)
+            return counted.statements
+
+        return mail.database.write(end)
+
+    checks = [mail.heart.create(webhook_url=None) for _ in range(12)]
+    told, *others = [mail.heart.create() for _ in range(12)]
+    told_too = mail.heart.create()
+    mail.record(told, "check.overdue")
+    mail.record(told_too, "check.overdue")
+    for check in (told, told_too):
+        mail.heart.checks.update(mail.heart.read(check), mail.heart.settings(check, webhook_url=None)).wait()
+    assert statements_to_end([mail.heart.read(told), checks[0], others[0]]) >= statements_to_end(
+        [mail.heart.read(told_too), *checks, *others]
+    )
+    assert mail.heart.alert_types(told_too) == ["check.overdue", "check.recovered"]
+    assert [mail.heart.alert_types(check) for check in checks] == [[]] * 12
+
+
 def test_many_results_are_stored_in_few_statements_each_as_if_it_were_the_only_one(mail):
     def results(numbers):
         later = int(mail.clock()) + 60
