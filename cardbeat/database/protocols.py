@@ -101,10 +101,7 @@ class Database(Protocol):
         """
 
     def write_later(self, work: Callable[[Transaction], T]) -> Later[T]:
-        """As `write`, without waiting. The writer's thread settles the result. Raises `Unavailable` during a stop.
-
-        In a thread that works for a client (`served`), it waits among the writes of that client.
-        """
+        """As `write`, without waiting; for a client (`served`) in its turn. Raises `Unavailable` during a stop."""
 
     def write_together(self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item) -> Later[T]:
         """As `write_later`, for requests that are many and equal: `work` gets all items that wait for it.

@@ -78,13 +78,10 @@ class CheckRoutes:
             checks, following = self._checks.page(key.id, limit, after and self._checks.whole_id(key.id, after))
             following = following and checks[-1].short_id
         listed = (self._shown(check, key) for check in checks)
-        headers = JSON_HEADERS | (self._link_to(following, parameters.get("limit")) if following else {})
-        return Response(200, json_page("checks", listed, {"next": following}), headers)
-
-    def _link_to(self, following: str, limit: str | None) -> dict[str, str]:
-        """The header that names the page after a check (RFC 8288)."""
-        size = "" if limit is None else f"limit={limit}&"
-        return {"Link": f'<{self._base_url}/checks?{size}after={following}>; rel="next"'}
+        # The header that names the next page (RFC 8288).
+        size = f"limit={parameters['limit']}&" if "limit" in parameters else ""
+        link = {"Link": f'<{self._base_url}/checks?{size}after={following}>; rel="next"'} if following else {}
+        return Response(200, json_page("checks", listed, {"next": following}), JSON_HEADERS | link)
 
     def read(self, request: Request) -> Response:
         key = key_of(request)

@@ -172,7 +172,11 @@ class Reader:
         headers = _read_headers(_READ.findall(head.string, begin - 1, end))
         host = headers.get("host")
         if host is None or host != self._host:
-            _check_host(host, minor)
+            # HTTP/1.0 has no such header, and simple health checks of load balancers send none (RFC 9112, 3.2).
+            if host is None and minor == "1":
+                raise Refusal("missing_host")
+            if host is not None and not _HOST.fullmatch(host):
+                raise Refusal("bad_host")
             self._host = host
         body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
         if "expect" in headers and headers["expect"].lower() != "100-continue":
@@ -209,15 +213,6 @@ def _read_headers(read: Iterable[tuple[str, str]]) -> dict[str, str]:
 def _keeps_alive(connection: str, minor: str) -> bool:
     options = {option.strip() for option in connection.lower().split(",")}
     return "close" not in options and ("keep-alive" in options or minor == "1")
-
-
-def _check_host(host: str | None, minor: str) -> None:
-    if host is None:
-        # HTTP/1.0 has no such header, and simple health checks of load balancers send none (RFC 9112, 3.2).
-        if minor == "1":
-            raise Refusal("missing_host")
-    elif not _HOST.fullmatch(host):
-        raise Refusal("bad_host")
 
 
 def _body_bytes(headers: Mapping[str, str]) -> int:

@@ -1,7 +1,7 @@
 """Reads a PostgreSQL URL, and removes its secrets from errors: PostgreSQL's library quotes what it can't read."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import psycopg
@@ -38,12 +38,8 @@ def safely_told(error: Exception, url: str) -> psycopg.OperationalError:
             return psycopg.OperationalError(f"the value of {name} in its URL can't be used")
     if not isinstance(error, psycopg.OperationalError):
         return psycopg.OperationalError("a value in its URL can't be used")
-    for secret in sorted(_secrets(url, given), key=len, reverse=True):
+    secrets = [given[name] for name in _SECRETS if given.get(name)]
+    secrets += [found for pattern in _AS_GIVEN for found in pattern.findall(url)]
+    for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "***")
     return psycopg.OperationalError(text)
-
-
-def _secrets(url: str, given: Mapping[str, Any]) -> Iterator[str]:
-    yield from (given[name] for name in _SECRETS if given.get(name))
-    for pattern in _AS_GIVEN:
-        yield from pattern.findall(url)

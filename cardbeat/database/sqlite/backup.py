@@ -57,22 +57,17 @@ def _place_for_backup(source_path: Path, target: Path) -> Path:
     """The target, or the file that it is a link to. Raises `StartupError` for what a backup must not replace."""
     place = Path(os.path.realpath(target))
     found = status_of(target)
-    for path in _files_of_the_database(source_path):
+    # SQLite puts its own files beside the file that a link refers to, as we do with lock files. The others are in the
+    # data folder itself.
+    own = (f"{os.path.realpath(source_path)}{end}" for end in FILES_BESIDE)
+    beside = (source_path.with_name(ROOM), source_path.with_name(CARDS), *(lock_path(source_path, it) for it in LOCKS))
+    for path in [*map(Path, own), *(Path(os.path.realpath(name)) for name in beside)]:
         status = status_of(path)
         if place == path or (found and status and os.path.samestat(found, status)):
             raise StartupError(f"{target} belongs to the database that is copied; choose another file")
     if found and not stat.S_ISREG(found.st_mode):
         raise StartupError(f"{target} is not a regular file, so no backup replaces it; choose another file")
     return place
-
-
-def _files_of_the_database(path: Path) -> list[Path]:
-    """The real paths of the database and of all files that it or its server may put beside it."""
-    # SQLite puts its own files beside the file that a link refers to, as we do with lock files. The others are in the
-    # data folder itself.
-    own = (f"{os.path.realpath(path)}{end}" for end in FILES_BESIDE)
-    beside = (path.with_name(ROOM), path.with_name(CARDS), *(lock_path(path, name) for name in LOCKS))
-    return [*map(Path, own), *(Path(os.path.realpath(name)) for name in beside)]
 
 
 def _copy(source_path: Path, partial: Path, target: Path, require_going: RequireGoing) -> None:

@@ -259,7 +259,10 @@ def _credits_are_whole(connection: sqlite3.Connection) -> bool:
 
 def _conditions(connection: sqlite3.Connection, table: str) -> Iterator[tuple[str, str]]:
     own, more = RULES.get(table, {}), MORE_RULES.get(table, {})
-    yield from ((column, _condition(column, rule)) for column, rule in own.items())
+    for column, rule in own.items():
+        # As bytes, because a text need not be UTF-8.
+        in_range = f"{column} BETWEEN {rule[0]} AND {rule[-1]}" if isinstance(rule, range) else ""
+        yield column, in_range or f"CAST({column} AS BLOB) REGEXP '{rule}'"
     yield from more.items()
     # SQLite's full check of a file that can't be written leaves out what the tables themselves ask for.
     (sql,) = connection.execute("SELECT sql FROM sqlite_schema WHERE name = ?", (table,)).fetchone()
@@ -267,13 +270,6 @@ def _conditions(connection: sqlite3.Connection, table: str) -> Iterator[tuple[st
     for _, column, kind, *_ in connection.execute(f"PRAGMA table_info({table})"):
         if kind == "INTEGER" and column not in {*own, *more}:
             yield column, f"{column} {_TIME if column.endswith(('_at', '_until')) else _COUNT}"
-
-
-def _condition(column: str, rule: str | range) -> str:
-    if isinstance(rule, range):
-        return f"{column} BETWEEN {rule[0]} AND {rule[-1]}"
-    # As bytes, because a text need not be UTF-8.
-    return f"CAST({column} AS BLOB) REGEXP '{rule}'"
 
 
 def _fits(pattern: str, value: bytes | None) -> bool | None:

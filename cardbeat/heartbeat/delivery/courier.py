@@ -69,7 +69,10 @@ class Courier:
         except Postponed:
             raise
         except Exception:
-            log.error("alert %s could not be sent\n%s", message.id, _trace(url))
+            # The trace, with the URL cut after its host: the rest may be a secret.
+            secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
+            trace = traceback.format_exc().replace(secret, cut(secret))
+            log.error("alert %s could not be sent\n%s", message.id, trace)
             return _BROKEN
 
     def _judged(self, queue: CheckQueue, message: Message, url: str, outcome: Outcome) -> Result:
@@ -80,9 +83,3 @@ class Courier:
         told = judged.state, outcome.status, outcome.error, next_attempt_at
         attempt = Attempt(queue.alert, message.id, *told, url, message.attempts)
         return Result(queue, attempt, wait_seconds)
-
-
-def _trace(url: str) -> str:
-    """The trace of the present exception, with the URL cut after its host: the rest may be a secret."""
-    secret = re.split(r"(?<![:/])[/?]", url, maxsplit=1)[-1]
-    return traceback.format_exc().replace(secret, cut(secret))

@@ -114,7 +114,11 @@ class Lanes:
             begins = not queue.is_replaced and self._begin(queue)
             if not begins:
                 lane.done(queue.key, 0)
-            self._settle(queue)
+            if queue.woken_by is not None:
+                # If the place that has woken it still has room, wake others.
+                (place, is_slow), queue.woken_by = queue.woken_by, None
+                place.tried(queue.key, is_slow)
+                self._wake(place)
             if begins:
                 return queue
         return None
@@ -134,7 +138,11 @@ class Lanes:
             queue.crowded = queue.crowded or address
             return False
         if queue.is_long and not place.has_room(True):
-            self._shorten(queue)
+            for entered in queue.places:
+                entered.leave(True)
+                entered.enter(False)
+            queue.is_long = False
+            self._count_long(queue.key, -1)
         place.enter(queue.is_long)
         queue.places.append(place)
         remember(self._address_of, queue.host, address)
@@ -206,13 +214,6 @@ class Lanes:
         self._count_long(queue.key, queue.is_long)
         return True
 
-    def _shorten(self, queue: CheckQueue) -> None:
-        for place in queue.places:
-            place.leave(True)
-            place.enter(False)
-        queue.is_long = False
-        self._count_long(queue.key, -1)
-
     def _count_long(self, key: str, change: int) -> None:
         self._running_long += change
         self._long_of[key] += change
@@ -238,13 +239,6 @@ class Lanes:
         for queue, is_slow in place.woken():
             queue.woken_by = (place, is_slow)
             self._put_in_lane(queue)
-
-    def _settle(self, queue: CheckQueue) -> None:
-        """End the try of a queue that a place has woken. If the place still has room, wake others."""
-        if queue.woken_by is not None:
-            (place, is_slow), queue.woken_by = queue.woken_by, None
-            place.tried(queue.key, is_slow)
-            self._wake(place)
 
     def _pace_of(self, queue: CheckQueue) -> int:
         return self._paces.get(queue.key, queue.host, NEW)
