@@ -91,7 +91,10 @@ def restore(folder: Path, source: Path, now: float, require_going: RequireGoing 
                 kept = _keep(place, now, beside, undo)
                 replace(copy, place)
                 undo.pop_all()
-            _make_private(kept)
+            # Only the owner reads what is kept. It may be another user, who then has the mode that it has.
+            for path in (Path(f"{kept}{end}") for end in FILES_BESIDE if kept):
+                with contextlib.suppress(FileNotFoundError, PermissionError):
+                    path.chmod(0o600)
         except OSError as error:
             raise StartupError(f"can't write in {place.parent}: {error.strerror}; nothing was restored") from None
         with start_up_errors(place), open_read_only(place) as connection:
@@ -130,13 +133,6 @@ def _adopt(copy: Path, place: Path) -> None:
     _give_away(copy, there or place.parent)
     if there and not (mode := stat.S_IMODE(there.stat().st_mode)) & stat.S_IRWXO:
         copy.chmod(mode)
-
-
-def _make_private(kept: Path | None) -> None:
-    """Let only the owner read what is kept. Its owner may be another user, who then has the mode that it has."""
-    for path in (Path(f"{kept}{end}") for end in FILES_BESIDE if kept):
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            path.chmod(0o600)
 
 
 def _give_away(path: Path, like: Path) -> None:
