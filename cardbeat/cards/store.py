@@ -185,8 +185,10 @@ class Store:
                 file.write(data)
                 file.flush()
                 signature = _signature(os.fstat(descriptor))
-            _make_way(self.folder / name)
-            replace(temporary, self.folder / name)
+            place = self.folder / name
+            if place.is_dir() and not place.is_symlink():
+                shutil.rmtree(place)
+            replace(temporary, place)
         except BaseException:
             with contextlib.suppress(OSError):
                 remove(temporary)
@@ -300,9 +302,3 @@ def file_name(target: str) -> str:
 
 def _signature(status: os.stat_result) -> Signature:
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _make_way(path: Path) -> None:
-    """Remove a folder in the place of a card. Anything else is replaced by the card itself."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)

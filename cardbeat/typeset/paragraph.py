@@ -1,5 +1,6 @@
 """A text with its fonts, directions and line breaks found, of which lines of any size are drawn."""
 
+import re
 from bisect import bisect_right
 from functools import cache, partial
 from itertools import accumulate, pairwise
@@ -25,6 +26,7 @@ _STAY = frozenset("!?%‰°′″'’\"*&…")
 """Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
 _NOT_LAST, _NOT_FIRST = frozenset("&+=→⇒≠≤≥<>(@"), frozenset("–—→⇒≠≤≥=0123456789")
 """What a line had better not end with, and not begin with: a number belongs to the name before it."""
+_IS_SMALL = re.compile("[a-zà-öø-ÿα-ωа-я]{1,3} ").fullmatch
 _LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
 _MANY_RUNS = 30  # Hindi with ten English words in it has 21
 _NARROWEST_EM = 0.22  # about the width of an `i`
@@ -133,12 +135,16 @@ class Paragraph:
         return not any(choice.pieces for choice in self._choices)
 
     def cut_place(self, start: int, end: int) -> int:
-        """The best place, no later than `end`, for an ellipsis: after a word, without the comma after it.
+        """The best place, no later than `end`, for an ellipsis: after a word, if possible not "and", without the comma.
 
         It is inside a word where the line would lose more than 40 % of its graphemes otherwise.
         """
-        place = next((i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR), start)
-        if place - start < _LEAST_KEPT * (end - start):
+        places = (i for i in range(end, start, -1) if i < len(self) and self._breaks[i] >= Break.FAIR)
+        place, before, *_ = *places, start, start
+        least = start + _LEAST_KEPT * (end - start)
+        if before >= least and _IS_SMALL("".join(self._graphemes[before:place])):
+            place = before
+        elif place < least:
             place = end
         return next((kept for kept in range(place, start, -1) if not hangs(self._graphemes[kept - 1])), place)
 

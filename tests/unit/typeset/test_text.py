@@ -93,7 +93,7 @@ def test_what_never_fits_is_cut_with_an_ellipsis(fonts: Fonts) -> None:
 
 def test_a_text_is_cut_after_a_word_and_without_the_comma_after_it(fonts: Fonts) -> None:
     narrow = Style(400, 40, 40), 500
-    assert fit(fonts, "Locks, retries and (sometimes) back-pressure", *narrow).lines[0].text == "Locks, retries and…"
+    assert fit(fonts, "Locks, retries and (sometimes) back-pressure", *narrow).lines[0].text == "Locks, retries…"
     assert fit(fonts, "One thing at a time, please, dear reader", *narrow).lines[0].text == "One thing at a time…"
     assert fit(fonts, "Llanfairpwllgwyngyllgogerychwyrndrobwll", *narrow).lines[0].text.startswith("Llanfairpwllgwyn")
 
