@@ -144,16 +144,14 @@ class DrawingQueue:
             if out is not None:
                 self._waiting.remove(out)
             self._waiting.add(waiter)
-            payers = key.id, client
-            drawn = waiter.drawn = self._workers.submit(" ".join(payers), partial(self._do, waiter, work), payers)
+            drawn = waiter.drawn = self._workers.submit(partial(self._do, waiter, work), key.id, client)
         if out is not None:
             _give_up(out)
         return drawn
 
     def join(self, key: Key, client: str, drawn: Job[T]) -> None:
         """Have a card that waits drawn in the turn of this client too, if that comes first."""
-        payers = key.id, client
-        self._workers.submit(" ".join(payers), drawn.do, payers)
+        self._workers.submit(drawn.do, key.id, client)
 
     def stop(self) -> None:
         """Begin nothing more."""

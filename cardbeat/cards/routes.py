@@ -118,8 +118,7 @@ class CardRoutes:
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
         # Clients of one key must not wait behind each other: it is public.
-        payers = (request.network,) if key is None else (key.id, client)
-        return self._readers.submit(" ".join(payers), work, payers)
+        return self._readers.submit(work, *((client,) if key is None else (key.id, client)))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card from the index, if its file has not changed and its key was valid a moment ago."""

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from functools import partial
 from operator import attrgetter
@@ -235,14 +235,11 @@ class Workers:
         """Threads that wait for a job and have not been woken for one."""
         self._is_stopping = False
 
-    def submit(self, name: str, work: Callable[[], T | Later[T]], payers: Sequence[str] = ()) -> Job[T]:
-        """Have `work` done for `name`. Raises `Unavailable` if too many jobs wait for that name.
-
-        `payers` as in `FairQueue.put`.
-        """
+    def submit(self, work: Callable[[], T | Later[T]], *payers: str) -> Job[T]:
+        """Have `work` done for these payers (`FairQueue.put`). Raises `Unavailable` if too many of their jobs wait."""
         job = Job(work)
         with self._changed:
-            if not self._queue.put(name, job, payers):
+            if not self._queue.put(" ".join(payers), job, payers):
                 raise Unavailable("busy", retry_after_seconds=1)
             is_one_missing = not self._idle and self._started < self._limit
             if is_one_missing:

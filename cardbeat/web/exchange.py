@@ -81,14 +81,14 @@ class Exchange:
                 if route.guard is not None:
                     request.key = route.guard.find(request, self._soon.append)
                     if request.key is None:
-                        name = route.guard.name_of(request) or request.network
-                        return self._workers.submit(name, partial(_look_up, route, route.guard, request))
+                        payers = _payers(request, route.guard.name_of(request))
+                        return self._workers.submit(partial(_look_up, route, route.guard, request), *payers)
             if not is_whole:
                 return route
             if route.in_loop:
                 return route.handler(request)
-            name = request.network if request.key is None else request.key.queue
-            return self._workers.submit(name, partial(_handled, route, request, judged_at))
+            payers = _payers(request, None if request.key is None else request.key.queue)
+            return self._workers.submit(partial(_handled, route, request, judged_at, payers), *payers)
         except Exception as error:
             return answer_to_error(request, error)
 
@@ -115,7 +115,7 @@ class Exchange:
         while self._soon:
             # If too many wait, this work is left out: it is asked for again.
             with contextlib.suppress(Unavailable):
-                self._workers.submit("", self._soon.pop())
+                self._workers.submit(self._soon.pop(), "")
 
     def stop(self) -> None:
         """Let the worker threads end when their requests are answered."""
@@ -132,17 +132,21 @@ def answer_to_error(request: Request, error: Exception) -> Response:
     return Response.refusal(error)
 
 
-def _handled(route: Route, request: Request, judged_at: float) -> Answer:
+def _payers(request: Request, key: str | None) -> tuple[str, ...]:
+    """Whose turn a request takes: neither a key nor a network gets more by many of the other."""
+    client = sharing_network_of(request.network)
+    return (client,) if key is None else (key, client)
+
+
+def _handled(route: Route, request: Request, judged_at: float, payers: tuple[str, ...]) -> Answer:
     """The handler's answer. The key is looked up again if the request has waited: it may have been revoked."""
     if route.guard is not None and time.monotonic() - judged_at > JUDGED_SECONDS:
         request.key = route.guard.look_up(request)
-    # Neither a key nor a network gets more of the writer's time by many of the other.
-    client = sharing_network_of(request.network)
-    payers = served.set((client,) if request.key is None else (request.key.queue, client))
+    before = served.set(payers)
     try:
         return route.handler(request)
     finally:
-        served.reset(payers)
+        served.reset(before)
 
 
 def _look_up(route: Route, guard: Guard, request: Request) -> Route:

@@ -5,6 +5,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import accumulate
 from math import nan
 from typing import Any, Protocol
 
@@ -17,6 +18,8 @@ _NO_LENGTH = (204, 304)
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
+MOST_LISTED = 32
+"""Members of a header that are read: a list of thousands of commas takes a millisecond."""
 _MAX_DEPTH = 16
 """Lists and objects inside each other in a request's body. No endpoint needs as many."""
 _NESTING = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -66,7 +69,7 @@ class Request:
         """
         if header not in self.headers:
             return False
-        tags = [tag.strip().removeprefix("W/") for tag in self.headers[header].split(",")]
+        tags = [tag.strip().removeprefix("W/") for tag in self.headers[header].split(",", MOST_LISTED)]
         return etag in tags or "*" in tags
 
     def expect_no_body(self) -> None:
@@ -177,7 +180,7 @@ def _parse_json(body: bytes) -> Any:
     try:
         text = body.decode("utf-8")
         # From Python 3.12 on the parser assumes a larger stack than a thread may have, and could crash.
-        if _depth(text) > _MAX_DEPTH:
+        if _is_deeper(text, _MAX_DEPTH):
             raise Invalid("invalid_json", "The body is nested too deeply.")
         value = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
         # A lone \ud800 is legal in JSON but not in UTF-8: it can be neither stored nor sent back.
@@ -189,13 +192,10 @@ def _parse_json(body: bytes) -> Any:
     return value
 
 
-def _depth(text: str) -> int:
-    """The greatest number of lists and objects that are open at once, also in a text that is not JSON."""
-    depth = deepest = 0
-    for token in _NESTING.findall(text):
-        depth += (token in ("[", "{")) - (token in ("]", "}"))
-        deepest = max(deepest, depth)
-    return deepest
+def _is_deeper(text: str, most: int) -> bool:
+    """Whether more lists and objects than `most` are open at once, also in a text that is not JSON."""
+    found = (match[0] for match in _NESTING.finditer(text))
+    return any(depth > most for depth in accumulate((it in "[{") - (it in "]}") for it in found))
 
 
 def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 from cardbeat.config import HttpLimits
 from cardbeat.errors import Refusal
-from cardbeat.web.message import Request
+from cardbeat.web.message import MOST_LISTED, Request
 
 METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY"})
 """The methods of HTTP except CONNECT, which is for proxies. Any other method is answered by 501."""
@@ -211,7 +211,7 @@ def _read_headers(read: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _keeps_alive(connection: str, minor: str) -> bool:
-    options = {option.strip() for option in connection.lower().split(",")}
+    options = {option.strip() for option in connection.lower().split(",", MOST_LISTED)}
     return "close" not in options and ("keep-alive" in options or minor == "1")
 
 

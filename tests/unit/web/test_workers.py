@@ -33,7 +33,7 @@ def test_no_more_threads_are_started_than_jobs_wait_nor_than_the_limit() -> None
         release.wait(PATIENCE_SECONDS)
 
     for number in range(5):
-        workers.submit("a", job)
+        workers.submit(job, "a")
         assert threading.active_count() - before <= min(number + 1, 3)
     for _ in range(3):
         assert running.acquire(timeout=PATIENCE_SECONDS)
@@ -47,13 +47,13 @@ def test_no_more_threads_are_started_than_jobs_wait_nor_than_the_limit() -> None
 def test_a_job_is_done_by_another_thread_where_none_can_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
     workers, done = Workers(limit=3, running_each=3), threading.Semaphore(0)
     held = threading.Event()
-    workers.submit("a", lambda: held.wait(PATIENCE_SECONDS))
+    workers.submit(lambda: held.wait(PATIENCE_SECONDS), "a")
 
     def refuse(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    workers.submit("a", done.release)
+    workers.submit(done.release, "a")
     held.set()
     assert done.acquire(timeout=PATIENCE_SECONDS)
     workers.stop()
@@ -66,19 +66,19 @@ def test_a_job_is_done_where_it_is_submitted_if_there_is_no_thread_at_all(monkey
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    workers.submit("a", done.release)
+    workers.submit(done.release, "a")
     assert done.acquire(blocking=False)
     monkeypatch.undo()
-    workers.submit("a", done.release)
+    workers.submit(done.release, "a")
     assert done.acquire(timeout=PATIENCE_SECONDS)
     workers.stop()
 
 
 def test_what_comes_of_a_job_is_told() -> None:
     workers = Workers(limit=1)
-    assert workers.submit("a", lambda: 1).wait() == 1
+    assert workers.submit(lambda: 1, "a").wait() == 1
     with pytest.raises(ZeroDivisionError):
-        workers.submit("a", lambda: 1 / 0).wait()
+        workers.submit(lambda: 1 / 0, "a").wait()
     workers.stop()
 
 
@@ -103,8 +103,8 @@ def held() -> Iterator[Held]:
 
 def test_a_job_that_returns_a_later_holds_no_thread_until_that_is_settled() -> None:
     workers, good, bad = Workers(limit=1), Later[str](), Later[str]()
-    jobs = [workers.submit("a", lambda: good), workers.submit("a", lambda: bad)]
-    assert workers.submit("a", lambda: "done").wait() == "done"
+    jobs = [workers.submit(lambda: good, "a"), workers.submit(lambda: bad, "a")]
+    assert workers.submit(lambda: "done", "a").wait() == "done"
     assert not any(job.is_settled or job.cancel(KeyError()) for job in jobs)
     good.succeed("there")
     bad.fail(KeyError("gone"))
@@ -116,9 +116,9 @@ def test_a_job_that_returns_a_later_holds_no_thread_until_that_is_settled() -> N
 
 def test_the_names_have_their_turns(held: Held) -> None:
     workers, done = Workers(limit=1), []
-    workers.submit("a", held)
+    workers.submit(held, "a")
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
-    jobs = [workers.submit(name, partial(done.append, name)) for name in "aaabb"]
+    jobs = [workers.submit(partial(done.append, name), name) for name in "aaabb"]
     held.let_go.set()
     for job in jobs:
         job.wait()
@@ -129,13 +129,13 @@ def test_the_names_have_their_turns(held: Held) -> None:
 
 def test_so_many_wait_for_a_name_and_one_of_them_runs(held: Held) -> None:
     workers = Workers(limit=2)
-    jobs = [workers.submit("a", held)]
+    jobs = [workers.submit(held, "a")]
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
-    jobs += [workers.submit("a", held) for _ in range(WAITING_EACH)]
+    jobs += [workers.submit(held, "a") for _ in range(WAITING_EACH)]
     with pytest.raises(Unavailable) as refused:
-        workers.submit("a", held)
+        workers.submit(held, "a")
     assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
-    assert workers.submit("b", lambda: "done").wait() == "done"
+    assert workers.submit(lambda: "done", "b").wait() == "done"
     assert not held.begun.acquire(blocking=False)
     held.let_go.set()
     for job in jobs:
@@ -145,17 +145,17 @@ def test_so_many_wait_for_a_name_and_one_of_them_runs(held: Held) -> None:
 
 def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
     workers = Workers(limit=1)
-    begun = workers.submit("a", held)
+    begun = workers.submit(held, "a")
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
     done: list[int] = []
-    given_up = workers.submit("a", lambda: done.append(1))
+    given_up = workers.submit(lambda: done.append(1), "a")
     assert given_up.cancel(KeyError("given up"))
     assert not begun.cancel(KeyError("too late"))
     with pytest.raises(KeyError, match="given up"):
         given_up.wait()
     held.let_go.set()
     begun.wait()
-    assert workers.submit("a", lambda: "next").wait() == "next"
+    assert workers.submit(lambda: "next", "a").wait() == "next"
     assert done == []
     workers.stop()
 
@@ -163,9 +163,9 @@ def test_work_is_given_up_before_it_begins_and_not_after(held: Held) -> None:
 def test_what_is_queued_is_done_before_a_stop_ends_the_threads(held: Held) -> None:
     before = set(threading.enumerate())
     workers = Workers(limit=2)
-    workers.submit("a", held)
+    workers.submit(held, "a")
     assert held.begun.acquire(timeout=PATIENCE_SECONDS)
-    queued = [workers.submit(name, lambda: "done") for name in "aabb"]
+    queued = [workers.submit(lambda: "done", name) for name in "aabb"]
     workers.stop()
     held.let_go.set()
     assert [job.wait() for job in queued] == ["done"] * 4
@@ -179,7 +179,7 @@ def test_an_answer_is_let_go_of_when_it_was_taken() -> None:
         pass
 
     workers = Workers(limit=1)
-    job = workers.submit("a", Large)
+    job = workers.submit(Large, "a")
     kept = weakref.ref(job.wait())
     del job
     wait_until(lambda: kept() is None)
@@ -191,8 +191,8 @@ def test_turns_are_weighed_by_what_the_time_of_a_job_costs() -> None:
     order: list[str] = []
     workers = Workers(limit=1, cost=lambda _: costs[order[-1]] if order else 0)
     begin = threading.Event()
-    done = [workers.submit("first", lambda: begin.wait(PATIENCE_SECONDS))]
-    done += [workers.submit(name, partial(order.append, name)) for name in "aabbbbbb"]
+    done = [workers.submit(lambda: begin.wait(PATIENCE_SECONDS), "first")]
+    done += [workers.submit(partial(order.append, name), name) for name in "aabbbbbb"]
     begin.set()
     for job in done:
         job.wait()
@@ -225,8 +225,8 @@ def test_however_many_jobs_wait_one_who_goes_first_waits_for_no_more_than_the_on
     first = Watched(order)
     workers = Workers(limit=1, first=[first])
     release = threading.Event()
-    workers.submit("busy", lambda: release.wait(PATIENCE_SECONDS) and time.sleep(2 * AT_A_STRETCH_SECONDS))
-    jobs = [workers.submit("busy", partial(note, order, "job")) for _ in range(50)]
+    workers.submit(lambda: release.wait(PATIENCE_SECONDS) and time.sleep(2 * AT_A_STRETCH_SECONDS), "busy")
+    jobs = [workers.submit(partial(note, order, "job"), "busy") for _ in range(50)]
     release.set()
     wait_until(lambda: order)
     assert order == ["gives way"]
@@ -239,10 +239,10 @@ def test_while_a_thread_gives_way_no_other_goes_on_with_the_same_name() -> None:
     order = list[str]()
     first = Watched(order)
     workers = Workers(limit=2, first=[first])
-    workers.submit("busy", partial(note, order, "busy 1")).wait()
+    workers.submit(partial(note, order, "busy 1"), "busy").wait()
     wait_until(lambda: len(order) == 2)
-    waits = workers.submit("busy", partial(note, order, "busy 2"))
-    workers.submit("other", lambda: order.append("other")).wait()
+    waits = workers.submit(partial(note, order, "busy 2"), "busy")
+    workers.submit(lambda: order.append("other"), "other").wait()
     assert not waits.is_settled
     first.gone.set()
     waits.wait()
@@ -266,9 +266,9 @@ def test_short_jobs_run_at_a_stretch_and_are_followed_by_three_times_as_long_a_p
         now[0] += AT_A_STRETCH_SECONDS / 2
 
     for stretches in (0, 1, 1, 2):
-        workers.submit("a", work).wait()
+        workers.submit(work, "a").wait()
         # Its thread is done with one job before it begins the next, which nobody else can.
-        workers.submit("a", lambda: None).wait()
+        workers.submit(lambda: None, "a").wait()
         assert sum(slept) == pytest.approx(stretches * GIVES_WAY_TIMES * AT_A_STRETCH_SECONDS)
         assert max(slept, default=0) <= LOOK_SECONDS
     workers.stop()
@@ -279,8 +279,8 @@ def test_nobody_gives_way_where_there_is_nothing_to_do_and_all_go_on_once_there_
     workers = Workers(limit=1, first=[first])
     for has_work in (False, True):
         first.has_work = has_work
-        workers.submit("a", lambda: time.sleep(0.5)).wait()
+        workers.submit(lambda: time.sleep(0.5), "a").wait()
         first.has_work = False
         began = time.monotonic()
-        workers.submit("a", lambda: None).wait()
+        workers.submit(lambda: None, "a").wait()
         assert time.monotonic() - began < GIVES_WAY_TIMES * 0.5
