@@ -11,10 +11,9 @@ import sys
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
@@ -27,6 +26,8 @@ from cardbeat.errors import Unavailable
 log = logging.getLogger(__name__)
 
 READ_CONNECTIONS: Final = 8
+WAITING_OF_NETWORK: Final = 200
+"""Most single writes of a network's clients that wait: each keeps its connection."""
 GROUP_SIZE: Final = 500
 """Most writes of a kind, grouped or single, in one commit, and most in one call of `work`."""
 GROUP_SECONDS: Final = 0.001
@@ -88,7 +89,8 @@ class WriteQueue(ABC, Generic[C]):
         """Writes of `write_together`: they are many and quick, and go before the single ones."""
         self._own: deque[Write[Any]] = deque()
         self._clients: FairQueue[Write[Any]] = FairQueue(sys.maxsize)
-        """Single writes: the service's own, and those of requests."""
+        self._of_network = Counter[str]()
+        """Single writes: the service's own, and those of requests, whose number is counted by network."""
         self._closing = False
         # Only the writer's thread uses these.
         self._was_own = self._only_single = False
@@ -110,10 +112,7 @@ class WriteQueue(ABC, Generic[C]):
         return self.write_later(work).wait()
 
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
-        write: Write[T] = Write(lambda connection, _: (work(connection),), None)
-        if payers := served.get():
-            return self._put(write, partial(self._clients.put, " ".join(payers), payers=payers))
-        return self._put(write, self._own.append)
+        return self._put(Write(lambda connection, _: (work(connection),), None), self._add_single)
 
     def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
         return self._put(Write(work, item), self._together.append)
@@ -126,6 +125,15 @@ class WriteQueue(ABC, Generic[C]):
             self.precedence.has_work = True
             self._queued.notify()
         return write
+
+    def _add_single(self, write: Write[Any]) -> None:
+        if not (payers := served.get()):
+            self._own.append(write)
+        elif self._of_network[payers[-1]] < WAITING_OF_NETWORK:
+            self._of_network[payers[-1]] += 1
+            self._clients.put(" ".join(payers), write, payers)
+        else:
+            raise Unavailable("busy", retry_after_seconds=1)
 
     @abstractmethod
     def _commit(self, group: list[Write[Any]]) -> None:
@@ -189,8 +197,13 @@ class WriteQueue(ABC, Generic[C]):
         self._was_own = taken is None
         if taken is None:
             return self._own.popleft()
-        self._clients.done(taken[0])
-        return taken[1]
+        name, write = taken
+        self._clients.done(name)
+        network = name.rpartition(" ")[2]
+        self._of_network[network] -= 1
+        if not self._of_network[network]:
+            del self._of_network[network]
+        return write
 
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the open transaction, in their order, neighbours with the same `work` in one call.
@@ -206,7 +219,9 @@ class WriteQueue(ABC, Generic[C]):
             self._make_together(connection, work, writes)
             made += len(writes)
         with self._queued:
-            self._together.extendleft(reversed(group[made:]))
+            # In a transaction that is made again, the last ones may be single: those have no item.
+            for write in reversed(group[made:]):
+                (self._own if write.item is None else self._together).appendleft(write)
         del group[made:]
         while self._single and time.monotonic() <= ends_at:
             with self._queued:

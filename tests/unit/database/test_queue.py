@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from cardbeat.concurrency.later import served
-from cardbeat.database.queue import READ_CONNECTIONS
+from cardbeat.database.queue import READ_CONNECTIONS, WAITING_OF_NETWORK, WriteQueue
 from cardbeat.database.sqlite.database import as_sqlite
 from cardbeat.database.sqlite.file import FILE_NAME
 from cardbeat.errors import Refusal, Unavailable
@@ -208,6 +208,63 @@ def test_clients_write_however_many_writes_the_service_has(database):
         of_client = written_for(database, [], "key", "network")
     of_client.wait()
     assert len(own) < 500
+
+
+def test_only_so_many_writes_of_one_network_wait_whatever_their_keys(database):
+    with writer_held(database):
+        written = [written_for(database, [], f"key {n}", "many") for n in range(WAITING_OF_NETWORK)]
+        with pytest.raises(Unavailable) as refused:
+            written_for(database, [], "another key", "many")
+        written.append(written_for(database, [], "key 1", "other"))
+    assert (refused.value.code, refused.value.headers) == ("busy", {"Retry-After": "1"})
+    for later in written:
+        later.wait()
+    written_for(database, [], "another key", "many").wait()
+
+
+class MadeTwice(WriteQueue):
+    """An engine that makes each transaction again that was undone, as PostgreSQL after a deadlock."""
+
+    MOST_SINGLE = 1
+
+    def __init__(self):
+        self.groups = []
+        super().__init__(None)
+
+    def execute(self, _sql):
+        pass
+
+    def _commit(self, group):
+        try:
+            self._make(self, group)
+        except RuntimeError:
+            self._make(self, group)
+        self.groups.append([write.item for write in group])
+
+    def _translated(self, error):
+        raise error
+
+
+def test_a_single_write_of_a_transaction_that_is_made_again_stays_one():
+    def slow_again(_connection, items):
+        time.sleep(0.05 * len(made))
+        return items
+
+    def undone_once(_connection):
+        made.append(1)
+        if len(made) == 1:
+            raise RuntimeError
+
+    engine, made, entered, go = MadeTwice(), [], threading.Event(), threading.Event()
+    held = engine.write_later(lambda _: (entered.set(), go.wait(10)))
+    assert entered.wait(10)
+    written = [engine.write_together(slow_again, 1), engine.write_later(undone_once), engine.write_later(made.append)]
+    go.set()
+    for later in (held, *written):
+        later.wait()
+    assert engine._finish(10)
+    # A single write has no item. None shares its transaction with another one.
+    assert engine.groups == [[None], [1], [None], [None]]
 
 
 LONG = 0.1
