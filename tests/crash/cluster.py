@@ -98,9 +98,10 @@ class Postgres:
         try:
             yield
         finally:
-            # It may have been killed meanwhile.
+            # It may have been killed meanwhile, and one of its processes was perhaps ending when it was stopped.
             for pid in stopped if self._process else ():
-                os.kill(pid, signal.SIGCONT)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def promote(self) -> None:
         self.execute("SELECT pg_promote(true, 30)")
