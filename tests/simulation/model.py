@@ -470,7 +470,9 @@ class Model:
         """A snooze lasts as long as its owner was told, and holds the clock; and what is overdue will be told again."""
         until = now - wall + row["snoozed_until"] if row["snoozed_until"] is not None else 0.0
         about = (check, dict(row), until)
-        if until > now + JITTER_SECONDS:
+        # A clock that is set back behind its end shows it once more, until the next sweep.
+        is_over = check.snoozed_until <= now and not check.asked_snoozes
+        if until > now + JITTER_SECONDS and not is_over:
             self.require(row["clock_from"] >= row["snoozed_until"], "the clock runs during a snooze", about)
         if check.asked_snoozes:
             return
