@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import json
 import secrets
 import tempfile
 import time
@@ -110,11 +109,11 @@ def fill(data: Path) -> None:
     """Checks of the newest key, and alerts of these."""
     now = int(time.time())
     insert(data, [Check(f"check-{number}", 100_000, None, now) for number in range(MANY_CHECKS)])
-    body = json.dumps({"type": "check.overdue", "text": "The job is overdue. " * 40})
+    error = "The receiver did not answer. " * 8
     with database(data) as connection:
         for outage in range(1, ALERTS + 1):
             connection.execute(
-                "INSERT INTO alerts (id, check_id, type, outage, body, state, attempts, created_at)"
-                " SELECT 'msg_' || id || ?1, id, 'check.overdue', ?1, ?2, 'delivered', 1, ?3 FROM checks ORDER BY seq",
-                (outage, body, now),
+                "INSERT INTO alerts (id, check_id, type, outage, last_error, state, attempts, created_at)"
+                " SELECT 'msg_' || id || ?1, id, 'check.overdue', ?1, ?2, 'failed', 1, ?3 FROM checks ORDER BY seq",
+                (outage, error, now),
             )
