@@ -23,8 +23,6 @@ NOT_UTF_8 = "CAST(x'61ff' AS TEXT)"
 VALUES = (
     "NULL",
     "-1",
-    "9000000000000000",
-    "'a' || char(10)",
     NOT_UTF_8,
     "printf('%.2000000c', 'a')",
     "zeroblob(32)",
@@ -179,7 +177,7 @@ def test_a_part_of_a_credit_is_refused_by_all(told):
     assert told(insert)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 8))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 5))])
 def test_bytes_that_a_disk_changed_are_refused_by_all_or_by_none(told, seed):
     random = Random(seed)
 
