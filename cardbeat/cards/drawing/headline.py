@@ -155,7 +155,11 @@ class Headline:
             return None
         least_px = styles.ALMOST_LARGE_PX if self._breaks_badly else large_px
         title = self._largest(self._wide, place, height, least_px, worst)
-        if not title or title.size_px >= large_px or planned_px >= large_px + _PLANNED_BADLY_PX:
+        if not title or title.size_px >= large_px:
+            return title
+        if title.size_px < styles.HARDLY_SMALLER * planned_px:
+            return self._largest(self._wide, place, height, large_px) if worst == Break.POOR else None
+        if planned_px >= large_px + _PLANNED_BADLY_PX:
             return title
         return title if self._largest(self._wide, place, height, large_px) else None
 

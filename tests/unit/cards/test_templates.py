@@ -354,6 +354,13 @@ def test_a_short_title_is_as_large_as_a_wide_card_allows_or_hardly_smaller(templ
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
+def test_a_compound_breaks_where_the_title_would_get_much_smaller_to_keep_it_whole(template: str) -> None:
+    block = title_of(layout_of(template, title="Container-Orchestrierungsplattform für Anfänger")).block
+    assert block.lines[0].text == "Container-"
+    assert block.size_px >= 100
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
 def test_a_short_title_keeps_its_description(template: str) -> None:
     for title in SIX_WORDS:
         layout = layout_of(template, **{**FULL, "title": title})
