@@ -178,14 +178,16 @@ class Lanes:
         """The next queue of the next lane that may have a courier."""
         for pace in self._next_lanes:
             may_run = self._may_be_long if pace == SLOW else None
-            in_lane = self._running_quick if pace == QUICK else self.running - self._running_quick
-            is_free = self.running < self._couriers and in_lane < self._most_in_lane
-            is_free = is_free and (pace != SLOW or self._running_long < self._most_long)
-            if is_free and (taken := self._lanes[pace].take(may_run=may_run)) is not None:
+            if self._has_courier(pace) and (taken := self._lanes[pace].take(may_run=may_run)) is not None:
                 self._next_lanes.remove(pace)
                 self._next_lanes.append(pace)
                 return taken[1]
         return None
+
+    def _has_courier(self, pace: int) -> bool:
+        in_lane = self._running_quick if pace == QUICK else self.running - self._running_quick
+        is_free = self.running < self._couriers and in_lane < self._most_in_lane
+        return is_free and (pace != SLOW or self._running_long < self._most_long)
 
     def _may_be_long(self, key: str) -> bool:
         """Whether a key may have one more long post: the last ones are left to keys that have none."""
