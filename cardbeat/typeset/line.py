@@ -10,6 +10,7 @@ from PIL import Image, ImageDraw, ImageFont
 from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.files import Face
 from cardbeat.typeset.unicode.clusters import is_european, without_marks
+from cardbeat.typeset.work import drawing_cost
 
 _SQUARE_ASCENT_EM, _SQUARE_DESCENT_EM = 0.92, 0.16
 _TALLEST_EM, _DEEPEST_EM = 1.7, 1.2
@@ -88,6 +89,7 @@ class Drawn:
     def __init__(self) -> None:
         self.runs: dict[tuple[FontSubset, int, str, bool, float], list[_Mask]] = {}
         """By font, size, string, whether right-to-left, and the part of a pixel by which it begins further right."""
+        self.cost = 0  # of all runs, in the unit of `work`
         self.too_tall: set[tuple[FontSubset, str]] = set()
         """Graphemes to draw without marks, since they reach too far. `_EVERY` means all of a font: too many do."""
         self._judged = 0
@@ -199,6 +201,7 @@ class LineBuilder:
         key = subset, self._size, text, rtl, self._x - pixel
         masks = self._kept.runs.get(key)
         if masks is None:
+            self._kept.cost += drawing_cost(subset, text)
             masks = self._kept.runs[key] = list(_masks(face, text, rtl, self._x - pixel))
         return [_Mask(m.bitmap, m.left + pixel, m.top, m.right + pixel, m.bottom, m.end + pixel) for m in masks]
 

@@ -2,12 +2,14 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Collection
 from functools import cache, partial
 from itertools import accumulate, pairwise
 from math import ceil
 from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
+from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Fonts, runs_of
 from cardbeat.typeset.line import Drawn, LineBuilder, TextLine
 from cardbeat.typeset.unicode import bidi
@@ -15,20 +17,21 @@ from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
 from cardbeat.typeset.unicode.han import language_of
 from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import UNBOUNDED, Work, graphemes_within
+from cardbeat.typeset.work import SLOW, TRIED_ENOUGH, UNBOUNDED, Work, graphemes_within
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
 HYPHEN = "-"
 _PENALTIES = {Break.GOOD: 0.0, Break.FAIR: 0.1, Break.POOR: 0.3, Break.EMERGENCY: 1.0, Break.NEVER: 1.0}
 """`Word.penalty` by the break at the end of a line."""
+_NASTALIQ_EM, _OTHER_EM, _MIXED_EM, _MANY_FONTS = 2.1, 1.25, 1.45, 4
+"""Height of most lines of Nastaliq, of other scripts than European and Han, and of so many fonts of those."""
 _STAY = frozenset("!?%‰°′″'’\"*&…")
 """Punctuation after which an ellipsis looks right, beside closing brackets and quotation marks."""
 _NOT_LAST, _NOT_FIRST = frozenset("&+=→⇒≠≤≥<>(@"), frozenset("–—→⇒≠≤≥=0123456789")
 """What a line had better not end with, and not begin with: a number belongs to the name before it."""
 _IS_SMALL = re.compile("[a-zà-öø-ÿα-ωа-я]{1,3} ").fullmatch
 _LEAST_KEPT = 0.6  # part of a cut line's graphemes that must stay for it to be cut after a word
-_MANY_RUNS = 30  # Hindi with ten English words in it has 21
 _NARROWEST_EM = 0.22  # about the width of an `i`
 _WIDE = 3.8  # least width of a Han character or an emoji, in widths of an `i`
 _MEASURED = 1.5
@@ -76,6 +79,7 @@ class Paragraph:
         self._drawn = Drawn()
         self._words: dict[Break, list[Word]] = {}
         self._lines: dict[tuple[int, int, int, bool], TextLine] = {}
+        self.stretch = 1.0  # of the widest line that was drawn, in parts of its planned width
         self.heights_em: dict[tuple[int, float], float] = {}
         """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
         most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
@@ -88,7 +92,10 @@ class Paragraph:
         self._choices = work.affordable(choices, self._levels)
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
-        self.has_many_runs = work.runs > _MANY_RUNS
+        self._again = work.again
+        self.slow = work.again > SLOW
+        self.line_em = _line_em({piece.subset for choice in self._choices for piece in choice.pieces})
+        """A guess of the height of a line that is higher than most, else 0."""
         looked_at = zip(self._graphemes, choices, self._choices, strict=True)
         self._left_out = [0 if g.isspace() else len(g) * (a is not b) for g, a, b in looked_at]
         self._widths = Widths(
@@ -128,6 +135,11 @@ class Paragraph:
             letters = widths[word.start : word.end]
             widths[word.start : word.end] = [em * word.full_em / (sum(letters) or 1) for em in letters]
         return list(accumulate(widths[start:]))
+
+    @property
+    def tried_enough(self) -> bool:
+        """Whether so much of it was drawn that no other size should be tried."""
+        return self._drawn.cost > 0 and self._drawn.cost + self._again > TRIED_ENOUGH
 
     @property
     def blank(self) -> bool:
@@ -206,6 +218,13 @@ def hangs(grapheme: str) -> bool:
     """Whether it looks wrong before an ellipsis: spaces, commas, dashes, opening brackets and the like."""
     kind = category(grapheme[0])
     return kind[0] in "ZP" and kind not in ("Pe", "Pf") and grapheme[0] not in _STAY
+
+
+def _line_em(fonts: Collection[FontSubset]) -> float:
+    if any(font.name == NASTALIQ for font in fonts):
+        return _NASTALIQ_EM
+    others = sum(not font.square and not font.european for font in fonts)
+    return _MIXED_EM if others >= _MANY_FONTS else _OTHER_EM * (others > 0)
 
 
 def _least_width(grapheme: str) -> float:

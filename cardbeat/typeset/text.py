@@ -98,9 +98,6 @@ class Setting:
         self._paragraph, self._style = paragraph, style
         self._first_px = first_px or width_px
         self._width_px, self._height_px = width_px, height_px
-        self._stretch = 1.0  # drawn width of the widest line, in parts of its planned width
-        self._too_large: tuple[list[Span], float, float] | None = None
-        """The lines that were drawn last and did not fit, and their width and height in em."""
 
     def block(self) -> Block:
         """The block, shrunk to fit. At the smallest size its words are broken if needed, and its end is cut."""
@@ -125,7 +122,7 @@ class Setting:
     def _largest(self, words: Sequence[Word], above_px: float) -> Block | None:
         if self._paragraph.truncated:
             return None
-        length, self._too_large = Length.of(words), None
+        length = Length.of(words)
         sizes = self._sizes(length, above_px)
         return next((block for size in sizes if (block := self._whole(words, length, size))), None)
 
@@ -138,17 +135,16 @@ class Setting:
 
     def _whole(self, words: Sequence[Word], length: Length, size: int) -> Block | None:
         """The block at this size, or None where it does not fit."""
-        for _ in range(_TRIES):
+        for _ in range(1 if self._paragraph.slow else _TRIES):
             spans = self._planned(words, length, size)
             if not spans:
                 return None
             lines = [self._paragraph.line(*spans[0], size)]
-            if lines[0].width_px <= self._first_px or self._paragraph.has_many_runs:
+            if lines[0].width_px <= self._first_px:
                 lines += [self._paragraph.line(start, end, size) for start, end in spans[1:]]
             block = self._block(lines, size, cut=False)
             too_wide = max(block.width_px / self._width_px, lines[0].width_px / self._first_px)
-            self._stretch *= max(1.0, too_wide)
-            self._too_large = spans, block.width_px / size, block.height_px / size
+            self._paragraph.stretch *= max(1.0, too_wide)
             if len(lines) == len(spans) and block.height_px > self._height_px:
                 self._paragraph.heights_em[len(lines), self._style.leading] = block.height_px / size
                 return None
@@ -157,16 +153,10 @@ class Setting:
         return None
 
     def _planned(self, words: Sequence[Word], length: Length, size: int) -> list[Span]:
-        """The lines at this size, or none where it is too large.
-
-        A text in many runs keeps the lines that were drawn first: drawing is slow, and each size would need all runs.
-        """
-        if self._too_large and self._paragraph.has_many_runs:
-            spans, width_em, height_em = self._too_large
-            # The height of each line is rounded up to whole pixels.
-            height_px = height_em * size + len(spans)
-            return spans if width_em * size <= self._width_px and height_px <= self._height_px else []
-        width_em, most = self._width_px / size / self._stretch, self._lines_at(size)
+        """The lines at this size, or none where it is too large."""
+        if self._paragraph.tried_enough and size > self._style.smallest_px:
+            return []
+        width_em, most = self._width_px / size / self._paragraph.stretch, self._lines_at(size)
         if not length.may_stand(width_em, most):
             return []
         first_em = width_em * self._first_px / self._width_px
@@ -181,12 +171,12 @@ class Setting:
         return max(1, min(self._style.max_lines, int((self._height_px / size - below_em) / leading + 0.01)))
 
     def _known_height_em(self, lines: int) -> float:
-        """The height of an earlier block of so many lines, or 0; in many runs, estimated from blocks of any height."""
+        """The height of an earlier block of so many lines, or 0. That of a slow text is estimated from any blocks."""
         known = self._paragraph.heights_em
-        if not self._paragraph.has_many_runs:
+        if not self._paragraph.slow:
             return known.get((lines, self._style.leading), 0)
         each = (high / count for (count, leading), high in known.items() if leading == self._style.leading)
-        return lines * max(each, default=0)
+        return lines * max(each, default=self._paragraph.line_em)
 
     def _cut(self, words: Sequence[Word], size: int) -> Block:
         """The block at this size with as many graphemes as fit, and an ellipsis."""
@@ -202,12 +192,12 @@ class Setting:
         """At most so many lines, the last with an ellipsis. A line of one grapheme wider than the box is left out."""
         width_px = self._width_px
         for _ in range(_TRIES):
-            spans = wrapped(words, width_px / size / self._stretch)[:most]
+            spans = wrapped(words, width_px / size / self._paragraph.stretch)[:most]
             lines = [self._paragraph.line(start, end, size) for start, end in spans[:-1]]
             widest = max((line.width_px for line in lines), default=0.0)
             if widest <= width_px:
                 break
-            self._stretch *= widest / width_px
+            self._paragraph.stretch *= widest / width_px
         last = [self._last_line(start, size) for start, _ in spans[-1:]]
         return [line for line in lines + last if line.width_px <= width_px]
 
@@ -215,7 +205,7 @@ class Setting:
         """The line with as many words as fit before an ellipsis: planned first, then corrected by drawn widths."""
         width_px, ends_em, paragraph = self._width_px, self._paragraph.ends_em(start), self._paragraph
         low, high = start, len(paragraph)
-        best, stretch = paragraph.line(start, start, size, ellipsis=True), self._stretch
+        best, stretch = paragraph.line(start, start, size, ellipsis=True), self._paragraph.stretch
         room, first = width_px - best.width_px, start
 
         def shown(end: int) -> int:  # where the line is cut if so much fits

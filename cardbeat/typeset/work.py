@@ -1,32 +1,38 @@
 """The cost of setting a text, estimated before it is drawn, so that the time for a card is bounded.
 
-The unit is one byte of compressed font. Inflating fonts takes most of the time, about 20 ns a byte; an ordinary card
-takes 18 ms. The other figures are measured times in this unit.
+The unit is one byte of compressed font, 14 ns to inflate where an ordinary card takes 7 ms. The other figures are
+measured times in this unit, for drawing once.
 """
 
 from collections.abc import Sequence
 from functools import cache, partial
 
-from cardbeat.typeset.faces.catalogue import FontSubset
+from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Piece
 
 UNBOUNDED = 10**9
-_OPENED = 10_000  # an inflated file, opened in all its sizes
-_RUN = 5_000  # a run in one font, in all lines and sizes that are tried
-_PLANNED = 1_500  # a grapheme that is looked at, drawn or not: its font, direction and line breaks
-_CHARACTER = 2_200  # a letter that is measured and drawn
-_MARK = 5_000
+_OPENED = 12_000  # a file, beside what inflating it takes: more than it is, as no real text needs 50 files
+_PLANNED = 2_000  # a grapheme that is looked at, drawn or not: its font, direction and line breaks
+_RUN = 1_500  # a run in one font
+_CHARACTER = 1_500  # a letter that is measured and drawn
+_HAN = 5_000  # added for a Han character, which is large and mostly in a font of its own
+_MARK = 7_000
 """A mark on a letter, or a letter that joins it. Many make the letter so tall that it is drawn again without them."""
-_EMOJI = 12_000  # added for an emoji, which is drawn in layers and needs colours of its own
-_EMBOLDENED = 3_000  # added for a character that is made bolder
-_SHAPED = 17_000  # added for a run that Raqm shapes: it reads the font's rules each time
+_EMOJI = 16_000  # added for an emoji, which is drawn in layers and needs colours of its own
+_EMBOLDENED = 2_000  # added for a character that is made bolder
+_SHAPED, _JOINED = 6_000, 1_000
+"""Added for a run that Raqm shapes, as it reads the font's rules each time, and for each of its letters."""
 _SHAPED_SLOWLY = {
-    "noto-nastaliq-urdu": 250_000,
-    **dict.fromkeys(("sans-devanagari", "noto-serif-devanagari"), 200_000),
-    **dict.fromkeys(("sans-ethiopic", "sans-telugu", "noto-serif-telugu", "noto-serif-sinhala"), 45_000),
-    "serif-tibetan": 35_000,
+    NASTALIQ: 280_000,
+    **dict.fromkeys(("sans-devanagari", "noto-serif-devanagari"), 75_000),
+    "serif-tibetan": 40_000,
+    "sans-ethiopic": 30_000,
+    **dict.fromkeys(("sans-telugu", "noto-serif-telugu", "sans-mongolian", "source-serif-marks"), 23_000),
 }
-"""Fonts with many rules, and what is added for a run instead of `_SHAPED`."""
+"""Fonts with many rules, and what is added for a run in one line instead of `_SHAPED`."""
+_LINES = 2  # that a run in such a font is reckoned to go over
+SLOW, TRIED_ENOUGH = 300_000, 1_450_000
+"""What drawing a text costs where sizes are estimated rather than tried, and what all tries may cost together."""
 _LEAST_GRAPHEMES = 40  # always examined: more than a label shows in most scripts
 
 
@@ -42,17 +48,23 @@ class Work:
     """
 
     def __init__(self, weight: int, most: int) -> None:
-        self.spent = self.runs = 0
+        self.spent = self._once = 0  # all, and what is spent but once, in however many sizes the text is drawn
         self._weight, self._most = weight, most
         self._run: tuple[FontSubset, int] | None = None
         self._fonts: set[FontSubset] = set()
-        self._drawing = cache(partial(_letter_cost, weight))
+        self._drawing = cache(partial(_letter_cost, weight=weight))
 
     def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int]) -> list[FontChoice]:
         """The choices, with an empty one for each grapheme that would begin a run past the limit."""
         self.spent += _PLANNED * len(choices)
+        self._once += _PLANNED * len(choices)
         nothing, pairs = FontChoice(), zip(choices, levels, strict=True)
         return [choice if self._affords(choice.pieces, level) else nothing for choice, level in pairs]
+
+    @property
+    def again(self) -> int:
+        """The cost of drawing the text in another size."""
+        return self.spent - self._once
 
     def _affords(self, pieces: Sequence[Piece], level: int) -> bool:
         """Whether the pieces of a grapheme are within the limit; then their cost is added."""
@@ -62,22 +74,30 @@ class Work:
             return True
         taken = sum(self._drawing(subset) + _MARK * (len(text) - 1) for subset, text in pieces)
         new = [subset for subset, _ in pieces if (subset, level) != self._run]
-        taken += sum(map(self._run_cost, new))
+        opened = sum(_OPENED + subset.bytes(self._weight) for subset in {*new} - self._fonts)
+        taken += sum(_run_cost(subset, _LINES) for subset in new) + opened
         may_end = new or any(subset.emoji for subset, _ in pieces)
         if may_end and self._fonts and self.spent + taken > self._most:
             self._run = None
             return False
         self.spent += taken
-        self.runs += len(new)
+        self._once += opened
         self._fonts.update(new)
         self._run = (pieces[-1].subset, level) if pieces else self._run
         return True
 
-    def _run_cost(self, subset: FontSubset) -> int:
-        """The cost of a run, and of its font if it is the first run in it."""
-        font = 0 if subset in self._fonts else _OPENED + subset.bytes(self._weight)
-        return font + _RUN + subset.shaped * _SHAPED_SLOWLY.get(subset.name, _SHAPED)
+
+def drawing_cost(subset: FontSubset, text: str) -> int:
+    """The cost of drawing a run, or one letter of it by itself."""
+    alone = subset.european and len(text) == 1
+    return _run_cost(subset) * (not alone) + _letter_cost(subset) * len(text)
 
 
-def _letter_cost(weight: int, subset: FontSubset) -> int:
-    return _CHARACTER + _EMOJI * subset.emoji + _EMBOLDENED * subset.is_emboldened(weight)
+def _run_cost(subset: FontSubset, lines: int = 1) -> int:
+    slowly = lines * _SHAPED_SLOWLY.get(subset.name, 0)
+    return _RUN + (slowly or _SHAPED) * subset.shaped
+
+
+def _letter_cost(subset: FontSubset, weight: int = 0) -> int:
+    other = _EMOJI if subset.emoji else _HAN if subset.square else _JOINED * subset.shaped
+    return _CHARACTER + other + _EMBOLDENED * subset.is_emboldened(weight)

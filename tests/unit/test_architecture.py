@@ -58,7 +58,8 @@ LAYERS = {
     "typeset": [
         {"__init__", "unicode", "wrap"},
         {"faces"},
-        {"line", "widths", "work"},
+        {"widths", "work"},
+        {"line"},
         {"paragraph"},
         {"text"},
         {"labels"},

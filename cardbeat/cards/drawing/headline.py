@@ -43,7 +43,7 @@ class Headline:
             style._replace(leading=leading, largest_px=round(style.largest_px * scale)) for style in styles.SHORT_TITLES
         ]
         self._planned: dict[tuple[Place, int], int] = {}
-        self._breaks_badly = any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
+        self._breaks_badly = not self.paragraph.slow and any(map(self.paragraph.has, (Break.FAIR, Break.POOR)))
 
     def short(self, describe: Describe | None, width: int, height: int) -> Set | None:
         """A short title, to be centred. None if the title is long.
@@ -113,7 +113,7 @@ class Headline:
         least_px = int(styles.HARDLY_SMALLER * title.size_px)
         if worst == Break.POOR:
             least_px = min(styles.LARGE_TITLE_PX, least_px)
-        for under in () if title.cut else unders:
+        for under in () if title.cut or self.paragraph.tried_enough else unders:
             smaller = self._largest(self._wide, Place(width, width), _above(under, height), least_px, worst)
             if smaller:
                 return smaller, under
@@ -130,7 +130,7 @@ class Headline:
 
     @cached_property
     def _is_short(self) -> bool:
-        if self.paragraph.blank or self.paragraph.has_many_runs or self.paragraph.truncated:
+        if self.paragraph.blank or self.paragraph.truncated:
             return False
         words = self.paragraph.words(Break.GOOD)
         spelled = sum(map(self.paragraph.is_spelled, words))

@@ -16,6 +16,7 @@ from cardbeat.cards.drawing.styles import CARD_WORK, TEXT_WORK
 from cardbeat.cards.drawing.templates import lay_out
 from cardbeat.cards.request import TEMPLATES, TEXTS, card_from
 from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.typeset.line import TextLine
 from cardbeat.typeset.paragraph import Paragraph, Style
 from cardbeat.typeset.text import fit
 from cardbeat.typeset.unicode.clusters import clean, clusters
@@ -46,6 +47,11 @@ REAL = {
     "और locks, retries तथा back-pressure के बारे में क्या सीखा, API सहित",
     "twelve emoji": "Launch 🎉🚀🔥💡📦🐍🦀🧪🛠️📈🌍🤖",
     "five scripts": "Hello 東京 Привет שלום สวัสดี",
+    "urdu": "یہ ایک بہت لمبا عنوان ہے جس میں صرف اردو کے الفاظ ہیں اور جو یہ دکھاتا ہے "
+    "کہ ایک کارڈ میں کتنے الفاظ آ سکتے ہیں",
+    "urdu with english words": "یہ ایک لمبا عنوان ہے جس میں API اور SQLite کے ساتھ "
+    "cron jobs کو محفوظ رکھنے کا طریقہ ہے Python میں",
+    "short urdu": "پاکستان میں چھوٹی ویب سائٹوں کے لیے سرور کی نگرانی",
     "tibetan": "བོད་སྐད་ཡིག་གི་སློབ་ཚན་གསར་པ།",
 }
 IN_RUNS = 300_000
@@ -194,7 +200,7 @@ def test_a_text_of_stacks_that_are_too_tall_is_drawn_a_bounded_number_of_times(c
     stacks = [chr(0xF40 + n % 8) + "".join(chr(0xF90 + (n * k) % 40) for k in (1, 3, 5, 7)) for n in range(80)]
     block = fit(Fonts(), "".join(stacks), BOLD, WIDTH_PX, 310)
     assert block.missing > 0
-    assert counted.drawings <= 20
+    assert counted.drawings <= 30
 
 
 def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +211,31 @@ def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: py
     block = fit(Fonts(), alternating, BOLD, WIDTH_PX, 330)
     assert not block.cut
     assert len(sizes) <= 3
+
+
+@pytest.mark.parametrize("fields", [fields for fields in hostile() if fields.get("title")][:8])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_title_that_is_slow_to_draw_is_drawn_in_few_sizes(
+    monkeypatch: pytest.MonkeyPatch, fields: Fields, template: str
+) -> None:
+    sizes: dict[Paragraph, set[int]] = {}
+    line = Paragraph.line
+
+    def noted(paragraph: Paragraph, start: int, end: int, size: int, ellipsis: bool = False) -> TextLine:
+        sizes.setdefault(paragraph, set()).add(size)
+        return line(paragraph, start, end, size, ellipsis)
+
+    monkeypatch.setattr(Paragraph, "line", noted)
+    layout_of(title=fields["title"], description=CHINESE, template=template)
+    assert all(len(tried) <= 3 for paragraph, tried in sizes.items() if paragraph.slow)
+
+
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm draws Nastaliq")
+@pytest.mark.parametrize("name", ["urdu", "urdu with english words", "short urdu"])
+def test_a_title_in_urdu_is_whole_and_drawn_few_times(counted: Counted, name: str) -> None:
+    layout = layout_of(title=REAL[name], template="article")
+    assert not any(text.block.cut for text in layout.texts)
+    assert counted.drawings <= 30
 
 
 def test_equal_letters_of_a_headline_are_drawn_once(counted: Counted) -> None:

@@ -62,11 +62,10 @@ def test_no_more_graphemes_are_looked_at_than_the_work_pays_for_but_as_many_as_a
     assert graphemes_within(0) == graphemes_within(-1_000_000) >= 30
 
 
-def test_runs_are_counted_not_the_letters_in_them() -> None:
-    counts = []
-    for text in ("aaaa", "aकaक", "a🎉🎉a"):
+def test_what_is_drawn_again_in_another_size_costs_no_font() -> None:
+    for text in ("aaaa", "aकaक", "漢字漢字"):
         graphemes = clusters(text)
         work = Work(400, UNBOUNDED)
         work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
-        counts.append(work.runs)
-    assert counts == [1, 4, 3]
+        fonts = {piece.subset for choice in FONTS.choose(graphemes, "ja") for piece in choice.pieces}
+        assert 0 < work.again < work.spent - sum(font.bytes(400) for font in fonts)

@@ -194,6 +194,14 @@ def test_urdu_headlines_are_in_nastaliq_and_those_of_arabic_persian_and_pashto_i
     assert families(Fonts(shaping=False), "اردو میں پروگرامنگ سیکھنا") == {"noto-naskh-arabic"}
 
 
+@pytest.mark.skipif(not features.check("raqm"), reason="only Raqm draws Nastaliq")
+@pytest.mark.parametrize(
+    "headline", ["اردو میں API سیکھنا", "اردو 1 میں 2 پروگرامنگ 3 سیکھنا 4 ہے", "اردو میں پروگرامنگ " * 5]
+)
+def test_urdu_headlines_that_are_long_or_mixed_are_not_in_nastaliq(fonts: Fonts, headline: str) -> None:
+    assert "noto-nastaliq-urdu" not in families(fonts, headline)
+
+
 @pytest.mark.parametrize("sign", "→⇒←↔≤≠≥≈∞√⌘⇧")
 def test_arrows_and_signs_are_of_the_family_of_the_letters(fonts: Fonts, sign: str) -> None:
     (subset,) = subsets(fonts, [sign])
