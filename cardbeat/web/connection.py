@@ -5,7 +5,8 @@
 - working: a handler works on the request, or its key is looked up, for which the head is enough. A request that is
   refused by its head is answered now, and its body is dropped. The connection reads nothing: what the client sends
   stays in the kernel.
-- buffered: the next request, or a part of it, came with the last one, and waits for its turn.
+- buffered: the next request, or a part of it, came with the last one, and waits for its turn. Or a trusted proxy has
+  passed on a request, which waits for its client's turn.
 - writing: the kernel has taken a part of the answer; the rest is sent as the client reads.
 - idle: the next request has not begun.
 - lingering: the last answer is sent, and bytes of the client are unread. Closing now would destroy the answer.
@@ -17,6 +18,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from cardbeat.concurrency.later import Job, Later
@@ -41,24 +43,29 @@ Step = Callable[["ClientConnection"], None]
 
 @dataclass(slots=True, eq=False, repr=False)
 class ClientConnection:
-    """One client's socket, and the state of its request or answer. `peer` is the client, or the proxy before it."""
+    """One client's socket, and the state of its request or answer. `peer` is the client, or the proxy before it.
+
+    `network` is that of the client. For a trusted proxy it is that of the client whose request came last.
+    """
 
     _socket: socket.socket
     peer: Peer
     _loop: Loop
     _phases: "Phases[ClientConnection]"
     _exchange: Exchange
+    network: str = field(init=False)
     _reader: Reader = field(init=False)
     _then: Step = field(init=False)  # what to do when all is sent
     _phase: "Phase[ClientConnection] | None" = None  # None when closed
     _route: Route | None = None  # of a request whose head was accepted and whose body is awaited
     _job: Later[Any] | None = None  # the result that this connection waits for
-    _asked: Request | None = None  # the request that it belongs to
+    _asked: Request | None = None  # the request that it belongs to, or one that waits for its client's turn
     _unsent: memoryview | None = None
     _is_holding: bool = False  # whether bytes are counted as held for it
     _watched: int = 0
 
     def __post_init__(self) -> None:
+        self.network = self.peer.network
         self._reader = Reader(self._phases.limits, self._exchange.router.ignores_body)
 
     def start(self) -> None:
@@ -153,6 +160,9 @@ class ClientConnection:
 
     def serve(self, data: bytes = b"") -> None:
         """Answer the next request if it is complete, or its head refuses it. Else wait for the rest."""
+        if self._asked is not None:
+            # It waits for its client's turn. This was a call from before.
+            return None
         try:
             request = self._reader.next(data)
         except Refusal as refusal:
@@ -160,12 +170,32 @@ class ClientConnection:
         if self._route is not None:
             if request is None:
                 return self._await()
-            route, self._route, request.received_at = self._route, None, self._loop.now
+            request.received_at = self._loop.now
+        else:
+            request = request or self._reader.request
+            if request is None:
+                return self._await()
+            self._exchange.identify(request, self._loop.now, self.peer)
+        return self._queue(request) if self.peer.is_trusted else self._serve(request)
+
+    def _queue(self, request: Request) -> None:
+        """Have a request that a proxy has passed on served in its client's turn: only its head tells the client."""
+        if request.network != self.network:
+            self._phases.moved(self, request.network)
+        self._asked = request
+        self._hold(request.held_bytes)
+        self._enter(self._phases.buffered)
+        self._loop.call_in_turn(partial(self.do, ClientConnection.serve_asked), request.network)
+
+    def serve_asked(self) -> None:
+        request, self._asked = self._asked, None
+        if request is not None:
+            self._serve(request)
+
+    def _serve(self, request: Request) -> None:
+        if self._route is not None:
+            route, self._route = self._route, None
             return self._take(request, route)
-        request = request or self._reader.request
-        if request is None:
-            return self._await()
-        self._exchange.identify(request, self._loop.now, self.peer)
         found = self._exchange.serve(request, is_whole=self._reader.request is None)
         return self._answer(request, found) if isinstance(found, Response) else self._take(request, found)
 
@@ -221,7 +251,7 @@ class ClientConnection:
     def _wake(self, _: object) -> None:
         """Have the result taken in the loop's thread. A connection that has given way must not wait for a turn."""
         if self._phase is not None:
-            self._loop.call_soon(self.do, self.peer.network)
+            self._loop.call_soon(self.do, self.network)
 
     def resume(self) -> None:
         """Go on with the result if it is there. If not, the client has sent more, which stays in the kernel."""

@@ -24,7 +24,7 @@ _FOR = re.compile(r"(?:^|;)\s*+for=([^;]*+)", re.IGNORECASE)
 class Peer(NamedTuple):
     """The other end of a connection. All addresses of one `network` count as one client.
 
-    Each connection of a trusted proxy has a network of its own: it may be that of any client.
+    Each connection of a trusted proxy has a network of its own, in whose turn it is read: any client may have sent it.
     """
 
     address: str

@@ -16,7 +16,8 @@ Theory of operation: the way of a request from the socket to its answer.
 5. A handler returns a `message.Response`, which is sent at once, or a `later.Later`, whose result another thread sets:
    a worker, the database's writer, or a thread that draws cards. That thread calls `Loop.call_soon`, the only way into
    the loop from outside. The loop then takes the result, and runs the functions that were added by `map`.
-6. If the client's next request came with the last one, it waits in `Turns` too.
+6. If the client's next request came with the last one, it waits in `Turns` too. So does each request that a trusted
+   proxy has passed on, once its head has told whose it is.
 
 What the loop calls must not wait for a client, the disk, another thread or the network, because all clients would wait
 with it. It does wait in these cases:

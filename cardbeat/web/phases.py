@@ -7,7 +7,6 @@ from math import ceil, inf
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from cardbeat.config import HttpLimits
-from cardbeat.web.forwarded import Peer
 from cardbeat.web.loop import WRITE, Phase
 
 KEPT_PART: Final = 7 / 8
@@ -23,9 +22,9 @@ TELL_SECONDS: Final = 60.0
 
 
 class Client(Protocol):
-    """What the phases use of a connection: the address of the client, and the steps that it takes."""
+    """What the phases use of a connection: the network of the client, and the steps that it takes."""
 
-    peer: Peer
+    network: str
 
     def do(self, step: Any) -> None: ...
     def read(self) -> None: ...
@@ -102,7 +101,7 @@ class Phases(Generic[C]):
         self.working: Phase[C] = Phase(inf, kind.resume, kind.close, events=None)
         self.writing: Phase[C] = Phase(limits.write_seconds, kind.write, kind.close, events=WRITE)
         self.lingering: Phase[C] = Phase(limits.linger_seconds, kind.read, kind.close)
-        self.held: HeldBytes[C] = HeldBytes(limits.held_bytes, lambda connection: connection.peer.network)
+        self.held: HeldBytes[C] = HeldBytes(limits.held_bytes, lambda connection: connection.network)
         """Bytes of requests that are incomplete or at work, and of answers that are not sent."""
         self.shed = 0
         """Connections closed since the start because too much was held. Any thread may read it."""
@@ -121,18 +120,28 @@ class Phases(Generic[C]):
         return self.count < self._most or any(self._in_order())
 
     def opened(self, connection: C) -> None:
-        network, by_network = connection.peer.network, self._by_network
         self.count += 1
-        by_network[network] += 1
-        if by_network[network] > by_network[self._largest]:
-            self._largest = network
+        self._add(connection.network)
 
     def closed(self, connection: C) -> None:
-        network, by_network = connection.peer.network, self._by_network
         self.count -= 1
-        by_network[network] -= 1
-        if not by_network[network]:
-            del by_network[network]
+        self._remove(connection.network)
+
+    def moved(self, connection: C, network: str) -> None:
+        """Count a connection of a proxy for the network whose request has come on it."""
+        self._remove(connection.network)
+        connection.network = network
+        self._add(network)
+
+    def _add(self, network: str) -> None:
+        self._by_network[network] += 1
+        if self._by_network[network] > self._by_network[self._largest]:
+            self._largest = network
+
+    def _remove(self, network: str) -> None:
+        self._by_network[network] -= 1
+        if not self._by_network[network]:
+            del self._by_network[network]
 
     def make_room(self, network: str) -> bool:
         """Let a connection give way if a new one of this network needs its place. False if it can have none."""
@@ -153,7 +162,7 @@ class Phases(Generic[C]):
         """Yield connections that can give way, or those of one network, in the order in which they do."""
         for phase in self.all:
             for connection in islice(phase.deadlines, LOOKED_AT):
-                if (network is None or connection.peer.network == network) and connection.can_give_way():
+                if (network is None or connection.network == network) and connection.can_give_way():
                     yield connection
 
     def relieve(self, now: float) -> int:

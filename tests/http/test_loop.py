@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import errno
+import ipaddress
 import os
 import random
 import socket
@@ -264,6 +265,49 @@ def test_a_new_client_is_served_in_its_turn_beside_many_requests_of_another(star
         assert other.status() == 200
         wait_until(lambda: "/healthz" in seen[before:])
         assert seen[before:].index("/healthz") < 3 * AT_ONCE
+
+
+PROXY = ipaddress.ip_network("127.0.0.1")
+
+
+def forwarded(client: str, path: str) -> bytes:
+    return get(f"X-Forwarded-For: {client}".encode(), line=f"GET {path} HTTP/1.1".encode())
+
+
+def test_clients_behind_a_trusted_proxy_have_turns_by_their_own_network(start: Start, site: Site) -> None:
+    seen: list[str] = []
+    server = start(
+        trusted_proxies=[PROXY], observe=lambda answers: seen.extend(request.client for request, _, _ in answers)
+    )
+    with contextlib.ExitStack() as stack:
+        holder, other, *crowd = [stack.enter_context(connected(server)) for _ in range(2 + 4 * AT_ONCE)]
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        for client in crowd:
+            client.socket.sendall(forwarded("192.0.2.1", "/healthz") * 2)
+        other.send(forwarded("192.0.2.2", "/healthz"))
+        before = len(seen)
+        site.let_go.set()
+        assert [client.status() for client in (holder, other, *crowd, *crowd)] == [200] * (2 + 2 * len(crowd))
+        wait_until(lambda: "192.0.2.2" in seen[before:])
+    assert seen[before:].index("192.0.2.2") <= 3
+
+
+def test_what_comes_behind_a_request_that_waits_for_its_client_s_turn_is_answered_after_it(
+    start: Start, site: Site
+) -> None:
+    server = start(trusted_proxies=[PROXY])
+    with connected(server) as holder, connected(server) as client:
+        holder.ask("/held")
+        assert site.entered.wait(PATIENCE_SECONDS)
+        body = get()
+        head = get(f"Content-Length: {len(body)}".encode(), line=b"POST /body HTTP/1.1")
+        client.send(forwarded("192.0.2.1", "/asked") + get(line=b"GET /other HTTP/1.1") + head + body[:9])
+        site.let_go.set()
+        answer = site.asked.get(timeout=PATIENCE_SECONDS)
+        client.send(body[9:] + b"nonsense\r\n\r\n")
+        answer.settle(lambda: OK)
+        assert [client.answer()[0] for _ in range(4)] == [200, 202, 201, 400]
 
 
 def test_however_many_requests_have_come_before_a_stop_they_are_answered(start: Start, site: Site) -> None:

@@ -82,7 +82,7 @@ def test_one_client_is_an_address_or_the_network_that_one_host_has(client: str, 
     assert network_of(client) == network
 
 
-def test_each_connection_of_a_trusted_proxy_counts_as_one_client() -> None:
+def test_each_connection_of_a_trusted_proxy_is_read_in_a_turn_of_its_own() -> None:
     assert peer_of("10.0.0.1", 4711, TRUSTED).network != peer_of("10.0.0.1", 4712, TRUSTED).network
     assert peer_of("203.0.113.7", 4711, TRUSTED) == peer_of("203.0.113.7", 4712, TRUSTED)
 

@@ -3,7 +3,6 @@
 import pytest
 
 from cardbeat.config import HttpLimits
-from cardbeat.web.forwarded import peer_of
 from cardbeat.web.loop import Phase
 from cardbeat.web.phases import LOOKED_AT, TELL_SECONDS, Phases
 
@@ -12,7 +11,7 @@ class Stub:
     """A connection that holds as much as it is told to, until it gives way. With `is_at_work` it can't."""
 
     def __init__(self, phases: "Phases[Stub]", now: float = 0, address: str = "192.0.2.1") -> None:
-        self.peer = peer_of(address, 4711, ())
+        self.network = address
         self.is_open = True
         self.is_at_work = False
         self._phases = phases
@@ -104,6 +103,21 @@ def test_when_all_places_are_taken_the_largest_network_gives_way(phases: Phases[
     assert phases.make_room("192.0.2.7")
     assert all(stub.is_open for stub in idle)
     assert [stub.is_open for stub in crowd] == [False, True, True, True]
+
+
+def test_connections_of_a_proxy_count_for_the_client_whose_request_came_last(phases: Phases[Stub]) -> None:
+    stubs = [Stub(phases, address=f"10.0.0.1 {port}").enter(phases.idle) for port in range(8)]
+    for stub in stubs[4:]:
+        phases.moved(stub, "192.0.2.9")
+    assert phases.give_way()
+    assert [stub.is_open for stub in stubs] == [True] * 4 + [False] + [True] * 3
+    phases.moved(stubs[5], "10.0.0.1 5")
+    phases.held.set(stubs[0], 250, 0)
+    phases.held.set(stubs[5], 140, 0)
+    phases.held._limit = 0
+    assert next(phases.held.heaviest(10)) is stubs[0]
+    phases.moved(stubs[5], "192.0.2.9")
+    assert next(phases.held.heaviest(10)) is stubs[5]
 
 
 def test_there_is_no_room_where_all_are_at_work(phases: Phases[Stub]) -> None:
