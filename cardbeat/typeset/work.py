@@ -11,14 +11,16 @@ from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Piece
 
 UNBOUNDED = 10**9
-_OPENED = 12_000  # a file, beside what inflating it takes: more than it is, as no real text needs 50 files
+_OPENED = 12_000
+"""A file, beside what inflating it takes, and twice as much for one with rules. It is more than that takes, as no real
+text needs 50 files."""
 _PLANNED = 2_000  # a grapheme that is looked at, drawn or not: its font, direction and line breaks
 _RUN = 1_500  # a run in one font
 _CHARACTER = 1_500  # a letter that is measured and drawn
 _HAN = 5_000  # added for a Han character, which is large and mostly in a font of its own
 _MARK = 7_000
 """A mark on a letter, or a letter that joins it. Many make the letter so tall that it is drawn again without them."""
-_EMOJI = 16_000  # added for an emoji, which is drawn in layers and needs colours of its own
+_EMOJI = 20_000  # added for an emoji, which is drawn in layers and needs colours of its own
 _EMBOLDENED = 2_000  # added for a character that is made bolder
 _SHAPED, _JOINED = 6_000, 1_000
 """Added for a run that Raqm shapes, as it reads the font's rules each time, and for each of its letters."""
@@ -74,7 +76,7 @@ class Work:
             return True
         taken = sum(self._drawing(subset) + _MARK * (len(text) - 1) for subset, text in pieces)
         new = [subset for subset, _ in pieces if (subset, level) != self._run]
-        opened = sum(_OPENED + subset.bytes(self._weight) for subset in {*new} - self._fonts)
+        opened = sum(_OPENED * (1 + subset.shaped) + subset.bytes(self._weight) for subset in {*new} - self._fonts)
         taken += sum(_run_cost(subset, _LINES) for subset in new) + opened
         may_end = new or any(subset.emoji for subset, _ in pieces)
         if may_end and self._fonts and self.spent + taken > self._most:

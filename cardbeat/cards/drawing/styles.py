@@ -2,12 +2,12 @@
 
 from cardbeat.typeset.paragraph import Style
 
-TEXT_WORK = 3_100_000
-"""Limit of a title or a description. 150 different Han characters take up to 3.1 million, Hindi with ten English words
-2.4 million, other prose 2 million."""
+TEXT_WORK = 2_800_000
+"""Limit of a title or a description. 150 characters of the Thousand Character Classic, all different, take 2.7 million,
+Hindi with ten English words 2.4 million, other prose 2 million."""
 LABEL_WORK = 1_300_000  # limit of one label: a line of 38 different Han characters
 LABELS_WORK = 1_600_000  # limit of all labels of a card together
-LEAST_LABELS_WORK = 900_000
+LEAST_LABELS_WORK = 850_000
 """Limit of all labels beside a title that leaves less: author, tag and domain in one script take up to 0.9 million."""
 CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
 """Most work for all texts of a card. The title is set first, then the labels, then the description."""
