@@ -69,7 +69,8 @@ class Paragraph:
         room_em = style.max_lines * width_px / style.smallest_px
         most = most_graphemes(room_em)
         text, self.missing = fonts.drawable(clean_for_lines(text))
-        text = text[: 4 * most]
+        longest = min(4 * most, 3 * graphemes_within(max_work))
+        is_longer, text = len(text) > longest, text[:longest]
         graphemes = clusters(text, most + 1)
         if len(text) > sum(map(len, graphemes)) and len(graphemes) <= most:
             self.missing += sum(map(fonts.has, stray_marks(text, graphemes)))
@@ -83,13 +84,13 @@ class Paragraph:
         self.heights_em: dict[tuple[int, float], float] = {}
         """Heights of blocks too high for their box, by number of lines and leading: in em they hold at any size."""
         most = min(bisect_right(list(accumulate(map(_least_width, graphemes))), most), graphemes_within(max_work))
-        self.truncated = len(graphemes) > most
+        self.truncated = is_longer or len(graphemes) > most
         self._graphemes, self._levels, self.rtl, hyphens = bidi.ordered(graphemes[:most])
         whole = "".join(self._graphemes)
         self._language = language_of(whole, language)
         choices = fonts.choose(self._graphemes, self._language)
         work = Work(style.weight, max_work)
-        self._choices = work.affordable(choices, self._levels)
+        self._choices = work.affordable(choices, self._levels, len(whole))
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
         self._again = work.again

@@ -14,7 +14,7 @@ UNBOUNDED = 10**9
 _OPENED = 12_000
 """A file, beside what inflating it takes, and twice as much for one with rules. It is more than that takes, as no real
 text needs 50 files."""
-_PLANNED = 2_000  # a grapheme that is looked at, drawn or not: its font, direction and line breaks
+_PLANNED = 1_500  # a character that is looked at, drawn or not: its grapheme, font, direction and line breaks
 _RUN = 1_500  # a run in one font
 _CHARACTER = 1_500  # a letter that is measured and drawn
 _HAN = 5_000  # added for a Han character, which is large and mostly in a font of its own
@@ -56,10 +56,10 @@ class Work:
         self._fonts: set[FontSubset] = set()
         self._drawing = cache(partial(_letter_cost, weight=weight))
 
-    def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int]) -> list[FontChoice]:
-        """The choices, with an empty one for each grapheme that would begin a run past the limit."""
-        self.spent += _PLANNED * len(choices)
-        self._once += _PLANNED * len(choices)
+    def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int], characters: int) -> list[FontChoice]:
+        """The choices of a text of so many characters; an empty one for each grapheme that begins a run past the limit."""
+        self.spent += _PLANNED * characters
+        self._once += _PLANNED * characters
         nothing, pairs = FontChoice(), zip(choices, levels, strict=True)
         return [choice if self._affords(choice.pieces, level) else nothing for choice, level in pairs]
 

@@ -10,14 +10,14 @@ FONTS = Fonts()
 def drawn(text: str, most: int) -> str:
     """What is not left out."""
     graphemes = clusters(text)
-    found = Work(400, most).affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
+    found = Work(400, most).affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes), len(text))
     return "".join(g for g, choice in zip(graphemes, found, strict=True) if choice.pieces)
 
 
 def spent(text: str) -> int:
     graphemes = clusters(text)
     work = Work(400, UNBOUNDED)
-    work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
+    work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes), len(text))
     return work.spent
 
 
@@ -66,6 +66,6 @@ def test_what_is_drawn_again_in_another_size_costs_no_font() -> None:
     for text in ("aaaa", "aकaक", "漢字漢字"):
         graphemes = clusters(text)
         work = Work(400, UNBOUNDED)
-        work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes))
+        work.affordable(FONTS.choose(graphemes, "ja"), [0] * len(graphemes), len(text))
         fonts = {piece.subset for choice in FONTS.choose(graphemes, "ja") for piece in choice.pieces}
         assert 0 < work.again < work.spent - sum(font.bytes(400) for font in fonts)
