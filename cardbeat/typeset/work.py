@@ -57,7 +57,7 @@ class Work:
         self._drawing = cache(partial(_letter_cost, weight=weight))
 
     def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int], characters: int) -> list[FontChoice]:
-        """The choices of a text of so many characters, with an empty one for a grapheme that begins a run past the limit."""
+        """The choices of a text of so many characters, with an empty one for what would begin a run past the limit."""
         self.spent += _PLANNED * characters
         self._once += _PLANNED * characters
         nothing, pairs = FontChoice(), zip(choices, levels, strict=True)
