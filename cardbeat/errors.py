@@ -150,17 +150,20 @@ class TooMany(Refusal):
 
 
 class Unavailable(Refusal):
-    """503: nothing was done; the request is right, and may succeed after `retry_after_seconds`."""
+    """503: nothing was done; the request is right, and may succeed after `retry_after_seconds`, if that is given."""
 
-    def __init__(self, code: str, sentence: str | None = None, retry_after_seconds: float = 5, **values: Any) -> None:
-        super().__init__(code, sentence, headers=_retry_after(retry_after_seconds), **values)
+    def __init__(
+        self, code: str, sentence: str | None = None, retry_after_seconds: float | None = 5, **values: Any
+    ) -> None:
+        headers = None if retry_after_seconds is None else _retry_after(retry_after_seconds)
+        super().__init__(code, sentence, headers=headers, **values)
 
 
 class MaybeDone(Unavailable):
     """503 without `Retry-After`: a write was not confirmed, so it may be done. To repeat it could do it twice."""
 
     def __init__(self) -> None:
-        Refusal.__init__(self, "unconfirmed")
+        super().__init__("unconfirmed", retry_after_seconds=None)
 
 
 class LeaseLost(Exception):
