@@ -103,8 +103,18 @@ class Credit:
     def write(self, work: Callable[[Transaction], T]) -> T:
         """As `Database.write`, for work that calls `note`; logs the credit that it stored. In the sweep's thread only.
 
-        The time that a write takes is not silence, if the write succeeds and the process was not suspended.
+        If it fails, the moment alone is stored: while that can be written, so can pings, and there is no silence. Else
+        a sweep that always fails would move all deadlines on for ever.
         """
+        try:
+            return self._write(work)
+        except Exception:
+            with contextlib.suppress(Exception):
+                self._write(self.note)
+            raise
+
+    def _write(self, work: Callable[[Transaction], T]) -> T:
+        """The time that a write takes is not silence, if the write succeeds and the process was not suspended."""
         listened, settled = self._listened, threading.Event()
         begun: list[int | None] = []
 
@@ -121,7 +131,7 @@ class Credit:
         try:
             result, noted_seconds = written.result()
         except BaseException:
-            # The database can't be written, so pings were lost too: this time was silence.
+            # If the database can't be written, pings were lost too: this time was silence.
             self._listened = listened
             raise
         self.look()

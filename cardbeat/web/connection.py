@@ -69,10 +69,10 @@ class ClientConnection:
         self._reader = Reader(self._phases.limits, self._exchange.router.ignores_body)
 
     def start(self) -> None:
-        """Begin to serve the client. It reads at once, because the request has often come already."""
+        """Begin to serve the client, in its turn. It reads then, because the request has often come already."""
         self._phases.opened(self)
         self._enter(self._phases.new)
-        self.do(ClientConnection.read)
+        self._loop.call_in_turn(self.do, self.peer.network)
 
     def do(self, step: Step | None = None) -> None:
         """Take a step, by default the one that the phase takes at an event. An error closes this connection only."""

@@ -13,7 +13,7 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 _MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 _MOST_PROXIES = 16
 """Behind one another, as far as their headers are read: each entry costs the loop some microseconds."""
-_MOST_QUOTES, _LONGEST_ELEMENT = 8 * _MOST_PROXIES, 1_000
+_MOST_QUOTES, _LONGEST_ELEMENT = 8 * _MOST_PROXIES, 200
 """In `Forwarded`: past these it names nobody, which costs nothing."""
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _ELEMENT = re.compile(r'(?:[^";]*+(?:(?<==)"[^"]*+"\s*+)?+(?:;|\Z))*+')

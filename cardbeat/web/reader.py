@@ -38,6 +38,7 @@ _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\
 _HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")
 _LINE_ENDS = re.compile(r"\A(?:\r\n)++")
 # Most headers are not used. Each branch begins with one plain letter, so that they are skipped fastest.
+_LONGEST_PATH, _LONGEST_HOST = 512, 255  # more than any route has; more than a name in DNS has
 _BRANCHES = "|".join(
     f"{letter}(?i:{'|'.join(name[1:] for name in HEADERS if name[0] == letter.lower())})"
     for letter in sorted({letter for name in HEADERS for letter in (name[0], name[0].upper())})
@@ -63,7 +64,7 @@ class Reader:
     _checked: int = 0
     """The number of bytes at the start of the buffer that hold no end of a head, and no fault."""
     _host: str | None = None
-    """The header Host of the last request, which is known to be valid."""
+    """The header Host of the last request, which is known to be valid, if it is not long."""
     request: Request | None = None
     """The request whose head is complete and whose body is not."""
     _wanted_bytes: int = 0
@@ -85,7 +86,7 @@ class Reader:
 
     @property
     def held_bytes(self) -> int:
-        return len(self._buffer)
+        return len(self._buffer) + (self.request.held_bytes if self.request else 0)
 
     def skip_body(self) -> None:
         """Drop the rest of a body whose request has its answer already; the next request comes behind it.
@@ -177,7 +178,7 @@ class Reader:
                 raise Refusal("missing_host")
             if host is not None and not _HOST.fullmatch(host):
                 raise Refusal("bad_host")
-            self._host = host
+            self._host = host if len(host or "") <= _LONGEST_HOST else None
         body_bytes = _body_bytes(headers) if "content-length" in headers or "transfer-encoding" in headers else 0
         if "expect" in headers and headers["expect"].lower() != "100-continue":
             raise Refusal("expectation_failed")
@@ -249,12 +250,13 @@ def _check_size(line_bytes: int, fields_bytes: int, limits: HttpLimits) -> None:
 def split_target(method: str, target: str) -> tuple[str, str]:
     """The decoded path, and the query as sent, of a request target (RFC 9112, 3.2). Raises `Refusal` 400.
 
-    In the path, U+FFFD replaces bytes that are not UTF-8, and NUL, which databases refuse.
+    In the path, U+FFFD replaces bytes that are not UTF-8, and NUL, which databases refuse. A path that is longer than
+    that of any route is left as sent: to decode 8 KB takes milliseconds.
     """
     if not target.startswith("/"):
         target = _origin_form(method, target)
     path, _, query = target.partition("?")
-    if "%" in path or not path.isascii():
+    if len(path) <= _LONGEST_PATH and ("%" in path or not path.isascii()):
         path = unquote_to_bytes(path.encode("latin-1")).decode("utf-8", "replace").replace("\0", "\ufffd")
     return path, query
 

@@ -40,13 +40,15 @@ _NOT_CONFIRMED: Final = "the commit that makes the tables was not confirmed by a
 def bring_up_to_date(connection: Connection) -> None:
     """Make the tables or bring them up to date, in one transaction.
 
-    Raises `StartupError` for a version that can't be used, and if a synchronous standby does not confirm the COMMIT.
+    Raises `StartupError` for a version that can't be used, while a server of an older version uses the database, and if
+    a synchronous standby does not confirm the COMMIT.
     The server goes on waiting for that standby: to cancel the COMMIT would keep what no standby has.
     """
     if not missing_scripts("postgresql", version(connection)):
         return
     _begin_alone(connection)
     try:
+        _require_unused(connection)
         with tell_if_slow("bringing the database up to date"):
             _run_scripts(connection)
         ((standbys,),) = connection.execute("SELECT current_setting('synchronous_standby_names')").fetchall()
@@ -59,6 +61,18 @@ def bring_up_to_date(connection: Connection) -> None:
         if standbys and not connection.closed:
             raise StartupError(_NOT_CONFIRMED) from None
         raise
+
+
+def _require_unused(connection: Connection) -> None:
+    """Raise `StartupError` while a server of an older version holds the lease: its sweeps would fail in new tables."""
+    if not missing_scripts("postgresql", version(connection)):
+        return
+    if connection.execute("SELECT to_regclass('leases') IS NULL").fetchone() == (True,):
+        return
+    connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
+    if connection.execute("SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())").fetchone():
+        found = "a server of an older version uses the database"
+        raise StartupError(f"{found}; stop all its servers, and start one with this version first")
 
 
 def _begin_alone(connection: Connection) -> None:

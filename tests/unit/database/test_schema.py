@@ -334,6 +334,24 @@ def test_one_that_fails_in_the_middle_leaves_the_earlier_schema_as_it_was(filled
     assert rows(filled) == before
 
 
+@pytest.mark.postgresql
+def test_nor_are_those_under_a_node(stored, engine):
+    folder, url = stored
+    if engine == "sqlite":
+        pytest.skip("as the test above")
+    before = schema_of(folder, url)
+    with connect(folder, url) as connection:
+        until = "extract(epoch FROM clock_timestamp()) + 600"
+        connection.execute("DELETE FROM leases")
+        connection.execute(f"INSERT INTO leases (name, holder, epoch, until) VALUES ('delivery', 'a', 1, {until})")
+    with pytest.raises(StartupError, match="a server of an older version uses"):
+        open_database(folder, url)
+    assert schema_of(folder, url) == before
+    with connect(folder, url) as connection:
+        connection.execute("UPDATE leases SET until = 0")
+    open_database(folder, url).close()
+
+
 def test_the_tables_under_a_running_server_are_not_changed(filled, next_schema, monkeypatch, capsys):
     """It would go on with the statements of its own version."""
     with contextlib.closing(open_database(filled)) as server:

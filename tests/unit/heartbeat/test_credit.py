@@ -510,6 +510,23 @@ def test_sweeps_that_failed_for_long_count_as_an_outage(heart, monkeypatch):
     assert heart.read(check).deadline_at == check.deadline_at + 3 * SWEEP_SECONDS
 
 
+def test_a_sweep_that_fails_while_pings_are_stored_moves_no_deadline(heart, monkeypatch):
+    """Else it would excuse all checks for ever, and the sweep after each credit would look as if it had gone well."""
+    check = heart.create(1000)
+    beat(heart)
+    aged = []
+    with monkeypatch.context() as patch:
+        patch.setattr(heart.sweep, "_mark_overdue", lambda *_: 1 / 0)
+        for _ in range(6):
+            heart.pass_time(SWEEP_SECONDS)
+            with pytest.raises(ZeroDivisionError):
+                beat(heart)
+            aged.append(heart.sweep.healthy())
+    assert aged == [True, True, True, False, False, False]
+    beat(heart)
+    assert heart.read(check).deadline_at == check.deadline_at
+
+
 class SetAtItsSecondLook(threading.Event):
     def is_set(self):
         was_set = super().is_set()
@@ -572,7 +589,7 @@ def test_the_log_says_so_once_it_is_stored(heart, caplog, jump):
     credit = heart.sweep.credit
     for deed in (credit.step, credit.note, credit.step):
         with pytest.raises(Unavailable):
-            credit.write(undone(deed))
+            credit._write(undone(deed))
     assert not told(caplog)
     beat(heart)
     assert len(told(caplog)) == 1

@@ -196,3 +196,24 @@ def test_http_1_0_may_leave_the_host_out() -> None:
 def test_line_ends_before_a_request_are_left_out_however_many_they_are(size: int) -> None:
     requests, refusal = read_all(cut(b"\r\n" * 8000 + get(), size))
     assert (len(requests), refusal) == (1, None)
+
+
+@pytest.mark.parametrize("path", ["/" + "%" * 8_000, "/x" + "%ff" * 2_000])
+def test_a_path_that_is_longer_than_any_route_is_not_decoded(path: str) -> None:
+    assert split_target("GET", path + "?a=%41") == (path, "a=%41")
+
+
+def test_a_head_counts_as_held_while_its_body_is_awaited() -> None:
+    reader = Reader(HttpLimits())
+    head = b"POST / HTTP/1.1\r\nHost: x\r\nIf-Match: " + b"x" * 8_000 + b"\r\nContent-Length: 5\r\n\r\n"
+    assert reader.next(head) is None
+    assert reader.held_bytes >= len(head)
+    assert reader.next(b"abcde") is not None
+    assert reader.held_bytes == 0
+
+
+def test_a_long_host_is_not_kept_for_the_next_request() -> None:
+    reader = Reader(HttpLimits())
+    for size, kept in (8_000, False), (200, True):
+        assert reader.next(b"GET / HTTP/1.1\r\nHost: " + b"x" * size + b"\r\n\r\n") is not None
+        assert (reader._host is not None) is kept
