@@ -141,7 +141,7 @@ class Reader:
                 return None
         request = self.request = self._request_of(head)
         self._buffer = self._buffer[head.end() :]
-        request.held_bytes = len(text)
+        request.held_bytes = head.end()
         return request
 
     def _find_head(self, text: str) -> re.Match[str] | None:
