@@ -94,7 +94,7 @@ class Paragraph:
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
         self._again = work.again
-        self.slow = work.again > SLOW
+        self.slow = self._again > SLOW
         self.line_em = _line_em({piece.subset for choice in self._choices for piece in choice.pieces})
         """A guess of the height of a line that is higher than most, else 0."""
         looked_at = zip(self._graphemes, choices, self._choices, strict=True)

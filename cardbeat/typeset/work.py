@@ -20,7 +20,7 @@ _CHARACTER = 1_500  # a letter that is measured and drawn
 _HAN = 5_000  # added for a Han character, which is large and mostly in a font of its own
 _MARK = 7_000
 """A mark on a letter, or a letter that joins it. Many make the letter so tall that it is drawn again without them."""
-_EMOJI = 20_000  # added for an emoji, which is drawn in layers and needs colours of its own
+_EMOJI = 17_000  # added for an emoji, which is drawn in layers and needs colours of its own
 _EMBOLDENED = 2_000  # added for a character that is made bolder
 _SHAPED, _JOINED = 6_000, 1_000
 """Added for a run that Raqm shapes, as it reads the font's rules each time, and for each of its letters."""

@@ -37,8 +37,8 @@ _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")
 _LINE_ENDS = re.compile(r"\A(?:\r\n)++")
+_LONGEST_PATH, _LONGEST_HOST = 512, 255  # longer than any route; the longest name in DNS
 # Most headers are not used. Each branch begins with one plain letter, so that they are skipped fastest.
-_LONGEST_PATH, _LONGEST_HOST = 512, 255  # more than any route has; more than a name in DNS has
 _BRANCHES = "|".join(
     f"{letter}(?i:{'|'.join(name[1:] for name in HEADERS if name[0] == letter.lower())})"
     for letter in sorted({letter for name in HEADERS for letter in (name[0], name[0].upper())})
