@@ -42,6 +42,12 @@ def version(connection: "Transaction") -> int:
     return int(found)
 
 
+def is_served(connection: "Transaction") -> bool:
+    """Whether a server holds the lease. Call with a lock on `leases`, so that none takes it afterwards."""
+    held = "SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())"
+    return connection.execute(held).fetchone() is not None
+
+
 def require_tables(connection: "Transaction") -> None:
     """Raise `StartupError` if there are no tables yet."""
     if not version(connection):

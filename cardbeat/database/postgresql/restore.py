@@ -10,7 +10,7 @@ from urllib.parse import quote
 from cardbeat.database.postgresql.connection import Connection, connect, roll_back, without_nul
 from cardbeat.database.postgresql.database import start_up_errors
 from cardbeat.database.postgresql.errors import LockNotAvailable, Unconfirmed
-from cardbeat.database.postgresql.examination import version
+from cardbeat.database.postgresql.examination import is_served, version
 from cardbeat.database.postgresql.schema import bring_up_to_date, check_server
 from cardbeat.database.schema import NODE_TABLES, NUMBERED, TABLES
 from cardbeat.database.sqlite.file import connect as open_file
@@ -107,7 +107,7 @@ def _lock(connection: Connection) -> None:
         connection.execute(f"LOCK TABLE {', '.join(TABLES + NODE_TABLES)} IN EXCLUSIVE MODE")
     except LockNotAvailable:
         raise in_use from None
-    if connection.execute("SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())").fetchone():
+    if is_served(connection):
         raise in_use
 
 

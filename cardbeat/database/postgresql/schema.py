@@ -4,7 +4,7 @@ from typing import Final
 
 from cardbeat.database.postgresql.connection import DURABLY, Connection, roll_back
 from cardbeat.database.postgresql.errors import LockNotAvailable, Unconfirmed
-from cardbeat.database.postgresql.examination import require_no_foreign_tables, version
+from cardbeat.database.postgresql.examination import is_served, require_no_foreign_tables, version
 from cardbeat.database.schema import missing_scripts
 from cardbeat.errors import StartupError
 from cardbeat.host.output import tell_if_slow
@@ -41,8 +41,8 @@ def bring_up_to_date(connection: Connection) -> None:
     """Make the tables or bring them up to date, in one transaction.
 
     Raises `StartupError` for a version that can't be used, while a server of an older version uses the database, and if
-    a synchronous standby does not confirm the COMMIT.
-    The server goes on waiting for that standby: to cancel the COMMIT would keep what no standby has.
+    a synchronous standby does not confirm the COMMIT. The server goes on waiting for that standby: to cancel the COMMIT
+    would keep what no standby has.
     """
     if not missing_scripts("postgresql", version(connection)):
         return
@@ -70,7 +70,7 @@ def _require_unused(connection: Connection) -> None:
     if connection.execute("SELECT to_regclass('leases') IS NULL").fetchone() == (True,):
         return
     connection.execute("LOCK TABLE leases IN EXCLUSIVE MODE")
-    if connection.execute("SELECT 1 FROM leases WHERE until > extract(epoch FROM clock_timestamp())").fetchone():
+    if is_served(connection):
         found = "a server of an older version uses the database"
         raise StartupError(f"{found}; stop all its servers, and start one with this version first")
 
