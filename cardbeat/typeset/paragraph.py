@@ -17,7 +17,7 @@ from cardbeat.typeset.unicode.breaks import Break, breaks_at_hyphens
 from cardbeat.typeset.unicode.clusters import LINE_CONTROLS, ZWSP, clean_for_lines, clusters, is_european, stray_marks
 from cardbeat.typeset.unicode.han import language_of
 from cardbeat.typeset.widths import Widths
-from cardbeat.typeset.work import SLOW, TRIED_ENOUGH, UNBOUNDED, Work, graphemes_within
+from cardbeat.typeset.work import SLOW, SPENT_ENOUGH, TRIED_ENOUGH, UNBOUNDED, Work, graphemes_within
 from cardbeat.typeset.wrap import Word
 
 ELLIPSIS = "…"
@@ -93,8 +93,8 @@ class Paragraph:
         self._choices = work.affordable(choices, self._levels, len(whole))
         self.missing += sum(choice.missing for choice in choices)
         self.work = work.spent  # the cost of all text that is looked at, also of what is cut later
-        self._again = work.again
-        self.slow = self._again > SLOW
+        self._may_try = min(max(0, TRIED_ENOUGH - work.again), SPENT_ENOUGH - work.spent)
+        self.slow = work.again > SLOW
         self.line_em = _line_em({piece.subset for choice in self._choices for piece in choice.pieces})
         """A guess of the height of a line that is higher than most, else 0."""
         looked_at = zip(self._graphemes, choices, self._choices, strict=True)
@@ -139,8 +139,8 @@ class Paragraph:
 
     @property
     def tried_enough(self) -> bool:
-        """Whether so much of it was drawn that no other size should be tried."""
-        return self._drawn.cost > 0 and self._drawn.cost + self._again > TRIED_ENOUGH
+        """Whether so much of it was drawn, or it costs so much, that only its smallest size should be tried."""
+        return self._drawn.cost > self._may_try
 
     @property
     def blank(self) -> bool:

@@ -11,9 +11,9 @@ from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Piece
 
 UNBOUNDED = 10**9
-_OPENED = 12_000
-"""A file, beside what inflating it takes, and twice as much for one with rules. It is more than that takes, as no real
-text needs 50 files."""
+_OPENED, _OPENED_LETTERS = 12_000, 30_000
+"""A file of Han, and another one, beside what inflating it takes. Both are more than that takes, and much more for the
+second, as no real text needs 50 files, or ten scripts. Rules take as much as a file of Han."""
 _PLANNED = 1_500  # a character that is looked at, drawn or not: its grapheme, font, direction and line breaks
 _RUN = 1_500  # a run in one font
 _CHARACTER = 1_500  # a letter that is measured and drawn
@@ -33,8 +33,9 @@ _SHAPED_SLOWLY = {
 }
 """Fonts with many rules, and what is added for a run in one line instead of `_SHAPED`."""
 _LINES = 2  # that a run in such a font is reckoned to go over
-SLOW, TRIED_ENOUGH = 300_000, 1_450_000
-"""What drawing a text costs where sizes are estimated rather than tried, and what all tries may cost together."""
+SLOW, TRIED_ENOUGH, SPENT_ENOUGH = 300_000, 1_450_000, 2_500_000
+"""What drawing a text costs where sizes are estimated rather than tried, what all tries may cost together, and what
+they may cost with all else: opening its fonts and planning its lines."""
 _LEAST_GRAPHEMES = 40  # always examined: more than a label shows in most scripts
 
 
@@ -76,7 +77,7 @@ class Work:
             return True
         taken = sum(self._drawing(subset) + _MARK * (len(text) - 1) for subset, text in pieces)
         new = [subset for subset, _ in pieces if (subset, level) != self._run]
-        opened = sum(_OPENED * (1 + subset.shaped) + subset.bytes(self._weight) for subset in {*new} - self._fonts)
+        opened = sum(_opening_cost(subset) + subset.bytes(self._weight) for subset in {*new} - self._fonts)
         taken += sum(_run_cost(subset, _LINES) for subset in new) + opened
         may_end = new or any(subset.emoji for subset, _ in pieces)
         if may_end and self._fonts and self.spent + taken > self._most:
@@ -93,6 +94,10 @@ def drawing_cost(subset: FontSubset, text: str) -> int:
     """The cost of drawing a run, or one letter of it by itself."""
     alone = subset.european and len(text) == 1
     return _run_cost(subset) * (not alone) + _letter_cost(subset) * len(text)
+
+
+def _opening_cost(subset: FontSubset) -> int:
+    return (_OPENED if subset.square else _OPENED_LETTERS) + _OPENED * subset.shaped
 
 
 def _run_cost(subset: FontSubset, lines: int = 1) -> int:

@@ -28,6 +28,7 @@ BOLD = STYLE._replace(weight=700, leading=1.18)
 WIDTH_PX = 1056
 MIXED = "".join(mixed_scripts(random.Random(4))["title"] for _ in range(4))
 DIGITS = "".join(chr(c) for c in range(0x660, 0x1FBFA) if unicodedata.category(chr(c)) == "Nd")[::3]
+HAN_AND_OTHERS = "".join(MIXED[n % len(MIXED)] if n % 4 == 0 else chr(0x4E00 + n * 977 % 20_000) for n in range(90))
 CHINESE = (
     "我们如何把每天两百万个后台任务从消息队列迁移到一个普通文件，以及在这个过程中关于锁、重试和背压所学到的一切。"
     "这篇文章还介绍了监控、告警和备份的具体做法。"
@@ -213,21 +214,36 @@ def test_a_text_that_is_wider_than_planned_is_drawn_in_few_sizes(monkeypatch: py
     assert len(sizes) <= 3
 
 
-@pytest.mark.parametrize("fields", [fields for fields in hostile() if fields.get("title")][:8])
-@pytest.mark.parametrize("template", TEMPLATES)
-def test_a_title_that_is_slow_to_draw_is_drawn_in_few_sizes(
-    monkeypatch: pytest.MonkeyPatch, fields: Fields, template: str
-) -> None:
-    sizes: dict[Paragraph, set[int]] = {}
+@pytest.fixture
+def sizes(monkeypatch: pytest.MonkeyPatch) -> dict[Paragraph, set[int]]:
+    """In which lines of each paragraph are drawn."""
+    drawn: dict[Paragraph, set[int]] = {}
     line = Paragraph.line
 
     def noted(paragraph: Paragraph, start: int, end: int, size: int, ellipsis: bool = False) -> TextLine:
-        sizes.setdefault(paragraph, set()).add(size)
+        drawn.setdefault(paragraph, set()).add(size)
         return line(paragraph, start, end, size, ellipsis)
 
     monkeypatch.setattr(Paragraph, "line", noted)
+    return drawn
+
+
+@pytest.mark.parametrize("fields", [fields for fields in hostile() if fields.get("title")][:8])
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_title_that_is_slow_to_draw_is_drawn_in_few_sizes(
+    sizes: dict[Paragraph, set[int]], fields: Fields, template: str
+) -> None:
     layout_of(title=fields["title"], description=CHINESE, template=template)
     assert all(len(tried) <= 3 for paragraph, tried in sizes.items() if paragraph.slow)
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_title_whose_fonts_take_most_of_what_it_may_is_drawn_once_and_small(
+    sizes: dict[Paragraph, set[int]], template: str
+) -> None:
+    """A larger size that turns out too large would be drawn in addition."""
+    layout_of(title=HAN_AND_OTHERS, template=template)
+    assert [tried for paragraph, tried in sizes.items() if paragraph.work > 0.9 * TEXT_WORK] == [{56}]
 
 
 @pytest.mark.skipif(not features.check("raqm"), reason="only Raqm draws Nastaliq")

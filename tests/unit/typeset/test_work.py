@@ -21,6 +21,11 @@ def spent(text: str) -> int:
     return work.spent
 
 
+def _bytes(text: str) -> int:
+    choices = FONTS.choose(clusters(text), "ja")
+    return sum(subset.bytes(400) for subset in {piece.subset for choice in choices for piece in choice.pieces})
+
+
 def test_what_no_font_has_is_looked_at_and_takes_nothing_else() -> None:
     assert 0 < spent("\ue000") < spent("aa") - spent("a")
 
@@ -28,6 +33,11 @@ def test_what_no_font_has_is_looked_at_and_takes_nothing_else() -> None:
 def test_a_font_is_paid_for_once_and_a_run_each_time() -> None:
     first, again = spent("aक") - spent("a"), spent("aकbख") - spent("aकb")
     assert 0 < again < first
+
+
+def test_the_font_of_another_script_takes_more_than_one_of_more_han_beside_its_bytes() -> None:
+    script, han = (spent(text) - _bytes(text) for text in ("aж", "a漢"))
+    assert script > 1.2 * han
 
 
 def test_a_run_in_a_font_with_many_rules_takes_more_than_one_in_letters_alone() -> None:
