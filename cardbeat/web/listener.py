@@ -15,6 +15,9 @@ RESERVED_DESCRIPTORS: Final = 128
 """Kept free for the database, fonts, stored cards and webhooks, which must work at the limit of connections too."""
 RESERVED_SOCKETS: Final = 2
 """Kept for the listening socket and for the one that wakes the loop."""
+SEND_BUFFER: Final = 64 * 1024
+"""Bytes of answers that the kernel may hold for one client, and as many for itself: by itself it goes up to 4 MB, so
+that clients that don't read take gigabytes which the server does not see."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
@@ -26,8 +29,9 @@ class Listener:
         self.is_passed = passed is not None
         self.socket = passed or listen(host, port)
         self.socket.setblocking(False)
-        # Accepted sockets inherit it: an answer's last piece must not wait for the acknowledgement of the one before.
+        # Accepted sockets inherit both. An answer's last piece must not wait for the acknowledgement of the one before.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self.address = self.socket.getsockname()
 
     @property

@@ -1,10 +1,14 @@
 """The listening socket."""
 
+import contextlib
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 
-from cardbeat.web.listener import Listener, passed_socket
+import pytest
+
+from cardbeat.web.listener import SEND_BUFFER, Listener, passed_socket
 from tests.systems import PASSED_SOCKETS
 
 ACTIVATED_FOR_ANOTHER = """
@@ -28,11 +32,25 @@ def test_there_is_none_where_systemd_passes_none() -> None:
     assert passed_socket() is None
 
 
-def test_no_piece_of_an_answer_waits_for_the_acknowledgement_of_the_one_before() -> None:
+@pytest.fixture
+def accepted() -> Iterator[socket.socket]:
+    """The server's end of a connection."""
     listener = Listener("127.0.0.1", 0)
-    with socket.create_connection(listener.address[:2]):
+    with contextlib.closing(listener), socket.create_connection(listener.address[:2]):
         listener.socket.setblocking(True)
-        accepted, _ = listener.socket.accept()
-        with accepted:
-            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
-    listener.close()
+        with listener.socket.accept()[0] as connection:
+            yield connection
+
+
+def test_no_piece_of_an_answer_waits_for_the_acknowledgement_of_the_one_before(accepted: socket.socket) -> None:
+    assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+def test_the_kernel_holds_little_for_a_client_that_does_not_read(accepted: socket.socket) -> None:
+    accepted.setblocking(False)
+    taken = 0
+    with contextlib.suppress(BlockingIOError):
+        while taken < 64 * SEND_BUFFER:
+            taken += accepted.send(bytes(SEND_BUFFER))
+    assert SEND_BUFFER / 4 <= accepted.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) <= 2 * SEND_BUFFER
+    assert 0 < taken < 64 * SEND_BUFFER
