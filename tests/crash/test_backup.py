@@ -1,6 +1,7 @@
 """A backup taken while clients write, restored as the documentation says; and one that is stopped."""
 
 import contextlib
+import shutil
 import signal
 import subprocess
 
@@ -47,14 +48,19 @@ def test_a_backup_under_load_restores_to_a_working_service(start, python, pyz, t
     assert "sound" in examined.stdout
 
 
-@pytest.fixture
-def slow_to_copy(tmp_path):
-    """Of 300 MB, which rows had that are gone."""
-    with contextlib.closing(open_database(tmp_path / "cardbeat-data")) as database:
-        for number in range(60):
-            row = (f"{number}" + "x" * 5_000_000,)
-            database.write(lambda connection, row=row: connection.execute("INSERT INTO monitor VALUES (?, 1)", row))
+@pytest.fixture(scope="module")
+def much_to_copy(tmp_path_factory):
+    """A data folder of 150 MB, which rows had that are gone."""
+    folder = tmp_path_factory.mktemp("much")
+    with contextlib.closing(open_database(folder)) as database:
+        database.write(lambda connection: connection.execute("INSERT INTO monitor VALUES (hex(zeroblob(75000000)), 1)"))
         database.write(lambda connection: connection.execute("DELETE FROM monitor WHERE length(name) > 5000000"))
+    return folder
+
+
+@pytest.fixture
+def slow_to_copy(much_to_copy, tmp_path):
+    shutil.copytree(much_to_copy, tmp_path / "cardbeat-data")
 
 
 def left(folder):
