@@ -25,7 +25,7 @@ from cardbeat.database.sqlite.rows import MORE_RULES, RULES, why_refused
 from cardbeat.errors import StartupError
 from cardbeat.heartbeat.check import Check
 from tests.heart import Heart
-from tests.support import wait_until
+from tests.support import FakeClock, wait_until
 from tests.systems import LINKS, MODES, WINDOWS
 
 NOON = 1_800_014_400
@@ -101,17 +101,26 @@ FOREIGN = {
 }
 
 
-@pytest.fixture
-def data(tmp_path, clock):
-    """A data folder whose database has rows of most kinds; the backup beside it is `backup`."""
-    with contextlib.closing(open_database(tmp_path / "data")) as database:
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A folder with `data`, whose database has rows of most kinds, and `backup.db`; and the time then."""
+    folder, clock = tmp_path_factory.mktemp("filled"), FakeClock()
+    with contextlib.closing(open_database(folder / "data")) as database:
         heart = Heart(database, clock)
         checks = [heart.create(1 + number) for number in range(5)]
         heart.pass_time(10)
         heart.sweep.sweep_once()
         heart.ping(checks[0])
         heart.checks.test_alert(heart.key.id, checks[1].id).wait()
-    back_up(tmp_path / "data", tmp_path / "backup.db")
+    back_up(folder / "data", folder / "backup.db")
+    return folder, clock.now
+
+
+@pytest.fixture
+def data(filled, tmp_path, clock):
+    """The data folder of this test; the backup beside it is `backup`."""
+    folder, clock.now = filled
+    shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
     return tmp_path / "data"
 
 
