@@ -1,7 +1,7 @@
 """Fixtures for every kind of test."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -61,7 +61,8 @@ def config(tmp_path: Path, database_url: str | None) -> Config:
 
 
 @pytest.fixture
-def app(config: Config, clock: FakeClock) -> Iterator[App]:
+def app(config: Config, clock: FakeClock, put_new_file: Callable[[Path], None]) -> Iterator[App]:
+    put_new_file(config.data)
     service = service_of(config, clock)
     if service.database.fence is not None:
         # No other node sweeps.

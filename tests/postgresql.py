@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from cardbeat.database import Database, open_database
+from cardbeat.database.sqlite.file import FILE_NAME
 from tests.systems import IS_ROOT
 
 BOTH_ENGINES = pytest.mark.engines("sqlite", "postgresql")
@@ -151,9 +152,33 @@ def database_url(engine: str, request: pytest.FixtureRequest, tmp_path: Path) ->
     return None if engine == "sqlite" else request.getfixturevalue("postgresql").emptied(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def new_file(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """An SQLite database of the newest schema, without rows. To make one for each test would take long."""
+    folder = tmp_path_factory.mktemp("sqlite")
+    open_database(folder).close()
+    return (folder / FILE_NAME).read_bytes()
+
+
 @pytest.fixture
-def open_again(tmp_path: Path, database_url: str | None) -> Iterator[Callable[[], Database]]:
+def put_new_file(engine: str, new_file: bytes) -> Callable[[Path], None]:
+    """Puts that database into a folder, as a server leaves it; does nothing for a test on PostgreSQL."""
+
+    def put(folder: Path) -> None:
+        if engine == "sqlite":
+            folder.mkdir(mode=0o700, exist_ok=True)
+            (folder / FILE_NAME).touch(0o600, exist_ok=False)
+            (folder / FILE_NAME).write_bytes(new_file)
+
+    return put
+
+
+@pytest.fixture
+def open_again(
+    tmp_path: Path, database_url: str | None, put_new_file: Callable[[Path], None]
+) -> Iterator[Callable[[], Database]]:
     """Opens the same database once more, as a second process or a second host does."""
+    put_new_file(tmp_path)
     with contextlib.ExitStack() as opened:
 
         def open_() -> Database:
