@@ -14,6 +14,7 @@ from cardbeat.clock import Clock
 from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.couriers import Couriers
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
+from cardbeat.heartbeat.delivery.places import remember
 from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.delivery.schedule import Schedule
 from cardbeat.heartbeat.outbox.alerts import Alerts
@@ -64,6 +65,8 @@ class Dispatcher:
         """Checks whose next alert is to be read."""
         self._held: dict[int, int] = {}
         """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
+        self._turns: dict[int, float] = {}
+        """When alerts that were counted may be posted, by `seq`: after a move they keep their turn."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None
@@ -139,6 +142,8 @@ class Dispatcher:
             wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)
             if queue.is_counted and not queue.is_test and not queue.is_reminder:
                 wait_seconds = max(wait_seconds, self._allowance.of_check(queue.check_seq))
+        if queue.is_counted and not queue.is_reminder:
+            remember(self._turns, queue.alert, self._elapsed() + wait_seconds)
         if wait_seconds:
             self._hold(queue, wait_seconds)
         return not wait_seconds
@@ -216,8 +221,12 @@ class Dispatcher:
                 queue.is_reminder = one.is_reminder
                 queue.is_granted = one.is_granted
                 queue.registered_at = self._elapsed() + one.key_created_at - self._clock()
-                queue.is_counted = one.attempts > 0
-                self._wait(queue, _wait_seconds(one, self._clock()))
+                queue.is_counted = one.attempts > 0 or one.seq in self._turns
+                turn_seconds = self._turns.get(one.seq, -math.inf) - self._elapsed()
+                if turn_seconds > 0:
+                    self._hold(queue, turn_seconds)
+                else:
+                    self._wait(queue, _wait_seconds(one, self._clock()))
 
     def _wait(self, queue: CheckQueue, seconds: float) -> None:
         queue.is_taken = False

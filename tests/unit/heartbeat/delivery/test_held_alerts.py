@@ -8,7 +8,7 @@ import pytest
 
 from cardbeat.heartbeat.delivery import allowance
 from cardbeat.heartbeat.delivery.dispatcher import Dispatcher
-from cardbeat.heartbeat.outbox.alert import OVERDUE
+from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
@@ -67,6 +67,38 @@ def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch
     for _ in range(3):
         dispatcher._store_held()
     assert stored == [100] * 7 + [20]
+
+
+def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(mail, check, monkeypatch):
+    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
+    mail.delivery.start()
+    mail.record(check, OVERDUE, RECOVERED)
+    mail.settled(1)
+    wait_until(lambda: is_held(mail, check))
+    for number in (1, 2):
+        mail.pass_time(1200)
+        found = mail.heart.read(check)
+        mail.heart.checks.update(found, mail.heart.settings(found, webhook_url=f"{HOOK}/{number}")).wait()
+        mail.delivery.wake()
+        wait_until(lambda: is_held(mail, check))
+    mail.pass_time(1200)
+    mail.settled(2)
+    assert [url for url, _, _ in mail.posted] == [HOOK, f"{HOOK}/2"]
+
+
+def test_a_test_that_waits_for_its_turn_is_not_counted_again_when_another_is_asked_for(mail, check):
+    mail.record(check, *["check.test"] * 4)
+    mail.delivery.start()
+    mail.settled(3)
+    wait_until(lambda: is_held(mail, check))
+    mail.pass_time(EVERY_SECONDS / 2)
+    mail.record(check)
+    wait_until(lambda: is_held(mail, check))
+    mail.pass_time(EVERY_SECONDS / 2)
+    mail.settled(4)
+    wait_until(lambda: is_held(mail, check))
+    mail.pass_time(EVERY_SECONDS)
+    mail.settled(5)
 
 
 def test_alerts_of_other_keys_do_not_wait_for_it(mail, check):
