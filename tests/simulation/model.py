@@ -25,8 +25,8 @@ WAITS = (5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400)
 """Seconds after the first, second ... failed attempt, which luck lengthens by a fifth at most, and a receiver as it
 asks."""
 HOUR = 3600
-HELD_SECONDS = 2 * HOUR / 12
-"""Beyond 12 of its alerts in an hour, one of a check is held until there is room; twice, if it is merged meanwhile."""
+HELD_SECONDS = HOUR / 12
+"""Beyond 12 of its alerts in an hour, one of a check is held until there is room."""
 MOST_OF_KEY = 240
 """Posts of a key in an hour, each try of a reminder among them. Half of them are kept for outages."""
 KEPT_SECONDS = HOUR + 300 + MARGIN

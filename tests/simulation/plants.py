@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat import checks, credit, pings, removal, sweep
-from cardbeat.heartbeat.delivery import courier, delivery
+from cardbeat.heartbeat.delivery import courier, delivery, dispatcher
 from cardbeat.heartbeat.outbox import alert, alerts, attempts
 from cardbeat.keys import store
 from tests.simulation import disk
@@ -182,6 +182,11 @@ def asked_to_try_sooner() -> None:
     courier.verdict = as_asked
 
 
+def counted_again_after_a_move() -> None:
+    """An alert that waits for its turn is counted again when its check gets another webhook URL."""
+    dispatcher.remember = lambda *_: None  # type: ignore[attr-defined]
+
+
 PLANTS = {
     "guard": Plant(no_guard_in_the_sweep, HOURLY, ("told twice", "follows another")),
     "transaction": Plant(alert_outside_the_transaction, HOURLY, ("has no alert",)),
@@ -195,6 +200,7 @@ PLANTS = {
     "gone": Plant(gone_from_the_url_before, {**HOURLY, "moved_meanwhile": 0.2}, ("for no reason", "an alert waits")),
     "merge": Plant(merged_into_what_is_posted, FLAPPING, ("what was posted", "no reason", "another status")),
     "count": Plant(outage_counted_twice, FLAPPING, ("tells 1 outages", "tells 2 outages")),
+    "turn": Plant(counted_again_after_a_move, {**FLAPPING, "moved_meanwhile": 0.2}, ("an alert waits",)),
     "fail": Plant(failure_lost, HOURLY, ("a failure is lost",)),
     "reminder": Plant(reminder_after_the_recovery, HOURLY, ("does not give way", "after the recovery", "goes out")),
     "snooze": Plant(snooze_forgotten_at_a_restart, HOURLY, ("is forgotten", "of a snoozed check")),
