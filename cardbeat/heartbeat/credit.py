@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Fence, Transaction, monitor
+from cardbeat.heartbeat.transitions import DUE_AT
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,12 @@ INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
 _IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
 """A snooze or a change of a check was stored by a clock that was set back already."""
+_LIKE_A_PING: Final = (
+    "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
+    f" WHERE seq = (SELECT seq FROM checks WHERE {DUE_AT} > 0 ORDER BY {DUE_AT} LIMIT 1)"
+)
+"""Writes the check that is due first as a ping would, and changes nothing: fails where the table `checks` is locked, or
+the index that the sweep reads is damaged."""
 LOOK_SECONDS: Final = 0.5
 """Time between two readings of the clock while a write is under way."""
 
@@ -103,14 +110,14 @@ class Credit:
     def write(self, work: Callable[[Transaction], T]) -> T:
         """As `Database.write`, for work that calls `note`; logs the credit that it stored. In the sweep's thread only.
 
-        If it fails, the moment alone is stored: while that can be written, so can pings, and there is no silence. Else
-        a sweep that always fails would move all deadlines on for ever.
+        If it fails, the moment alone is stored if pings can be stored: then there is no silence. Else a sweep that
+        always fails would move all deadlines on for ever.
         """
         try:
             return self._write(work)
         except Exception:
             with contextlib.suppress(Exception):
-                self._write(self.note)
+                self._write(self._note_if_pings_are_stored)
             raise
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
@@ -170,6 +177,10 @@ class Credit:
         # The commit that follows is not silence. If it fails, `write` restores the former value.
         self._listened = moment.monotonic
         return is_free
+
+    def _note_if_pings_are_stored(self, transaction: Transaction) -> None:
+        self.note(transaction)
+        transaction.execute(_LIKE_A_PING)
 
     def note_stop(self, transaction: Transaction, moment: Moment) -> int:
         """Store in this transaction that the monitor ran until `moment`, if it has stored any moment before.

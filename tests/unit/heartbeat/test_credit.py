@@ -1,5 +1,7 @@
+import sqlite3
 import threading
 
+import psycopg
 import pytest
 
 from cardbeat.errors import Unavailable
@@ -525,6 +527,36 @@ def test_a_sweep_that_fails_while_pings_are_stored_moves_no_deadline(heart, monk
     assert aged == [True, True, True, False, False, False]
     beat(heart)
     assert heart.read(check).deadline_at == check.deadline_at
+
+
+def refuse_changes_of_checks(database):
+    """What a lock or a damaged index does: neither pings nor sweeps can change checks, and all else can be written."""
+    if database.fence:
+        sql = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'"
+        database.write(lambda transaction: transaction.execute(sql))
+        sql = "CREATE TRIGGER refused BEFORE UPDATE ON checks FOR EACH ROW EXECUTE FUNCTION refuse()"
+    else:
+        sql = "CREATE TRIGGER refused BEFORE UPDATE ON checks BEGIN SELECT RAISE(ABORT, 'no'); END"
+    database.write(lambda transaction: transaction.execute(sql))
+
+
+def allow_changes_of_checks(database):
+    sql = "DROP FUNCTION refuse CASCADE" if database.fence else "DROP TRIGGER refused"
+    database.write(lambda transaction: transaction.execute(sql))
+
+
+def test_while_no_ping_can_be_stored_the_time_is_silence_though_the_moment_could_be(heart):
+    checks = [heart.create(1), heart.create(1000)]
+    beat(heart)
+    refuse_changes_of_checks(heart.database)
+    for _ in range(3):
+        heart.pass_time(SWEEP_SECONDS)
+        for deed in (lambda: heart.ping(checks[0]), lambda: beat(heart)):
+            with pytest.raises((sqlite3.Error, psycopg.Error)):
+                deed()
+    allow_changes_of_checks(heart.database)
+    assert beat(heart) == 0
+    assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
 
 
 class SetAtItsSecondLook(threading.Event):
