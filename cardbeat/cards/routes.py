@@ -16,7 +16,6 @@ from cardbeat.errors import Refusal
 from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.key import CARDS, Key, key_missing
 from cardbeat.keys.store import Keys, hash_of
-from cardbeat.web.forwarded import sharing_network_of
 from cardbeat.web.message import FileBody, Request, Response, header_lines
 from cardbeat.web.query import first_value, known_among
 from cardbeat.web.router import Route, WorkSoon
@@ -112,13 +111,12 @@ class CardRoutes:
             raise _key_missing(request.query)
         key_hash = hash_of(value)
         key = self._keys.last_known(key_hash)
-        client = sharing_network_of(request.network)
-        found = Flight(client)
+        found = Flight(request.network)
         # Runs before any request is answered, so that a request after an answer starts a search of its own.
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
         # Clients of one key must not wait behind each other: it is public.
-        return self._readers.submit(work, *((client,) if key is None else (key.id, client)))
+        return self._readers.submit(work, *((request.network,) if key is None else (key.id, request.network)))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card from the index, if its file has not changed and its key was valid a moment ago."""
@@ -128,7 +126,7 @@ class CardRoutes:
         key = self._keys.find_cached(entry.key_hash, self._renew)
         if key is None or key.scope != CARDS:
             return None
-        descriptor = self._store.open(entry.name, entry.signature, sharing_network_of(request.network))
+        descriptor = self._store.open(entry.name, entry.signature, request.network)
         if descriptor is None:
             self._index.discard(request.target)
             return None
@@ -155,7 +153,7 @@ class CardRoutes:
 
         # Invalid keys learn nothing and cost nothing more.
         key = self._keys.authenticate(key_hash, (CARDS,))
-        client = sharing_network_of(request.network)
+        client = request.network
         flight = self._flights.setdefault(name, found)
         if flight is not found:
             if flight.drawn is not None and client not in flight.clients:
@@ -193,7 +191,7 @@ class CardRoutes:
         card = found.card
         response = _asked_part(request, card.png, _headers(card, cache or found.cache))
         if found.signature:
-            self._store.note_client(name, sharing_network_of(request.network))
+            self._store.note_client(name, request.network)
             told = card.etag, card.missing_glyphs, card.left_out
             self._index.put(request.target, Entry(name, found.signature, key_hash, *told))
         return response

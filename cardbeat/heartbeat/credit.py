@@ -19,7 +19,6 @@ from typing import Final, NamedTuple, TypeVar
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Fence, Transaction, monitor
-from cardbeat.heartbeat.transitions import DUE_AT
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +32,8 @@ INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
 _IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
 """A snooze or a change of a check was stored by a clock that was set back already."""
+DUE_AT: Final = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
+"""When a check is due for the sweep: the expression of the index `checks_due`."""
 _LIKE_A_PING: Final = (
     "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
     f" WHERE seq = (SELECT seq FROM checks WHERE {DUE_AT} > 0 ORDER BY {DUE_AT} LIMIT 1)"

@@ -9,10 +9,10 @@ from cardbeat.clock import Clock
 from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.database import Database, Fence, Transaction, monitor
 from cardbeat.errors import LeaseLost, Unavailable
-from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment, tell
+from cardbeat.heartbeat.credit import CREDIT_BATCH, DUE_AT, INTERVAL, Credit, Moment, tell
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.transitions import DUE_AT, OVERDUE, TURNED, Turned, note, subject_of
+from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note, subject_of
 
 SWEEP_BATCH = 250
 """Most checks that one write marks. Bounds how long a ping waits for that write."""

@@ -43,10 +43,6 @@ TURNED: Final = (
 """The end of a statement that changes checks. Without the cast SQLite uses no index there."""
 
 
-DUE_AT: Final = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
-"""When a check is due for the sweep: the expression of the index `checks_due`."""
-
-
 def note(transition: Transition, subjects: Sequence[str]) -> None:
     """Log a transition of each of these checks (`subject_of`). Call it after the commit, in any thread; never waits.
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from cardbeat.config import Config
 from cardbeat.errors import Refusal, TooMany
 from cardbeat.keys.rate import StrictRateLimit
-from cardbeat.web.forwarded import wider_network_of
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request
 
-WIDER_TIMES = 10
-"""An IPv6 /48 gets ten times the keys of a /64: one customer has 65,536 of these."""
+HOST_PREFIX, WIDER_TIMES = 64, 10
+"""An IPv6 /48 gets ten times the keys of a /64, which one host usually has alone."""
 
 SITES_ALLOWED = ("same-origin", "none")
 """Values of Sec-Fetch-Site. Browsers always send it and pages can't change it; other clients don't send it."""
@@ -54,8 +54,8 @@ class Registration:
         _require(self._issued.take(self._limits(request)))
 
     def _limits(self, request: Request) -> dict[str, int]:
-        most, wider = self._config.register_per_minute, wider_network_of(request.network)
-        return {request.network: most} if wider is None else {request.network: most, wider: WIDER_TIMES * most}
+        most = self._config.register_per_minute
+        return {request.network: WIDER_TIMES * most} | {network_of(request.client, HOST_PREFIX): most}
 
 
 def _require(wait_seconds: float) -> None:

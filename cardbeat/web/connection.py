@@ -158,6 +158,10 @@ class ClientConnection:
             self._is_holding = count > 0
             self._phases.held.set(self, count, self._loop.now)
 
+    def _hold_with(self, request: Request) -> None:
+        """Count a request that waits, and what came with it: more of its body, or the next ones."""
+        self._hold(self._reader.held_bytes + (request.held_bytes if self._reader.request is None else 0))
+
     def serve(self, data: bytes = b"") -> None:
         """Answer the next request if it is complete, or its head refuses it. Else wait for the rest."""
         if self._asked is not None:
@@ -183,7 +187,7 @@ class ClientConnection:
         if request.network != self.network:
             self._phases.moved(self, request.network)
         self._asked = request
-        self._hold(request.held_bytes)
+        self._hold_with(request)
         self._enter(self._phases.buffered)
         self._loop.call_in_turn(partial(self.do, ClientConnection.serve_asked), request.network)
 
@@ -237,7 +241,7 @@ class ClientConnection:
         """Go on with what a request has led to: its answer, the route that will answer it, or a `Later` of these."""
         if isinstance(found, Later):
             self._job, self._asked = found, request
-            self._hold(request.held_bytes)
+            self._hold_with(request)
             self._enter(self._phases.working)
             found.then(self._wake)
         elif isinstance(found, Response):

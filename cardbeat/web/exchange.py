@@ -15,7 +15,7 @@ from cardbeat.concurrency.later import Later, Workers, served
 from cardbeat.config import Network
 from cardbeat.errors import Refusal, Unavailable
 from cardbeat.web.access import AccessLog
-from cardbeat.web.forwarded import Peer, client_address, network_of, sharing_network_of
+from cardbeat.web.forwarded import Peer, client_address, network_of
 from cardbeat.web.message import Answered, Request, Response, header_lines
 from cardbeat.web.router import Answer, Guard, Route, Router
 
@@ -134,8 +134,7 @@ def answer_to_error(request: Request, error: Exception) -> Response:
 
 def _payers(request: Request, key: str | None) -> tuple[str, ...]:
     """Whose turn a request takes: neither a key nor a network gets more by many of the other."""
-    client = sharing_network_of(request.network)
-    return (client,) if key is None else (key, client)
+    return (request.network,) if key is None else (key, request.network)
 
 
 def _handled(route: Route, request: Request, judged_at: float, payers: tuple[str, ...]) -> Answer:

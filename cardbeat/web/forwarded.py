@@ -58,30 +58,17 @@ def is_trusted(address: Address | None, trusted: Sequence[Network]) -> bool:
 
 
 @lru_cache(4096)
-def network_of(client: str) -> str:
-    """The network that counts as one client: an IPv4 address, or an IPv6 /64, which one host usually has alone.
+def network_of(client: str, prefix: int = 48) -> str:
+    """The network that counts as one client: an IPv4 address, or an IPv6 /48, which a provider often gives a customer.
 
-    Whoever has one IPv4 address has many IPv6 networks by 6to4 and Teredo. So the IPv4 address inside counts.
+    With a /64, which one host usually has alone, such a customer would be 65,536 clients. Whoever has one IPv4 address
+    has many IPv6 networks by 6to4 and Teredo. So the IPv4 address inside counts.
     """
     address = parse_address(f"[{client}]") if ":" in client else None
     if not isinstance(address, ipaddress.IPv6Address):
         return client if address is None else str(address)
     inside = ipv4_inside(address) or (address.teredo and address.teredo[1])
-    return str(inside or ipaddress.IPv6Network((address, 64), strict=False))
-
-
-def wider_network_of(network: str) -> str | None:
-    """The IPv6 /48 around a /64, which a provider often gives to one customer; None for an IPv4 address."""
-    return str(ipaddress.IPv6Network(network).supernet(new_prefix=48)) if network.endswith("/64") else None
-
-
-@lru_cache(4096)
-def sharing_network_of(network: str) -> str:
-    """The network that counts as one where clients share something, as cards: an IPv6 /48, or an IPv4 address.
-
-    With a /64 as one, each customer of a provider would be 65,536 clients, and leave others no share.
-    """
-    return wider_network_of(network) or network
+    return str(inside or ipaddress.IPv6Network((address, prefix), strict=False))
 
 
 def ipv4_inside(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:

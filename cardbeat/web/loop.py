@@ -51,7 +51,8 @@ from cardbeat.web.turns import Call, Turn, Turns
 READ: Final = 1
 WRITE: Final = 4
 AT_ONCE: Final = 32
-"""Calls for sockets in one iteration, which take about 1 ms: so long a client that has just asked waits to be seen."""
+SECONDS_AT_ONCE: Final = 0.001
+"""Most calls for sockets in one iteration, and how long they may take: then a client that has just asked is seen."""
 READY_AT_ONCE: Final = 512
 """Sockets that epoll names in one iteration. If more are ready, it names the others first in the next ones."""
 _DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"  # no part of this program sets a locale, so the names are English
@@ -126,13 +127,13 @@ class Loop:
         if second != self._second:
             self._second, self.date = second, time.strftime(_DATE, time.gmtime(second))
         self._call(ready)
-        left = AT_ONCE
+        left, ends_at = AT_ONCE, self.elapsed() + SECONDS_AT_ONCE
         while turns.networks and left:
-            left -= 1
             turns.take()()
             if self._calls:
                 # Answers are ready. Their clients wait no longer than those whose requests come.
                 self._call([self._calls.popleft() for _ in range(len(self._calls))])
+            left = left - 1 if self.elapsed() < ends_at else 0
 
     def close(self) -> None:
         self._poller.close()

@@ -44,7 +44,7 @@ class Request:
       counts as one client (`forwarded.network_of`).
     - `pattern` is that of the route, `params` holds the values of the names in it. `key` is set by the route's guard.
     - `received_at` is the monotonic time at which the request was complete, in seconds. `held_bytes` is roughly the
-      memory that it takes, with the bytes that the client sent behind it.
+      memory that it takes.
     """
 
     method: str

@@ -36,7 +36,7 @@ HEADERS: Final = (
 _TCHARS = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _LINE = re.compile(r"(" + _TCHARS + r") ([!-\"$-~\x80-\xff]++) HTTP/1\.([01])\r\n")
 _HEAD = re.compile(_LINE.pattern + r"(?:" + _TCHARS + r":[\t -~\x80-\xff]*+\r\n)*+\r\n")
-_LINE_ENDS = re.compile(r"\A(?:\r\n)++")
+_LINE_ENDS = re.compile(r"(?:\r\n)++")
 _LONGEST_PATH, _LONGEST_HOST = 512, 255  # longer than any route; the longest name in DNS
 # Most headers are not used. Each branch begins with one plain letter, so that they are skipped fastest.
 _BRANCHES = "|".join(
@@ -115,7 +115,7 @@ class Reader:
         if self._wanted_bytes:
             if len(self._buffer) < self._wanted_bytes:
                 return None
-            request.held_bytes = max(request.held_bytes, len(self._buffer))
+            request.held_bytes += self._wanted_bytes
             request.body = self._buffer[: self._wanted_bytes]
             self._buffer = self._buffer[self._wanted_bytes :]
             self._wanted_bytes = 0
@@ -147,8 +147,8 @@ class Reader:
     def _find_head(self, text: str) -> re.Match[str] | None:
         """A head that has come in parts, or None until its end is there. Each byte is checked once."""
         # Some clients end a body with a line end that its length does not count (RFC 9112, 2.2).
-        if begin := len(text) - len(_LINE_ENDS.sub("", text, count=1)):
-            text, self._buffer = text[begin:], self._buffer[begin:]
+        if line_ends := _LINE_ENDS.match(text):
+            text, self._buffer = text[line_ends.end() :], self._buffer[line_ends.end() :]
         end = text.find("\r\n\r\n", max(0, self._checked - 3)) + 4
         if end < 4:
             _check_part(text, self._checked, self._limits)

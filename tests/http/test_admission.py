@@ -371,6 +371,19 @@ def test_past_the_budget_requests_that_wait_give_way_and_those_at_work_do_not(st
     assert nothing_is_held(server)
 
 
+def test_what_came_behind_a_request_that_waits_counts_as_held(start: Start, site: Site) -> None:
+    server = start(HOLDING)
+    behind = get(line=b"GET /other HTTP/1.1") * 600
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(Client(server, post("/held", key="known a") + BODY))
+        assert site.entered.acquire(timeout=PATIENCE_SECONDS)
+        for _ in range(HOLDING.held_bytes // 10_000):
+            stack.enter_context(Client(server, post("/held", key="known a") + BODY + behind))
+        wait_until(lambda: server.connections_shed > 0)
+        site.let_go.set()
+        assert first.answer()[0] == 200
+
+
 def test_where_requests_that_wait_for_a_worker_take_all_places_one_gives_way_to_a_new_client(
     start: Start, site: Site
 ) -> None:

@@ -19,6 +19,7 @@ from cardbeat.host.system import UNSHAPED
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys
 from cardbeat.typeset.faces.fonts import Fonts
+from cardbeat.web.forwarded import network_of
 from cardbeat.web.message import Request, Response
 from cardbeat.web.router import Router
 from tests.support import App, FakeClock, answer_of, service_of, taken
@@ -244,9 +245,9 @@ def test_a_stranger_with_many_networks_of_one_customer_leaves_the_owner_a_share(
     [key] = cards.keys.all()
     cards.keys.set_tier(key.id, "few").wait()
     for number in range(8):
-        cards.network = f"2001:db8:5:{number}::/64"
+        cards.network = network_of(f"2001:db8:5:{number}::1")
         assert cards.card(f"strange {number}").status == (200 if number < 2 else 429)
-    cards.network = "2001:db8:6::/64"
+    cards.network = network_of("2001:db8:6::1")
     assert [cards.card(title).status for title in "ab"] == [200, 429]
 
 
@@ -257,11 +258,11 @@ def test_networks_of_one_customer_have_the_waiting_places_and_the_room_of_one(
     add = Waiting.add
     monkeypatch.setattr(Waiting, "add", lambda self, waiter: (waited.append(waiter.client), add(self, waiter)))
     for number in range(3):
-        cards.network = f"2001:db8:5:{number}::/64"
+        cards.network = network_of(f"2001:db8:5:{number}::1")
         assert cards.card("a").status == cards.card(f"own {number}").status == 200
     assert set(waited) == set(cards.store._clients.values()) == {"2001:db8:5::/48"}
     assert not cards.store._others
-    cards.network = "2001:db8:6::/64"
+    cards.network = network_of("2001:db8:6::1")
     cards.card("a")
     assert len(cards.store._others) == 1
 

@@ -10,8 +10,6 @@ from cardbeat.web.forwarded import (
     network_of,
     parse_address,
     peer_of,
-    sharing_network_of,
-    wider_network_of,
 )
 
 TRUSTED = [ip_network("10.0.0.0/8"), ip_network("fd00::/8")]
@@ -67,18 +65,18 @@ def test_a_proxy_is_trusted_in_whatever_spelling(address: str, trusted: bool) ->
     [
         ("203.0.113.7", "203.0.113.7"),
         ("::ffff:203.0.113.7", "203.0.113.7"),
-        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
+        ("2001:db8:1:2:3::4", "2001:db8:1::/48"),
+        ("fe80::1%eth0", "fe80::/48"),
         ("2002:cb00:7107:1::1", "203.0.113.7"),
         ("2002:cb00:7107:ffff::2", "203.0.113.7"),
         ("64:ff9b::203.0.113.7", "203.0.113.7"),
         ("2001:0:4136:e378:8000:63bf:34ff:8ef8", "203.0.113.7"),
         ("2001:0:102:304:0:1:34ff:8ef8", "203.0.113.7"),
-        ("::1", "::/64"),
+        ("::1", "::/48"),
         ("-", "-"),
     ],
 )
-def test_one_client_is_an_address_or_the_network_that_one_host_has(client: str, network: str) -> None:
+def test_one_client_is_an_address_or_the_network_that_one_customer_has(client: str, network: str) -> None:
     assert network_of(client) == network
 
 
@@ -88,19 +86,20 @@ def test_each_connection_of_a_trusted_proxy_is_read_in_a_turn_of_its_own() -> No
 
 
 @pytest.mark.parametrize(
-    ("client", "wider"),
-    [("2001:db8:1:2:3::4", "2001:db8:1::/48"), ("203.0.113.7", None), ("2002:cb00:7107:1::1", None), ("-", None)],
+    ("client", "host"),
+    [
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("203.0.113.7", "203.0.113.7"),
+        ("2002:cb00:7107:1::1", "203.0.113.7"),
+    ],
 )
-def test_around_a_network_of_one_host_is_that_of_one_customer(client: str, wider: str | None) -> None:
-    assert wider_network_of(network_of(client)) == wider
+def test_one_host_has_an_address_or_the_smallest_network(client: str, host: str) -> None:
+    assert network_of(client, 64) == host
 
 
-@pytest.mark.parametrize(
-    ("client", "shares"),
-    [("2001:db8:1:2:3::4", "2001:db8:1::/48"), ("203.0.113.7", "203.0.113.7"), ("2002:cb00:7107:1::1", "203.0.113.7")],
-)
-def test_what_is_shared_is_shared_among_customers(client: str, shares: str) -> None:
-    assert sharing_network_of(network_of(client)) == shares
+def test_the_networks_of_one_customer_are_read_in_one_turn() -> None:
+    one, other, stranger = (peer_of(f"2001:db8:{host}::1", 4711, ()) for host in ("1:1", "1:2", "2:1"))
+    assert one.network == other.network != stranger.network
 
 
 def test_an_address_inside_another_makes_no_trusted_proxy() -> None:

@@ -10,13 +10,18 @@ from functools import partial
 
 import pytest
 
-from cardbeat.web.loop import AT_ONCE, READ, WRITE, Loop, Poller, make_poller
-from tests.support import wait_until
+from cardbeat.web.loop import AT_ONCE, READ, SECONDS_AT_ONCE, WRITE, Loop, Poller, make_poller
+from tests.support import FakeClock, wait_until
 
 
 @pytest.fixture
-def loop() -> Iterator[Loop]:
-    loop = Loop()
+def clock() -> FakeClock:
+    return FakeClock(0)
+
+
+@pytest.fixture
+def loop(clock: FakeClock) -> Iterator[Loop]:
+    loop = Loop(clock)
     yield loop
     loop.close()
 
@@ -87,6 +92,19 @@ def test_of_many_calls_a_few_are_made_in_an_iteration_and_one_for_each_network_i
     while loop.is_behind:
         loop.run_once(10)
     assert made.count("crowd") == 9 * AT_ONCE
+
+
+def test_calls_that_take_long_leave_the_sockets_their_turn_sooner(loop: Loop, clock: FakeClock) -> None:
+    made: list[str] = []
+
+    def slow() -> None:
+        made.append("slow")
+        clock.advance(0.4 * SECONDS_AT_ONCE)
+
+    for _ in range(2 * AT_ONCE):
+        loop.call_soon(partial(slow), "192.0.2.1")
+    loop.run_once(10)
+    assert len(made) == 3
 
 
 def test_many_sockets_that_are_ready_have_their_calls_in_turns_too(loop: Loop) -> None:

@@ -35,6 +35,12 @@ def test_values_are_decoded(query, values):
     assert known_among("ab", query) == values
 
 
+def test_a_value_that_is_longer_than_any_key_is_not_decoded_to_its_end():
+    assert first_value("key=" + "%41" * 35, "key") == "A" * 35
+    assert len(first_value("key=" + "%" * 8_000, "key")) < 1_000
+    assert len(first_value("key=" + "%41" * 2_000, "key")) > 100
+
+
 def test_known_parameters_are_found_and_unknown_ones_ignored_however_often_they_come():
     assert known_among(("limit", "after"), "after=&x=1&x=2&limit=5&Limit=6") == {"after": "", "limit": "5"}
 
