@@ -458,8 +458,8 @@ def test_an_odd_text_that_cannot_be_drawn_is_told(run: Run, monkeypatch: pytest.
 
 @pytest.fixture
 def started(inside: Path) -> Iterator[subprocess.Popen[str]]:
-    """The command as a process, with 400 cards to draw, once it has drawn some."""
-    write({f"{n}/index.html": PAGE.format(f"Page {n}") for n in range(400)})
+    """The command as a process, with 120 cards to draw, once it has drawn some."""
+    write({f"{n}/index.html": PAGE.format(f"Page {n}") for n in range(120)})
     command = [sys.executable, "-m", "cardbeat", "cards", "site", "--output", "out"]
     environment = {**clean_environment(), "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(
@@ -491,7 +491,7 @@ def test_a_stop_signal_ends_all_at_once_and_leaves_whole_files(
     assert signal.Signals(number).name in told
     wait_until(lambda: group_is_gone(started.pid))
     drawn = pngs()
-    assert 8 < len(drawn) < 400
+    assert 8 < len(drawn) < 120
     for name in drawn:
         assert name.endswith(".png")
         Image.open(io.BytesIO(Path("out", name).read_bytes())).load()
