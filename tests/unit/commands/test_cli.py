@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -38,6 +39,21 @@ def run(tmp_path):
     return run_command
 
 
+@pytest.fixture(scope="module")
+def folder_with_key(tmp_path_factory):
+    """A data folder as the first key makes it."""
+    folder = tmp_path_factory.mktemp("created") / "cardbeat-data"
+    command = [sys.executable, "-m", "cardbeat", "keys", "create", "--data", folder]
+    subprocess.run(command, env={**clean_environment(), **VARIABLES}, capture_output=True, check=True)
+    return folder
+
+
+@pytest.fixture
+def with_key(folder_with_key, tmp_path):
+    """Puts it into the test's folder."""
+    shutil.copytree(folder_with_key, tmp_path / "cardbeat-data")
+
+
 @pytest.fixture
 def listed(run):
     """What `keys list` prints now."""
@@ -46,8 +62,8 @@ def listed(run):
 
 @pytest.mark.parametrize("key_id", ["key_none", pytest.param(b"\xff", marks=ARGUMENTS)])
 @pytest.mark.parametrize("action", [("replace",), ("revoke",), ("tier", "free")])
+@pytest.mark.usefixtures("with_key")
 def test_an_id_of_no_key_is_one_line_and_status_2(run, action, key_id):
-    assert run("keys", "create").returncode == 0
     ran = run("keys", action[0], key_id, *action[1:])
     assert (ran.returncode, ran.stderr.count("\n")) == (2, 1)
     assert "no key with the id" in ran.stderr
@@ -61,8 +77,8 @@ def test_keys_are_listed_in_any_encoding(run, listed):
 
 
 @pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+@pytest.mark.usefixtures("with_key")
 def test_a_reader_that_has_seen_enough_ends_a_command_quietly(run, command):
-    assert run("keys", "create").returncode == 0
     with gone_reader() as stdout:
         ran = run(*command, stdout=stdout)
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -70,16 +86,16 @@ def test_a_reader_that_has_seen_enough_ends_a_command_quietly(run, command):
 
 @FULL_DISK
 @pytest.mark.parametrize("command", [("keys", "list"), ("doctor",)])
+@pytest.mark.usefixtures("with_key")
 def test_what_cannot_be_printed_is_one_line_and_status_2(run, command):
-    assert run("keys", "create").returncode == 0
     with full_disk() as stdout:
         ran = run(*command, stdout=stdout)
     assert (ran.returncode, ran.stderr) == (2, "cardbeat: can't print: No space left on device\n")
 
 
 @pytest.mark.parametrize("nowhere", [pytest.param(full_disk, marks=FULL_DISK), gone_reader])
+@pytest.mark.usefixtures("with_key")
 def test_a_key_that_cannot_be_shown_is_not_left_behind(run, listed, nowhere):
-    assert run("keys", "create").returncode == 0
     before = listed()
     with nowhere() as stdout:
         ran = run("keys", "create", "--email", "ops@example.com", stdout=stdout)
@@ -294,8 +310,8 @@ def test_keys_that_are_not_used_are_pruned(run, listed, tmp_path):
 
 
 @pytest.mark.parametrize(("days", "is_refused"), [(-8, True), (-6, False), (6, False), (8, True)])
+@pytest.mark.usefixtures("with_key")
 def test_by_a_clock_far_from_when_the_server_ran_nothing_is_pruned(run, tmp_path, days, is_refused):
-    run("keys", "create")
     age(tmp_path, 91)
     with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
         connection.execute("INSERT INTO monitor VALUES ('last_sweep_at', ?)", (int(time.time()) + days * 86_400,))
@@ -374,8 +390,8 @@ def findings(ran):
 
 @PIPES
 @pytest.mark.parametrize("end", ["", "-wal", "-journal", "-shm"])
+@pytest.mark.usefixtures("with_key")
 def test_doctor_tells_of_a_pipe_in_place_of_a_file(run, tmp_path, end):
-    run("keys", "create")
     path = tmp_path / "cardbeat-data" / f"cardbeat.db{end}"
     path.unlink(missing_ok=True)
     os.mkfifo(path)
@@ -386,8 +402,8 @@ def test_doctor_tells_of_a_pipe_in_place_of_a_file(run, tmp_path, end):
 
 @pytest.mark.parametrize("name", ["writer.lock", "delivery.lock"])
 @pytest.mark.parametrize("make", [Path.mkdir, pytest.param(lambda path: path.symlink_to("cardbeat.db"), marks=LINKS)])
+@pytest.mark.usefixtures("with_key")
 def test_doctor_tells_of_a_lock_file_that_is_none(run, tmp_path, name, make):
-    run("keys", "create")
     path = tmp_path / "cardbeat-data" / name
     path.unlink(missing_ok=True)
     make(path)
@@ -396,8 +412,8 @@ def test_doctor_tells_of_a_lock_file_that_is_none(run, tmp_path, name, make):
     assert findings(ran)["database"]["found"].startswith(f"can't use {Path('cardbeat-data', name)}: ")
 
 
+@pytest.mark.usefixtures("with_key")
 def test_doctor_tells_of_a_file_in_the_place_of_the_cards(run, tmp_path):
-    run("keys", "create")
     (tmp_path / "cardbeat-data" / "cards").touch()
     found = findings(run("doctor", "--json"))["folder"]
     assert (found["level"], found["advice"]) == ("warning", "move it away")
@@ -426,8 +442,8 @@ def test_doctor_tells_what_is_likely_a_mistake(run, tmp_path):
     assert not quiet.keys() & {"tiers", "base_url", "registration", "variables", "folder"}
 
 
+@pytest.mark.usefixtures("with_key")
 def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
-    run("keys", "create")
     made = run("backup", "copy.db", "--json")
     size = (tmp_path / "copy.db").stat().st_size
     assert json.loads(made.stdout) == {"file": "copy.db", "bytes": size, "refused": None}
