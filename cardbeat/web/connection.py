@@ -92,6 +92,9 @@ class ClientConnection:
             self._phase = None
             self._phases.closed(self)
             self._hold(0)
+            # A call that waits for its turn may keep this object for seconds.
+            self._reader.forget()
+            self._asked = self._unsent = None
             self.watch()
             self._socket.close()
 

@@ -98,6 +98,10 @@ class Reader:
         self.request = None
         self._ignored_bytes, self._wanted_bytes = self._ignored_bytes or self._wanted_bytes, 0
 
+    def forget(self) -> None:
+        """Give up what has come and was not read."""
+        self._buffer, self.request = b"", None
+
     def next(self, data: bytes = b"") -> Request | None:
         """Add `data` to the buffer, and return the next request if it is complete, else None.
 

@@ -212,6 +212,18 @@ def test_a_head_counts_as_held_while_its_body_is_awaited() -> None:
     assert reader.held_bytes == 0
 
 
+@pytest.mark.parametrize(
+    "data", [b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9000\r\n\r\n" + b"x" * 8_000, b"G" * 8_000]
+)
+def test_what_is_forgotten_is_not_kept(data: bytes) -> None:
+    """A closed connection may wait for a turn for seconds, with thousands of others."""
+    reader = Reader(HttpLimits())
+    assert reader.next(data) is None
+    assert reader.held_bytes >= 8_000
+    reader.forget()
+    assert (reader.held_bytes, reader.request) == (0, None)
+
+
 def test_a_long_host_is_not_kept_for_the_next_request() -> None:
     reader = Reader(HttpLimits())
     for size, kept in (8_000, False), (200, True):
