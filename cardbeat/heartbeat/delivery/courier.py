@@ -15,7 +15,7 @@ from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
 from cardbeat.heartbeat.outbox.alerts import Alerts, Message
 from cardbeat.heartbeat.outbox.attempts import Attempt
 from cardbeat.heartbeat.webhooks.permit import Permit, Postponed
-from cardbeat.heartbeat.webhooks.target import host_of
+from cardbeat.heartbeat.webhooks.target import receiver_of
 from cardbeat.log import cut
 
 log = logging.getLogger(__name__)
@@ -53,10 +53,10 @@ class Courier:
         Any other error of the post is a failed attempt.
         """
         message = self._alerts.message(queue.alert, int(self._clock()))
-        if message is None or message.webhook_url is None or host_of(message.webhook_url) != queue.host:
-            # Finished, deleted, or moved to another host, whose limits must count it.
+        url = None if message is None else message.webhook_url
+        if message is None or url is None or receiver_of(url) != (queue.host, queue.port):
+            # Finished, deleted, or moved to another host or port, whose limits must count it.
             return Result(queue)
-        url = message.webhook_url
         return self._judged(queue, message, url, self._outcome(message, url, permit))
 
     def _outcome(self, message: Message, url: str, permit: Permit) -> Outcome:

@@ -198,7 +198,7 @@ class _Permit:
 
     @property
     def address(self) -> str | None:
-        _host, *address = self._queue.places
+        address = self._queue.places[2:]
         return address[0].name if address else None
 
     def enter(self, address: str) -> bool:

@@ -19,7 +19,7 @@ from cardbeat.heartbeat.delivery.retries import LONGEST_RETRY_AFTER_SECONDS
 from cardbeat.heartbeat.delivery.schedule import Schedule
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.outbox.pending import PAGE, Pending, PendingAlerts
-from cardbeat.heartbeat.webhooks.target import host_of
+from cardbeat.heartbeat.webhooks.target import receiver_of
 
 POLL_SECONDS = 1.0
 """Interval at which alerts and changes that other processes store are read."""
@@ -217,7 +217,8 @@ class Dispatcher:
         for one in pending:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
-                queue = CheckQueue(one.check_seq, one.key_id, host_of(one.webhook_url), one.seq, one.is_test)
+                host, port = receiver_of(one.webhook_url)
+                queue = CheckQueue(one.check_seq, one.key_id, host, one.seq, port, one.is_test)
                 queue.is_reminder = one.is_reminder
                 queue.is_granted = one.is_granted
                 queue.registered_at = self._elapsed() + one.key_created_at - self._clock()

@@ -10,7 +10,7 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 
 from cardbeat.concurrency.fair_queue import FairQueue
-from cardbeat.heartbeat.delivery.places import Memory, Place, Places, remember
+from cardbeat.heartbeat.delivery.places import NEW, QUICK, SLOW, Memory, Place, Places, remember
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 
 COURIERS = 512
@@ -25,9 +25,6 @@ FREE_FOR_EACH_LONG = 8
 Long posts take 10 s if nobody answers. Without this rule a few keys have all of them, and another key's alert waits.
 """
 
-QUICK, NEW, SLOW = range(3)
-"""The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
-
 
 @dataclass(slots=True, eq=False)
 class CheckQueue:
@@ -40,6 +37,7 @@ class CheckQueue:
     key: str
     host: str
     alert: int
+    port: int = 443
     is_test: bool = False
     is_reminder: bool = False
     is_granted: bool = False
@@ -51,9 +49,9 @@ class CheckQueue:
     is_long: bool = False
     """Whether its post may take `LONG_SECONDS`."""
     places: "list[Place[CheckQueue]]" = field(default_factory=list)
-    """Its host and then, once known, the address that is posted to; empty while no post runs."""
-    woken_by: "tuple[Place[CheckQueue], bool] | None" = None
-    """The place where it waited and is tried now, and whether it waited for a long post there."""
+    """Its host and then, once known, the address that is posted to, two places each; empty while no post runs."""
+    woken_by: "tuple[Place[CheckQueue], int] | None" = None
+    """The place where it waited and is tried now, and the pace with which it waited."""
     crowded: str | None = None
     """The first address where its post found no room."""
     refused: str | None = None
@@ -96,12 +94,8 @@ class Lanes:
 
     def add(self, queue: CheckQueue) -> None:
         """Take a queue that is due."""
-        is_slow = self._pace_of(queue) == SLOW
-        host = self._hosts.used(queue.host)
-        if host is None or host.has_room(is_slow):
+        if not self._wait(queue, self._hosts.at(queue.host, queue.port), self._pace_of(queue)):
             self._put_in_lane(queue)
-        else:
-            host.wait(queue.key, queue, is_slow)
 
     def take(self) -> CheckQueue | None:
         """The next queue to post for, None if there is none now. `done` or `postpone` must follow."""
@@ -116,8 +110,8 @@ class Lanes:
                 lane.done(queue.key, 0)
             if queue.woken_by is not None:
                 # If the place that has woken it still has room, wake others.
-                (place, is_slow), queue.woken_by = queue.woken_by, None
-                place.tried(queue.key, is_slow)
+                (place, pace), queue.woken_by = queue.woken_by, None
+                place.tried(queue.key, pace, begins)
                 self._wake(place)
             if begins:
                 return queue
@@ -128,23 +122,24 @@ class Lanes:
 
         If no address has room, `postpone` must follow: the queue then waits for the first one.
         """
-        host, *before = queue.places
+        before = queue.places[2:]
         if before and before[0].name == address:
             return True
-        queue.places = [host]
+        del queue.places[2:]
         self._leave(before, queue.is_long)
-        place = self._addresses.at(address)
-        if not place.has_room(queue.pace == SLOW):
+        places = self._addresses.at(address, queue.port)
+        if not all(place.has_room(queue.pace == SLOW) for place in places):
             queue.crowded = queue.crowded or address
             return False
-        if queue.is_long and not place.has_room(True):
+        if queue.is_long and not all(place.has_room(True) for place in places):
             for entered in queue.places:
                 entered.leave(True)
                 entered.enter(False)
             queue.is_long = False
             self._count_long(queue.key, -1)
-        place.enter(queue.is_long)
-        queue.places.append(place)
+        for place in places:
+            place.enter(queue.is_long)
+        queue.places += places
         remember(self._address_of, queue.host, address)
         return True
 
@@ -179,8 +174,6 @@ class Lanes:
         for pace in self._next_lanes:
             may_run = self._may_be_long if pace == SLOW else None
             if self._has_courier(pace) and (taken := self._lanes[pace].take(may_run=may_run)) is not None:
-                self._next_lanes.remove(pace)
-                self._next_lanes.append(pace)
                 return taken[1]
         return None
 
@@ -195,16 +188,14 @@ class Lanes:
 
     def _begin(self, queue: CheckQueue) -> bool:
         """Begin a post if there is room at the queue's host and address; if not, the queue waits there, and False."""
-        places = [self._hosts.at(queue.host)]
+        places = self._hosts.at(queue.host, queue.port)
         if (address := self._address_of.get(queue.host)) is not None:
-            places.append(self._addresses.at(address))
-        is_slow = queue.pace == SLOW
-        for place in places:
-            if not place.has_room(is_slow):
-                place.wait(queue.key, queue, is_slow)
-                for other in places:
-                    other.forget_if_idle()
-                return False
+            places += self._addresses.at(address, queue.port)
+        if self._wait(queue, places, queue.pace):
+            return False
+        # Only now: what begins nothing must not cost its lane the turn.
+        self._next_lanes.remove(queue.pace)
+        self._next_lanes.append(queue.pace)
         queue.is_long = self._may_be_long(queue.key) and all(place.has_room(True) for place in places)
         for place in places:
             place.enter(queue.is_long)
@@ -213,6 +204,14 @@ class Lanes:
         self._running_quick += queue.pace == QUICK
         self._count_long(queue.key, queue.is_long)
         return True
+
+    def _wait(self, queue: CheckQueue, places: list[Place[CheckQueue]], pace: int) -> bool:
+        """Whether one of these places has no room for the queue, which then waits there."""
+        for place in places:
+            if not place.has_room(pace == SLOW):
+                place.wait(queue.key, queue, pace)
+                return True
+        return False
 
     def _count_long(self, key: str, change: int) -> None:
         self._running_long += change
@@ -232,13 +231,15 @@ class Lanes:
     def _leave(self, places: list[Place[CheckQueue]], is_long: bool) -> None:
         for place in places:
             place.leave(is_long)
+        # The whole before its port: else what waits for the port could always be tried before what waits for the whole.
+        for place in reversed(places):
             self._wake(place)
-            place.forget_if_idle()
 
     def _wake(self, place: Place[CheckQueue]) -> None:
-        for queue, is_slow in place.woken():
-            queue.woken_by = (place, is_slow)
+        for queue, pace in place.woken():
+            queue.woken_by = (place, pace)
             self._put_in_lane(queue)
+        place.forget_if_idle()
 
     def _pace_of(self, queue: CheckQueue) -> int:
         return self._paces.get(queue.key, queue.host, NEW)

@@ -1,19 +1,22 @@
-"""The hosts and the addresses that alerts are posted to: the posts that run at each, and what waits for room there."""
+"""The hosts and the addresses that alerts are posted to: the posts that run at each, and what waits for room there.
 
-import sys
+Each counts as a whole, and each of its ports for itself: a port that never answers must not hold up the others.
+"""
+
+from collections import deque
 from collections.abc import Iterator
-from functools import partial
 from itertools import islice
 from typing import Generic, TypeVar
 
-from cardbeat.concurrency.fair_queue import FairQueue
+QUICK, NEW, SLOW = range(3)
+"""The pace of a receiver, which is a host of a key, at its last post. A receiver that did not answer is new again."""
 
 POSTS_EACH = 4
-"""Most posts at once to one host, and to one address; it is one until the host or address has answered."""
+"""Most posts at once to one host, and to one address; to one of its ports it is one until the port has answered."""
 LONG_POSTS_EACH = 2
 """Most of these that may be long."""
 WOKEN = 32
-"""Most items that are tried when a place has room again, one of each key."""
+"""Most items of each pace that are tried when a place has room again, one of each key."""
 REMEMBERED = 10_000
 """Most names in each memory."""
 
@@ -23,24 +26,29 @@ V = TypeVar("V")
 
 
 class Place(Generic[T]):
-    """A host or an address in use: the posts that run there, and what waits for room."""
+    """A host or an address, or one of its ports: the posts that run there, and what waits for room."""
 
-    __slots__ = ("_answered", "_brief", "_long", "_used", "_waiting", "name")
+    __slots__ = ("_answered", "_brief", "_long", "_port", "_tried", "_used", "_waiting", "name")
 
-    def __init__(self, name: str, used: "dict[str, Place[T]]", answered: dict[str, bool]) -> None:
+    def __init__(self, name: str, port: int | None, used: "Used[T]", answered: dict[tuple[str, int], bool]) -> None:
         self.name = name
+        self._port = port
+        """None for the whole."""
         self._used = used
         self._answered = answered
         self._brief = 0
         self._long = 0
-        self._waiting: dict[bool, FairQueue[T]] = {}
-        """By whether they must be long. Of each key at most one is being tried."""
+        self._waiting: tuple[dict[str, deque[T]], ...] = ({}, {}, {})
+        """By pace and key: the keys in the order of their turns, each with its items, also while one is being tried."""
+        self._tried: set[tuple[str, int]] = set()
+        """The keys of which an item of this pace is being tried."""
 
     def has_room(self, is_long: bool) -> bool:
-        posts = POSTS_EACH if self.name in self._answered else 1
+        posts = POSTS_EACH if self._port is None or (self.name, self._port) in self._answered else 1
         return self._brief + self._long < posts and not (is_long and self._long >= LONG_POSTS_EACH)
 
     def enter(self, is_long: bool) -> None:
+        self._used[self.name, self._port] = self
         self._long += is_long
         self._brief += not is_long
 
@@ -50,46 +58,48 @@ class Place(Generic[T]):
 
     def answered(self) -> None:
         """Note that a post was answered."""
-        remember(self._answered, self.name, True)
+        if self._port is not None:
+            remember(self._answered, (self.name, self._port), True)
 
-    def wait(self, key: str, item: T, is_long: bool) -> None:
-        if is_long not in self._waiting:
-            self._waiting[is_long] = FairQueue(sys.maxsize)
-        self._waiting[is_long].put(key, item)
+    def wait(self, key: str, item: T, pace: int) -> None:
+        self._used[self.name, self._port] = self
+        self._waiting[pace].setdefault(key, deque()).append(item)
 
-    def woken(self) -> Iterator[tuple[T, bool]]:
-        """Items to try if there is room, each with whether it must be long. `tried` must follow for each."""
-        for is_long, waiting in self._waiting.items():
-            if waiting.waiting and self.has_room(is_long):
-                for _, item in islice(iter(partial(waiting.take, 1), None), WOKEN):
-                    yield item, is_long
+    def woken(self) -> Iterator[tuple[T, int]]:
+        """Items to try if there is room, each with its pace. `tried` must follow for each."""
+        for pace, waiting in enumerate(self._waiting):
+            if waiting and self.has_room(pace == SLOW):
+                for key in islice((key for key in waiting if (key, pace) not in self._tried), WOKEN):
+                    self._tried.add((key, pace))
+                    yield waiting[key].popleft(), pace
 
-    def tried(self, key: str, is_long: bool) -> None:
-        """End the try of an item, which has entered or waits again."""
-        self._waiting[is_long].done(key)
+    def tried(self, key: str, pace: int, entered: bool) -> None:
+        """End the try of an item. If it has not entered, it waits again, and its key keeps its turn."""
+        self._tried.discard((key, pace))
+        waiting = self._waiting[pace]
+        if (entered or not waiting[key]) and (items := waiting.pop(key)):
+            waiting[key] = items
 
     def forget_if_idle(self) -> None:
         """Drop the place from those in use if nothing runs or waits there."""
-        if not (self._brief or self._long or any(waiting.waiting for waiting in self._waiting.values())):
-            self._used.pop(self.name, None)
+        if not (self._brief or self._long or any(self._waiting)):
+            self._used.pop((self.name, self._port), None)
+
+
+Used = dict[tuple[str, int | None], Place[T]]
+"""Places by name and port, while anything runs or waits there."""
 
 
 class Places(Generic[T]):
-    """The hosts, or the addresses, that are in use, and the names of those that have answered."""
+    """The hosts, or the addresses, that are in use, and those whose ports have answered."""
 
     def __init__(self) -> None:
-        self._used: dict[str, Place[T]] = {}
-        self._answered: dict[str, bool] = {}
+        self._used: Used[T] = {}
+        self._answered: dict[tuple[str, int], bool] = {}
 
-    def at(self, name: str) -> Place[T]:
-        place = self._used.get(name)
-        if place is None:
-            place = self._used[name] = Place(name, self._used, self._answered)
-        return place
-
-    def used(self, name: str) -> Place[T] | None:
-        """The place, if anything runs or waits there."""
-        return self._used.get(name)
+    def at(self, name: str, port: int) -> list[Place[T]]:
+        """The port of a host or an address, and then the whole."""
+        return [self._used.get((name, part)) or Place(name, part, self._used, self._answered) for part in (port, None)]
 
 
 def remember(memory: dict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:

@@ -153,17 +153,18 @@ def refused_url(
     return refusal_of(target, allow_private)
 
 
-def host_of(webhook_url: str | None) -> str:
-    """The host of a URL, for limits by host; empty if the URL can't be parsed."""
+def receiver_of(webhook_url: str) -> tuple[str, int]:
+    """The host of a URL and its port, for limits of posts; an empty host if the URL can't be parsed."""
     try:
-        return parse(webhook_url or "").host
+        target = parse(webhook_url)
     except BadTarget:
-        return ""
+        return "", 0
+    return target.host, target.port
 
 
 def shown_of(webhook_url: str) -> str:
     """A URL for those who may not know all of it: its scheme and host, without its port."""
-    scheme, host = webhook_url.partition(":")[0].lower(), host_of(webhook_url)
+    scheme, (host, _port) = webhook_url.partition(":")[0].lower(), receiver_of(webhook_url)
     return f"{scheme}://[{host}]" if ":" in host else f"{scheme}://{host}"
 
 

@@ -14,8 +14,8 @@ ATTACKERS = 28
 CHECKS_EACH = 100
 
 
-def queue(host="a", check_seq=1, key="key"):
-    return CheckQueue(check_seq, key, host, 1)
+def queue(host="a", check_seq=1, key="key", port=443):
+    return CheckQueue(check_seq, key, host, 1, port)
 
 
 def lanes_with(*hosts):
@@ -49,6 +49,16 @@ def test_a_host_gets_one_post_until_it_has_answered_and_then_four():
     assert hosts_of(first) == ["a", "b"]
     lanes.done(first[0], 0.1, answered=True)
     assert hosts_of(take_all(lanes)) == ["a"] * 4
+
+
+def test_ports_of_a_host_do_not_hold_up_each_other_and_get_four_posts_together():
+    lanes = Lanes()
+    for port in (1, 1, 1, 2, 2, 3, 4, 5):
+        lanes.add(queue(port=port))
+    first = take_all(lanes)
+    assert [taken.port for taken in first] == [1, 2, 3, 4]
+    lanes.done(first[0], 0.1, answered=True)
+    assert [taken.port for taken in take_all(lanes)] == [5]
 
 
 def test_a_host_that_never_answers_gets_one_after_the_other():
@@ -140,7 +150,7 @@ def test_where_hosts_lead_is_remembered_so_that_they_need_no_courier_while_they_
     assert take_all(lanes) == []
     lanes.done(running[0], 0.1, answered=False)
     (waited,) = take_all(lanes)
-    assert (waited.host, waited.places[1].name) == ("b", "one")
+    assert (waited.host, waited.places[2].name) == ("b", "one")
 
 
 def test_one_that_found_no_room_does_not_count_as_slow_and_holds_nothing():
@@ -170,7 +180,7 @@ def test_an_address_that_is_free_again_wakes_who_waits_though_the_host_leads_els
     lanes._address_of["b"] = "two"
     lanes.done(running[0], 0.1, answered=False)
     woken = take_all(lanes)
-    assert {(taken.host, taken.places[1].name) for taken in woken} == {("b", "two"), ("c", "one")}
+    assert {(taken.host, taken.places[2].name) for taken in woken} == {("b", "two"), ("c", "one")}
 
 
 def test_at_an_address_that_long_posts_share_others_are_brief():
@@ -190,6 +200,14 @@ def test_at_an_address_that_long_posts_share_others_are_brief():
     for taken in running:
         lanes.done(taken, 1, answered=False)
     assert lanes._running_long == lanes.running == 0
+
+
+def test_ports_of_an_address_do_not_hold_up_each_other_and_get_four_posts_together():
+    lanes = Lanes()
+    for number, port in enumerate((1, 1, 1, 2, 2, 3, 4, 5)):
+        lanes.add(queue(f"host-{number}", number, port=port))
+    running = [taken for taken in take_all(lanes) if post_to(lanes, taken, "one")]
+    assert [taken.port for taken in running] == [1, 2, 3, 4]
 
 
 # Couriers.
@@ -498,6 +516,50 @@ def test_an_honest_receiver_that_takes_seconds_is_not_starved_by_60_keys_with_10
     waits = honest_waits(lanes, clock, honest)
     assert max(waits) <= 4
     assert sorted(waits)[len(waits) // 2] <= 1
+
+
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["", "and 6,000 silent ones elsewhere"])
+@pytest.mark.parametrize(("honest", "most"), [(0.05, 3.0), (3.0, 5.0)], ids=["quick", "slow"])
+@pytest.mark.parametrize(("keys", "checks"), [(1, 6), (3, 5), (10, 2), (60, 3)])
+def test_a_silent_port_of_its_host_does_not_hold_back_an_alert(keys, checks, honest, most, elsewhere):
+    assert max(waits_beside_silent_ports(keys, checks, honest, ports=1, elsewhere=elsewhere)) <= most
+
+
+@pytest.mark.parametrize("ports", [2, 4, 180])
+@pytest.mark.parametrize("honest", [0.05, 3.0], ids=["quick", "slow"])
+@pytest.mark.parametrize(("keys", "checks"), [(1, 6), (3, 5), (10, 2), (60, 3)])
+def test_where_many_ports_are_silent_an_alert_waits_for_one_turn_of_each_key(keys, checks, honest, ports):
+    most = (keys + 2) * (BRIEF_SECONDS if honest < BRIEF_SECONDS else LONG_SECONDS)
+    assert max(waits_beside_silent_ports(keys, checks, honest, ports)) <= most
+
+
+def waits_beside_silent_ports(keys, checks, honest, ports, elsewhere=False):
+    """How long three alerts of a key wait at a host that has not answered yet, and of which these ports are silent."""
+    lanes = Lanes()
+    clock = Clock(
+        lanes,
+        lambda taken: SILENT if taken.key.startswith("attacker") else honest,
+        lambda taken: f"address of {taken.host}",
+    )
+    clock.come(
+        (number / 1000, queue("good.example", number, f"attacker-{number % keys}", 1 + number % ports))
+        for number in range(keys * checks)
+    )
+    clock.come(
+        (number / 600, queue(f"n{number}.attacker.example", VICTIM + 1 + number, f"attacker-{number % 60}"))
+        for number in range(6000 if elsewhere else 0)
+    )
+    clock.run_until(lambda: clock.now >= 1)
+    waits = []
+    for _ in range(3):
+        lanes.add(queue("good.example", VICTIM, "victim"))
+        began = clock.now
+        clock.delivered_at.pop(VICTIM, None)
+        clock.run_until(lambda: VICTIM in clock.delivered_at, most_seconds=began + 700)
+        waits.append(clock.now - began)
+        next_at = clock.now + 3
+        clock.run_until(lambda next_at=next_at: clock.now >= next_at, most_seconds=next_at + 10)
+    return waits
 
 
 # Memory.
