@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
 
 T = TypeVar("T")
 
@@ -14,27 +15,44 @@ OUTDATED = 1000
 """Entries that do not count which the heap may hold, in addition to twice the number of names."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class _Account:
-    """A payer's part of the virtual time of its names' next turns, and the number of these names."""
+    """What a payer's items have cost, and the dearest of them; the number of its names that wait or run."""
 
-    turn_at: float
-    names: int = 0
+    cost: float = 0.0
+    new_ahead: float = -inf
+    """A new name starts so far ahead of `cost`, or later."""
+    dearest: float = 0.0
+    busy: int = 0
 
 
 @dataclass(slots=True)
 class _Waiting(Generic[T]):
-    """The waiting items of one name, the number that run, and who pays for them, with their accounts."""
+    """The waiting items of one name, the number that run, what they have cost in all, and the accounts of who pays."""
 
-    payers: dict[tuple[int, str], _Account]
+    payers: list[_Account]
     items: deque[T] = field(default_factory=deque)
     running: int = 0
     entry: tuple[float, int, str] | None = None
     """Its entry in the heap of turns that counts."""
+    own_turn: float = 0.0
+    """When it began to wait, and what its own items have cost since."""
+    paid_before: list[tuple[_Account, float]] = field(default_factory=list)
+    """What each payer's items had cost at that time."""
+    spent: float = 0.0
 
     @property
     def turn_at(self) -> float:
-        return sum([account.turn_at for account in self.payers.values()])
+        return self.own_turn + max([account.cost - before for account, before in self.paid_before])
+
+    def begin(self, at: float) -> None:
+        self.own_turn = at
+        self.paid_before = [(account, account.cost) for account in self.payers]
+
+    def pay(self, cost: float) -> None:
+        self.own_turn += cost
+        for account in self.payers:
+            account.cost += cost
 
 
 class FairQueue(Generic[T]):
@@ -43,12 +61,16 @@ class FairQueue(Generic[T]):
     A name is a key, or a client's network while there is no key. Items of one name are served first in, first out.
     Among names this is start-time fair queueing (Goyal, Vin and Cheng, 1996): each name has its next turn at a virtual
     time, which advances by the cost of its items: by `estimate` when one is taken, corrected when it is done. Without
-    an estimate, a name whose items all run at once would look as if it had cost nothing. A new name starts at the
-    current virtual time, so a name gains nothing by staying away. With equal costs this is round robin. A name without
-    items is forgotten.
+    an estimate, a name whose items all run at once would look as if it had cost nothing. A name that begins to wait
+    starts at the current virtual time, so it gains nothing by staying away. A name without items is forgotten.
 
-    A name pays for itself, unless it has several payers, such as a key and a network: its turn is at the sum of their
-    times. So a network gains nothing by many keys, and a key nothing by many networks.
+    A name has payers: itself, or for example a key and a network. Its turn advances also by what a payer's items have
+    cost since it began to wait, of the payer that cost most: by the sum, a name whose key and network others always
+    use would never be next. So many keys of one network, or networks of one key, get at most twice a client's part.
+
+    A new name is next among its payers' names. So that others have turns even if there is always a new one, the start
+    of new names, for each payer and for all, moves on by their cost divided by the number of names that wait or run. A
+    name is new until it has cost as much as the dearest item: steady ones differ by no more.
 
     Not thread-safe: the owner holds a lock.
     """
@@ -57,13 +79,14 @@ class FairQueue(Generic[T]):
         self._waiting_each = waiting_each
         self._estimate = estimate
         self._names: dict[str, _Waiting[T]] = {}
-        self._accounts: dict[tuple[int, str], _Account] = {}
+        self._accounts = WeakValueDictionary[tuple[int, str], _Account]()
         """By the payer's place among those of a name, and the payer."""
         self._turns: list[tuple[float, int, str]] = []
         """A heap. An entry is too early if its name has cost more since; one that is too late does not count."""
         self._entries = count()
         self._now = 0.0
         """The virtual time of the latest turn."""
+        self._all = _Account()
         self.waiting = 0
         """The number of waiting items, of all names."""
 
@@ -74,11 +97,13 @@ class FairQueue(Generic[T]):
         """
         queue = self._names.get(name)
         if queue is None:
-            queue = self._names[name] = _Waiting(self._accounts_of(payers or (name,)))
+            queue = self._names[name] = self._new(payers or (name,))
         elif len(queue.items) >= self._waiting_each:
             return False
-        if not queue.items:
-            self._catch_up(queue)
+        elif not queue.items:
+            queue.begin(max(queue.turn_at, self._now))
+        if not queue.items and not queue.running:
+            self._count_busy(queue, 1)
         queue.items.append(item)
         self.waiting += 1
         self._rank(name, queue)
@@ -96,67 +121,58 @@ class FairQueue(Generic[T]):
         return taken
 
     def _first(
-        self,
-        running_each: float,
-        may_run: Callable[[str], bool] | None,
-        passed_over: list[tuple[str, _Waiting[T]]],
+        self, running_each: float, may_run: Callable[[str], bool] | None, passed_over: list[tuple[str, _Waiting[T]]]
     ) -> tuple[str, T] | None:
         while self._turns:
-            entry = heapq.heappop(self._turns)
-            turn_at, _, name = entry
+            _, _, name = entry = self._turns[0]
             queue = self._names.get(name)
+            if queue is not None and queue.entry is entry and entry[0] < (turn_at := queue.turn_at):
+                queue.entry = (turn_at, next(self._entries), name)
+                heapq.heapreplace(self._turns, queue.entry)
+                continue
+            heapq.heappop(self._turns)
             if queue is None or queue.entry is not entry:
                 continue
             queue.entry = None
-            if turn_at < queue.turn_at:
-                self._rank(name, queue)
-                continue
             if queue.running >= running_each or (may_run and queue.items and not may_run(name)):
                 passed_over.append((name, queue))
                 continue
-            self._now = max(self._now, queue.turn_at)
+            self._now = max(self._now, turn_at)
             if queue.items:
                 queue.running += 1
-                for account in queue.payers.values():
-                    account.turn_at += self._estimate
+                queue.pay(self._estimate)
                 self.waiting -= 1
-                item = queue.items.popleft()
                 self._rank(name, queue)
-                return name, item
+                return name, queue.items.popleft()
             if not queue.running:
-                self._forget(name)
+                del self._names[name]
         return None
 
     def done(self, name: str, cost: float = 1.0) -> None:
         """Report that a taken item is finished, and its cost; every call must use the same unit, such as seconds."""
         queue = self._names[name]
+        queue.pay(cost - self._estimate)
+        for account in (*queue.payers, self._all):
+            account.dearest = max(account.dearest, cost)
+            if queue.spent < account.dearest:
+                account.new_ahead += cost / account.busy
+        queue.spent += cost
         queue.running -= 1
-        for account in queue.payers.values():
-            account.turn_at += cost - self._estimate
+        if not queue.items and not queue.running:
+            self._count_busy(queue, -1)
         self._rank(name, queue)
 
-    def _accounts_of(self, payers: Sequence[str]) -> dict[tuple[int, str], _Account]:
-        start = self._now / len(payers)
-        accounts = {payer: self._accounts.setdefault(payer, _Account(start)) for payer in enumerate(payers)}
-        for account in accounts.values():
-            account.names += 1
-        return accounts
+    def _new(self, payers: Sequence[str]) -> _Waiting[T]:
+        queue = _Waiting[T]([self._accounts.setdefault(payer, _Account()) for payer in enumerate(payers)])
+        accounts = (*queue.payers, self._all)
+        for account in accounts:
+            account.new_ahead = max(account.new_ahead, self._now - account.cost)
+        queue.begin(max([account.cost + account.new_ahead for account in accounts]))
+        return queue
 
-    def _catch_up(self, queue: _Waiting[T]) -> None:
-        """Let each payer have at least its part of the current time: none gains by having stayed away.
-
-        The parts are equal. If each payer's were the most that one in its place has cost, pairs of one who cost much
-        and one who cost little would put new names behind their own next turns.
-        """
-        least = self._now / len(queue.payers)
-        for account in queue.payers.values():
-            account.turn_at = max(account.turn_at, least)
-
-    def _forget(self, name: str) -> None:
-        for payer, account in self._names.pop(name).payers.items():
-            account.names -= 1
-            if not account.names:
-                del self._accounts[payer]
+    def _count_busy(self, queue: _Waiting[T], change: int) -> None:
+        for account in (*queue.payers, self._all):
+            account.busy += change
 
     def _rank(self, name: str, queue: _Waiting[T]) -> None:
         """Add the name's next turn to the heap, behind equal times, unless the heap has one that is no later."""

@@ -2,7 +2,7 @@
 
 import heapq
 import random
-from collections import Counter
+from collections import Counter, deque
 from math import inf
 
 import pytest
@@ -223,3 +223,112 @@ def test_pairs_of_which_one_payer_has_cost_much_keep_no_new_name_behind_their_ow
         queue.done(queue.take()[0])
     queue.put("new b", "new", ("new", "b"))
     assert "new" in served(queue)[:4]
+
+
+class Clients:
+    """A queue of which some names always want items, whose costs are drawn by chance. One thread serves it, or more."""
+
+    def __init__(self, seed=1, threads=1, estimate=0.0):
+        self.queue, self.chance = FairQueue(10_000, estimate), random.Random(seed)
+        self.threads, self.now, self.running, self.wants, self.got = threads, 0.0, [], {}, Counter()
+
+    def want(self, *payers, cost=(0.5, 1.5)):
+        self.wants[" ".join(payers)] = (payers, cost)
+        for _ in range(self.threads + 1):
+            self.put(*payers, cost=cost)
+
+    def put(self, *payers, cost=(0.5, 1.5)):
+        self.queue.put(" ".join(payers), cost, payers)
+
+    def step(self):
+        """The name whose item is done next."""
+        while len(self.running) < self.threads and (taken := self.queue.take()) is not None:
+            cost = self.chance.uniform(*taken[1])
+            heapq.heappush(self.running, (self.now + cost, taken[0], cost))
+        self.now, name, cost = heapq.heappop(self.running)
+        self.queue.done(name, cost)
+        self.got[name] += cost
+        if name in self.wants:
+            payers, cost = self.wants[name]
+            self.put(*payers, cost=cost)
+        return name
+
+    def steps_until_done(self, *payers):
+        return next(number for number in range(2000) if self.step() == " ".join(payers))
+
+
+def pair(own, place):
+    return (own, "shared") if place else ("shared", own)
+
+
+@pytest.mark.parametrize("place", [0, 1], ids=["the first payer is shared", "the last payer is shared"])
+@pytest.mark.parametrize("busy", [1, 2, 5, 10, 50])
+def test_a_new_name_waits_for_few_turns_of_names_that_share_a_payer_with_it(place, busy):
+    """It waited for about as much work as was done before, for each busy name."""
+    for cost, estimate, threads in (((1, 1), 0, 1), ((0.5, 1.5), 0, 1), ((50, 150), 1, 2)):
+        clients = Clients(1, threads, estimate)
+        for number in range(busy):
+            clients.want(*pair(f"busy{number}", place), cost=cost)
+        for _ in range(300):
+            clients.step()
+        for number in range(3):
+            clients.put(*pair(f"new{number}", place))
+            assert clients.steps_until_done(*pair(f"new{number}", place)) <= threads + 2
+            for _ in range(2 * busy):
+                clients.step()
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("seed", range(6))
+def test_names_that_come_and_go_leave_to_one_that_stays_what_names_that_stay_leave(place, seed):
+    """Most are new each time, some come again; four wait at a time, in one network or with one key: at most as five."""
+    chance = random.Random(seed)
+    cost = chance.choice([(0.01, 10), (0.5, 1.5), (50, 150)])
+    for steady, least in ((("own", "stranger"), 1 / 3), (pair("inside", place), 1 / (1 + 5))):
+        clients = Clients(seed, chance.choice([1, 2]), chance.choice([0, 1]))
+        clients.want(*steady)
+        number, passing = 0, deque()
+        for _ in range(1000):
+            while len(passing) < 4:
+                number += 1
+                payers = pair(f"new{number if chance.random() < 0.9 else number - chance.randrange(20)}", place)
+                passing.append(" ".join(payers))
+                clients.put(*payers, cost=cost)
+            name = clients.step()
+            if name in passing:
+                passing.remove(name)
+        assert clients.got[" ".join(steady)] >= 0.9 * least * clients.now * clients.threads
+        assert len(clients.queue._names) <= 100
+
+
+def test_new_clients_without_end_leave_turns_to_one_that_stays():
+    clients = Clients()
+    clients.want("steady")
+    for number in range(3):
+        clients.put(f"new{number}")
+    for number in range(1000):
+        if clients.step() != "steady":
+            clients.put(f"later{number}")
+    assert clients.got["steady"] >= 0.1 * clients.now
+
+
+def test_a_name_whose_key_and_network_others_always_use_is_served():
+    clients = Clients()
+    for number in range(5):
+        clients.want("key", f"network{number}")
+        clients.want(f"key{number}", "network")
+    for _ in range(500):
+        clients.step()
+    clients.want("key", "network")
+    assert all(clients.steps_until_done("key", "network") <= 50 for _ in range(20))
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_many_names_of_one_payer_get_at_most_twice_as_much_as_a_stranger(place):
+    clients = Clients()
+    clients.want("own", "stranger")
+    for number in range(30):
+        clients.want(*pair(f"busy{number}", place), cost=(0.01, 10))
+    for _ in range(1000):
+        clients.step()
+    assert clients.got["own stranger"] >= 0.9 / 3 * clients.now
