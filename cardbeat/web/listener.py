@@ -15,9 +15,9 @@ RESERVED_DESCRIPTORS: Final = 128
 """Kept free for the database, fonts, stored cards and webhooks, which must work at the limit of connections too."""
 RESERVED_SOCKETS: Final = 2
 """Kept for the listening socket and for the one that wakes the loop."""
-SEND_BUFFER: Final = 64 * 1024
-"""Bytes of answers that the kernel may hold for one client, and as many for itself: by itself it goes up to 4 MB, so
-that clients that don't read take gigabytes which the server does not see."""
+KERNEL_BYTES: Final = 64 * 1024
+"""What the kernel may hold of a client's requests, and as much of its answers, and twice that with what it needs for
+itself. Without this, clients that don't read, or send while they aren't read, take 4 to 6 MB each."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
@@ -29,9 +29,10 @@ class Listener:
         self.is_passed = passed is not None
         self.socket = passed or listen(host, port)
         self.socket.setblocking(False)
-        # Accepted sockets inherit both. An answer's last piece must not wait for the acknowledgement of the one before.
+        # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt of the one before.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
+        for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            self.socket.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BYTES)
         self.address = self.socket.getsockname()
 
     @property

@@ -54,7 +54,8 @@ class Delivery:
         self._changed = threading.Condition()
         self._stopping = False
         self._abandoned = False
-        self._allowance = Allowance(elapsed)
+        # What was counted counts once, also after this process was without the lease for a time.
+        self._allowance, self._turns = Allowance(elapsed), dict[int, float]()
         self._dispatcher = self._new_dispatcher()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
@@ -100,9 +101,15 @@ class Delivery:
     def _new_dispatcher(self) -> Dispatcher:
         allowance = self._allowance
         couriers = Couriers(self._courier, self._changed, _courier_limit(), self._may_post, allowance=allowance)
-        clocks = self._clock, self._elapsed
         return Dispatcher(
-            self._alerts, couriers, self._totals, *clocks, allowance=allowance, poll_seconds=self._poll_seconds
+            self._alerts,
+            couriers,
+            self._totals,
+            self._clock,
+            self._elapsed,
+            allowance=allowance,
+            turns=self._turns,
+            poll_seconds=self._poll_seconds,
         )
 
     def _may_post(self) -> bool:

@@ -49,6 +49,7 @@ class Dispatcher:
         elapsed: Clock,
         *,
         allowance: Allowance,
+        turns: dict[int, float],
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._alerts = alerts
@@ -65,8 +66,9 @@ class Dispatcher:
         """Checks whose next alert is to be read."""
         self._held: dict[int, int] = {}
         """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
-        self._turns: dict[int, float] = {}
-        """When alerts that were counted may be posted, by `seq`: after a move they keep their turn."""
+        self._turns = turns
+        """When alerts that were counted may be posted, by `seq`: after a move, and in a new dispatcher, they keep their
+        turn."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
         self._read_again: int | None = None

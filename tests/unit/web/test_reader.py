@@ -203,6 +203,21 @@ def test_a_path_that_is_longer_than_any_route_is_not_decoded(path: str) -> None:
     assert split_target("GET", path + "?a=%41") == (path, "a=%41")
 
 
+def test_a_part_of_a_head_is_faultless_exactly_if_no_fault_is_found_in_it() -> None:
+    chance, seen = random.Random(7), set()
+    for _ in range(20_000):
+        part = "".join(
+            chance.choices("ab\t\x80\r\n\0\x7f", weights=(9, 9, 2, 2, 3, 3, 0.2, 0.2), k=chance.randrange(12))
+        )
+        begin = chance.randrange(2)
+        found = any(fault.search(part, begin) for fault, _ in reader_module._FAULTS)
+        # A line end may have begun before the place from which it looks.
+        if part[:begin] != "\r":
+            assert (reader_module._FAULTLESS.fullmatch(part, begin) is None) == found, part
+            seen.add(found)
+    assert seen == {True, False}
+
+
 def test_a_head_counts_as_held_while_its_body_is_awaited() -> None:
     reader = Reader(HttpLimits())
     head = b"POST / HTTP/1.1\r\nHost: x\r\nIf-Match: " + b"x" * 8_000 + b"\r\nContent-Length: 5\r\n\r\n"

@@ -62,7 +62,7 @@ def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_la
 def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch):
     put_off, stored = mail.alerts.put_off, []
     monkeypatch.setattr(mail.alerts, "put_off", lambda due_at: stored.append(len(due_at)) or put_off(due_at))
-    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock())
+    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock(), turns={})
     dispatcher._held = dict.fromkeys(range(1, 721), 1)
     for _ in range(3):
         dispatcher._store_held()
@@ -84,6 +84,22 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(ma
     mail.pass_time(1200)
     mail.settled(2)
     assert [url for url, _, _ in mail.posted] == [HOOK, f"{HOOK}/2"]
+
+
+def test_an_alert_that_waits_for_its_turn_is_not_counted_again_when_delivery_begins_again(mail, check, monkeypatch):
+    mail.record(check, *["check.test"] * 4)
+    mail.delivery.start()
+    mail.settled(3)
+    wait_until(lambda: is_held(mail, check))
+    for server in ("the standby", "another one"):
+        before = mail.delivery._dispatcher
+        monkeypatch.setattr(mail.database, "server", lambda server=server: server)
+        mail.delivery.wake()
+        wait_until(lambda before=before: mail.delivery._dispatcher is not before)
+        read = mail.delivery._dispatcher
+        wait_until(lambda read=read: read._schedule.knows(1, True))
+    mail.pass_time(EVERY_SECONDS)
+    mail.settled(4)
 
 
 def test_a_test_that_waits_for_its_turn_is_not_counted_again_when_another_is_asked_for(mail, check):
