@@ -11,7 +11,7 @@ from cardbeat.typeset.faces.catalogue import NASTALIQ, FontSubset
 from cardbeat.typeset.faces.fonts import FontChoice, Piece
 
 UNBOUNDED = 10**9
-_OPENED, _OPENED_LETTERS = 12_000, 30_000
+_OPENED, _OPENED_LETTERS = 12_000, 45_000
 """A file of Han, and another one, beside what inflating it takes. Both are more than that takes, and much more for the
 second, as no real text needs 50 files, or ten scripts. Rules take as much as a file of Han."""
 _PLANNED = 1_500  # a character that is looked at, drawn or not: its grapheme, font, direction and line breaks
@@ -22,7 +22,7 @@ _MARK = 7_000
 """A mark on a letter, or a letter that joins it. Many make the letter so tall that it is drawn again without them."""
 _EMOJI = 17_000  # added for an emoji, which is drawn in layers and needs colours of its own
 _EMBOLDENED = 2_000  # added for a character that is made bolder
-_SHAPED, _JOINED = 6_000, 1_000
+_SHAPED, _JOINED = 10_000, 1_000
 """Added for a run that Raqm shapes, as it reads the font's rules each time, and for each of its letters."""
 _SHAPED_SLOWLY = {
     NASTALIQ: 280_000,
@@ -33,7 +33,7 @@ _SHAPED_SLOWLY = {
 }
 """Fonts with many rules, and what is added for a run in one line instead of `_SHAPED`."""
 _LINES = 2  # that a run in such a font is reckoned to go over
-SLOW, TRIED_ENOUGH, SPENT_ENOUGH = 300_000, 1_450_000, 2_500_000
+SLOW, TRIED_ENOUGH, SPENT_ENOUGH = 300_000, 1_450_000, 2_400_000
 """What drawing a text costs where sizes are estimated rather than tried, what all tries may cost together, and what
 they may cost with all else: opening its fonts and planning its lines."""
 _LEAST_GRAPHEMES = 40  # always examined: more than a label shows in most scripts
@@ -59,8 +59,10 @@ class Work:
 
     def affordable(self, choices: Sequence[FontChoice], levels: Sequence[int], characters: int) -> list[FontChoice]:
         """The choices of a text of so many characters, with an empty one for what would begin a run past the limit."""
-        self.spent += _PLANNED * characters
-        self._once += _PLANNED * characters
+        # From right to left, words are measured as they join, in addition to their letters.
+        planned = _PLANNED * characters * (1 + any(level % 2 for level in levels))
+        self.spent += planned
+        self._once += planned
         nothing, pairs = FontChoice(), zip(choices, levels, strict=True)
         return [choice if self._affords(choice.pieces, level) else nothing for choice, level in pairs]
 
