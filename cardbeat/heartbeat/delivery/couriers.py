@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import islice
 
 from cardbeat.errors import Refusal
@@ -49,6 +49,7 @@ class Couriers:
         self._allowance = allowance
         self._lanes = Lanes(limit)
         self._results: deque[Result] = deque()
+        self._left: list[Result] = []
         self._may_send = False
         self._stopping = False
         # Used by the dispatcher alone.
@@ -84,11 +85,18 @@ class Couriers:
         with self.changed:
             return list(islice(self._results, most))
 
-    def forget(self, count: int) -> None:
-        """Drop the oldest `count` results, which are recorded."""
+    def forget(self, count: int, left: Container[int] = ()) -> list[Result]:
+        """Drop the oldest `count` results; return the recorded ones. Those of alerts `left` wait for `retry_left`."""
         with self.changed:
-            for _ in range(count):
-                self._results.popleft()
+            oldest = [self._results.popleft() for _ in range(count)]
+            self._left += [result for result in oldest if result.queue.alert in left]
+        return [result for result in oldest if result.queue.alert not in left]
+
+    def retry_left(self) -> None:
+        """Let the results that were left be among the others again, as the newest."""
+        with self.changed:
+            self._results += self._left
+            self._left.clear()
 
     def has_news(self) -> bool:
         """Whether there are results, or posts that may begin."""
@@ -103,7 +111,7 @@ class Couriers:
     def finished(self) -> bool:
         """Whether, after `stop`, every post has ended and its result is recorded."""
         with self.changed:
-            return self._stopping and not self._lanes.running and not self._results
+            return self._stopping and not (self._lanes.running or self._results or self._left)
 
     def _take(self) -> CheckQueue | None:
         """The next queue to post for, None if there is none now."""

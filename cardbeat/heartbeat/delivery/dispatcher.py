@@ -114,13 +114,12 @@ class Dispatcher:
             self._store_held()
 
     def record(self) -> None:
-        """Store results, then plan the next alert of each check. Raises `Unavailable`."""
+        """Store results but those of locked checks, then plan the next alert of each check. Raises `Unavailable`."""
         results = self.couriers.results(GROUP_COMMIT_RESULTS)
         attempts = [result.attempt for result in results if result.attempt is not None]
-        moved = self._alerts.store(attempts) if attempts else set()
+        moved, locked = self._alerts.store(attempts) if attempts else (set(), set())
         # Only now: until a result is stored, it must not be lost, and its check's next alert must not be sent.
-        self.couriers.forget(len(results))
-        for result in results:
+        for result in self.couriers.forget(len(results), locked):
             self._schedule.forget(result.queue)
             is_moved = result.queue.is_moved or (result.attempt is not None and result.attempt.seq in moved)
             if result.wait_seconds is None or is_moved:
@@ -129,7 +128,8 @@ class Dispatcher:
                 self._hold(result.queue, result.wait_seconds)
             else:
                 self._wait(result.queue, result.wait_seconds)
-        self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in attempts)
+        stored = [attempt for attempt in attempts if attempt.seq not in locked]
+        self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in stored)
         self._plan_checks()
 
     def _has_turn(self, queue: CheckQueue) -> bool:
@@ -168,9 +168,11 @@ class Dispatcher:
         """Store when held alerts are due, for those who read their history and `oldest_due_seconds`."""
         for _ in range(min(math.ceil(len(self._held) / HELD_AT_ONCE), MOST_HELD_WRITES)):
             some = dict(islice(self._held.items(), HELD_AT_ONCE))
-            self._alerts.put_off(some)
+            locked = self._alerts.put_off(some)
             for seq in some:
                 del self._held[seq]
+            # Behind the others, for a later round.
+            self._held.update((seq, some[seq]) for seq in locked)
 
     def _read_changes(self) -> None:
         """Read at most one page of each kind of change, so that posts never wait for a long list."""
@@ -178,6 +180,7 @@ class Dispatcher:
             woken, self._woken = self._woken, False
         if not woken and self._elapsed() < self._poll_at:
             return
+        self.couriers.retry_left()
         if self._newest is None:
             self._newest = self._pending.newest_seqs()
         alert, move = self._newest

@@ -128,36 +128,44 @@ class Alerts:
             ).fetchone()
         return row and _message(row, now, self._base_url)
 
-    def store(self, made: Sequence[Attempt]) -> set[int]:
+    def store(self, made: Sequence[Attempt]) -> tuple[set[int], set[int]]:
         """Store results of attempts in one transaction, as `attempts.store` does.
 
         Returns the `seq` of each alert that failed at a URL which its check no longer has: it stays due at the new one.
+        And the `seq` of each whose result is not stored now, because another session holds the row of its check.
         """
 
-        def store(transaction: Transaction) -> tuple[set[int], list[str]]:
+        def store(transaction: Transaction) -> tuple[set[int], set[int], list[str]]:
             # No other transaction may change a check's URL between the questions and the changes of this one.
-            self._lock_checks(transaction, [attempt.seq for attempt in made])
-            moved, failed = attempts.store(transaction, made)
-            return moved, _subjects(transaction, failed)
+            locked = self._lock_checks(transaction, [attempt.seq for attempt in made])
+            moved, failed = attempts.store(transaction, [attempt for attempt in made if attempt.seq not in locked])
+            return moved, locked, _subjects(transaction, failed)
 
-        moved, given_up = self.database.write(store)
+        moved, locked, given_up = self.database.write(store)
         note(GIVEN_UP, given_up)
-        return moved
+        return moved, locked
 
-    def put_off(self, due_at: Mapping[int, int]) -> None:
-        """Store when alerts are due that wait for their turn: a time for each `seq`, as `attempts.put_off` takes it."""
+    def put_off(self, due_at: Mapping[int, int]) -> set[int]:
+        """Store for each `seq` when an alert that waits for its turn is due. Returns those not stored, as `store`."""
 
-        def put_off(transaction: Transaction) -> None:
-            self._lock_checks(transaction, list(due_at))
-            attempts.put_off(transaction, list(due_at.items()))
+        def put_off(transaction: Transaction) -> set[int]:
+            locked = self._lock_checks(transaction, list(due_at))
+            attempts.put_off(transaction, [(seq, time) for seq, time in due_at.items() if seq not in locked])
+            return locked
 
-        self.database.write(put_off)
+        return self.database.write(put_off)
 
-    def _lock_checks(self, transaction: Transaction, seqs: Sequence[int]) -> None:
-        """Let no other transaction change the checks of these alerts before this one ends."""
-        among = ", ".join("?" * len(seqs))
-        checks = f"SELECT seq FROM checks WHERE id IN (SELECT check_id FROM alerts WHERE seq IN ({among}))"
-        self.database.lock(transaction, f"{checks} ORDER BY seq", seqs)
+    def _lock_checks(self, transaction: Transaction, seqs: Sequence[int]) -> set[int]:
+        """Lock these alerts and their checks, and return those that another session holds: it may do so for hours."""
+        if self.database.fence is None:
+            return set()
+        sql = "SELECT alerts.seq FROM alerts JOIN checks ON checks.id = check_id WHERE alerts.seq IN"
+        free = self.database.lock_free(transaction, f"{sql} ({', '.join('?' * len(seqs))})", seqs)
+        if not (others := list(set(seqs).difference(free))):
+            return set()
+        # The others may be deleted.
+        rows = transaction.execute(f"SELECT seq FROM alerts WHERE seq IN ({', '.join('?' * len(others))})", others)
+        return {row[0] for row in rows}
 
     def newest(self, check_id: str) -> list[dict[str, Any]]:
         """The newest alerts of a check in the form of `GET /checks/{id}/alerts`, newest first, at most `KEPT`."""

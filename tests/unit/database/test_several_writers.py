@@ -15,10 +15,11 @@ from cardbeat.errors import NotFound, Refusal, TooMany
 from cardbeat.heartbeat import removal, sweep
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
-from cardbeat.heartbeat.outbox.alert import TEST
+from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.removal import STEP_ALERTS
 from tests.heart import HOOK, SWEEP_SECONDS, Heart
+from tests.mail import Mail
 from tests.nodes import Nodes
 from tests.postgresql import POSTGRESQL
 from tests.support import wait_until, writer_held
@@ -220,11 +221,7 @@ def credit_both(node, _older, _newer):
     node.sweep.credit.give_due(threading.Event())
 
 
-def store_both(node, _older, _newer):
-    node.alerts.store([node.attempt(seq, "delivered", 200, None, None, HOOK, 0) for seq in (1, 2)])
-
-
-@pytest.mark.parametrize("work", [ping_both, credit_both, store_both])
+@pytest.mark.parametrize("work", [ping_both, credit_both])
 def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monkeypatch, work):
     """Else two nodes that change the same checks in one transaction each could wait for each other."""
     one, other = nodes
@@ -232,8 +229,6 @@ def test_who_waits_for_a_check_keeps_no_newer_one(nodes, pool, postgresql, monke
     ids = iter(range(99, 0, -1))
     monkeypatch.setattr(secrets, "token_hex", lambda size: f"{next(ids):0{2 * size}x}")
     older, newer = one.create(90), one.create(60)
-    for check in (newer, older):
-        one.checks.test_alert(one.key.id, check.id).wait()
     # In the order in which a table is read too.
     one.ping(older)
     other.sweep.sweep_once()
@@ -311,7 +306,7 @@ def test_who_stores_an_alert_and_then_waits_for_a_check_keeps_no_alerts_waiting(
     pinged.wait()
 
 
-def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_once(nodes, pool):
+def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_once(nodes):
     moving, storing = nodes
     check = moving.create()
     moving.checks.test_alert(moving.key.id, check.id).wait()
@@ -323,10 +318,79 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
 
     attempt = moving.attempt(1, "pending", 500, "busy", int(moving.clock()) + 3600, HOOK, 0)
     with uncommitted(moving, move):
-        stored = pool.submit(storing.alerts.store, [attempt])
-        wait_for_lock(moving, stored)
-    assert stored.result(20) == {1}
+        assert storing.alerts.store([attempt]) == (set(), {1})
+    assert storing.alerts.store([attempt]) == ({1}, set())
     assert moving.alerts.newest(check.id)[0]["next_attempt_at"] == utc_text(moving.clock())
+
+
+def lock(node, check):
+    """Keep a check's row locked while the block runs."""
+    sql = "SELECT seq FROM checks WHERE seq = ?"
+    return uncommitted(node, lambda transaction: node.database.lock(transaction, sql, (check.seq,)))
+
+
+def test_of_checks_that_somebody_else_keeps_locked_no_result_is_stored_and_of_others_at_once(nodes):
+    one, other = nodes
+    checks = locked, free, gone = [one.create() for _ in range(3)]
+    for check in checks:
+        one.checks.test_alert(one.key.id, check.id).wait()
+    results = [one.attempt(seq, "delivered", 204, None, None, HOOK, 0) for seq in (1, 2, 3)]
+    one.checks.delete(one.key.id, gone.id).wait()
+    with lock(one, locked):
+        assert other.alerts.store(results) == (set(), {1})
+        assert [other.alerts.newest(check.id)[0]["state"] for check in (locked, free)] == ["pending", "delivered"]
+    assert other.alerts.store(results) == (set(), set())
+    for check in locked, free:
+        (alert,) = other.alerts.newest(check.id)
+        assert (alert["state"], alert["attempts"]) == ("delivered", 1)
+
+
+def test_when_alerts_are_due_is_stored_but_for_checks_that_somebody_else_keeps_locked(nodes):
+    one, other = nodes
+    checks = [one.create() for _ in range(2)]
+    for check in checks:
+        one.checks.test_alert(one.key.id, check.id).wait()
+    now, later = int(one.clock()), int(one.clock()) + 60
+    with lock(one, checks[0]):
+        assert other.alerts.put_off({1: later, 2: later, 3: later}) == {1}
+        due_at = [other.alerts.newest(check.id)[0]["next_attempt_at"] for check in checks]
+        assert due_at == [utc_text(now), utc_text(later)]
+    assert other.alerts.put_off({1: later}) == set()
+    assert other.alerts.newest(checks[0].id)[0]["next_attempt_at"] == utc_text(later)
+
+
+@pytest.fixture
+def mail(open_again, clock):
+    mail = Mail(open_again(), clock)
+    yield mail
+    mail.delivery.stop(10)
+
+
+def test_a_check_that_somebody_else_keeps_locked_holds_no_alert_of_another_up(nodes, mail, monkeypatch):
+    locked, free = mail.heart.create(), mail.heart.create()
+    for check in locked, free:
+        mail.record(check, OVERDUE, RECOVERED)
+    store, tries = mail.alerts.store, []
+    monkeypatch.setattr(mail.alerts, "store", lambda made: tries.append([one.seq for one in made]) or store(made))
+    with lock(nodes[0], locked):
+        mail.delivery.start()
+        mail.settled(2)
+        for _ in range(2):
+            tries.clear()
+            mail.pass_time(1)
+            wait_until(lambda: [1] in tries)
+            # Until then it rests.
+            wait_until(lambda: not mail.delivery._dispatcher.has_news())
+            assert mail.delivery._dispatcher.due_at() > mail.elapsed()
+        mail.record(free)
+        mail.settled(3)
+        assert mail.states(locked) == ["pending", "pending"]
+        assert mail.states(free) == ["delivered"] * 3
+        assert len(mail.posted) == 4
+    mail.pass_time(1)
+    mail.settled(5)
+    assert mail.states(locked) == ["delivered", "delivered"]
+    assert len(set(mail.ids)) == len(mail.posted) == 5
 
 
 def test_writes_that_wait_together_keep_no_locks_that_another_node_waits_for(nodes, postgresql, monkeypatch):

@@ -117,6 +117,25 @@ def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, chan
     assert not couriers.has_news()
 
 
+def test_a_result_that_can_not_be_recorded_yet_is_no_news_until_it_is_tried_again(couriers, courier):
+    couriers.add(map(queue, (1, 2, 3)))
+    couriers.send_out()
+    courier.let_go.release(3)
+    brought_back(couriers, 3)
+    couriers.stop()
+    wait_until(lambda: not couriers.posting())
+    first, second, third = couriers.results(3)
+    assert couriers.forget(2, {first.queue.alert}) == [second]
+    assert couriers.results(3) == [third]
+    couriers.forget(1)
+    assert not couriers.has_news()
+    assert not couriers.finished()
+    couriers.retry_left()
+    assert couriers.results(3) == [first]
+    couriers.forget(1)
+    assert couriers.finished()
+
+
 def test_after_a_stop_no_post_begins_and_the_end_waits_for_what_runs_and_its_record(couriers, courier):
     couriers.add(map(queue, (1, 2, 3)))
     couriers.send_out()

@@ -69,6 +69,19 @@ def test_when_many_that_wait_are_due_is_stored_in_short_writes(mail, monkeypatch
     assert stored == [100] * 7 + [20]
 
 
+def test_when_an_alert_of_a_locked_check_is_due_is_stored_later_and_after_those_of_others(mail, monkeypatch):
+    stored = []
+    monkeypatch.setattr(mail.alerts, "put_off", lambda due_at: stored.append(list(due_at)) or {2}.intersection(due_at))
+    dispatcher = Dispatcher(mail.alerts, Mock(), Counter(), mail.clock, mail.elapsed, allowance=Mock(), turns={})
+    dispatcher._held = {1: 5, 2: 6, 3: 7}
+    dispatcher._store_held()
+    assert dispatcher._held == {2: 6}
+    dispatcher._held[4] = 8
+    dispatcher._store_held()
+    assert stored == [[1, 2, 3], [2, 4]]
+    assert dispatcher._held == {2: 6}
+
+
 def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(mail, check, monkeypatch):
     monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
     mail.delivery.start()

@@ -483,7 +483,7 @@ def test_a_result_is_not_stored_for_another_alert_that_has_its_number_now(mail, 
     mail.record(check)
     lost = mail.heart.attempt(1, state, 503, "busy", None, url, 0)._replace(id="msg_lost")
     stored = mail.heart.read(check), mail.alerts.newest(check.id)
-    assert mail.alerts.store([lost]) == set()
+    assert mail.alerts.store([lost]) == (set(), set())
     assert (mail.heart.read(check), mail.alerts.newest(check.id)) == stored
 
 
