@@ -100,6 +100,9 @@ class Database(Protocol):
         raised here. Raises `Unavailable` if the database can't be written, `MaybeDone` if it may have been.
         """
 
+    heard: Callable[[bool], None]
+    """Called after each commit that had writes of `write_together`: whether any was stored, or all failed."""
+
     def write_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write`, without waiting; for a client (`served`) in its turn. Raises `Unavailable` during a stop."""
 

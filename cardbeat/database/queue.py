@@ -99,6 +99,7 @@ class WriteQueue(ABC, Generic[C]):
         self._single = 0
         """The single writes that waited at the begin of this group, as far as it may have more of them."""
         self._commit_seconds = self._made_seconds = 0.0
+        self.heard: Callable[[bool], None] = lambda _: None
         self._failed_at: float | None = None
         """Since when no group could be written, None while it works."""
         self.precedence = Precedence()
@@ -173,10 +174,17 @@ class WriteQueue(ABC, Generic[C]):
             for write in group:
                 write.tell()
             try:
+                self._hear([write for write in group if write.item is not None])
                 self._after_commit()
             except Exception:
                 # The writer's thread must go on.
                 log.exception("what can wait until writes were told has failed")
+
+    def _hear(self, together: list[Write[Any]]) -> None:
+        # Without an error and a result it was of nothing that there is.
+        is_stored = any(write.error is None and write.value is not None for write in together)
+        if is_stored or any(write.error is not None for write in together):
+            self.heard(is_stored)
 
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes and return those of the next group; none after `_finish`."""

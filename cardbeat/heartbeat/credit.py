@@ -32,14 +32,12 @@ INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
 _IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
 """A snooze or a change of a check was stored by a clock that was set back already."""
-DUE_AT: Final = "CASE WHEN status = 'on_time' THEN deadline_at ELSE remind_at END"
-"""When a check is due for the sweep: the expression of the index `checks_due`."""
 _LIKE_A_PING: Final = (
     "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
-    f" WHERE seq = (SELECT seq FROM checks WHERE {DUE_AT} > 0 ORDER BY {DUE_AT} LIMIT 1)"
+    " WHERE id = (SELECT id FROM checks ORDER BY seq DESC LIMIT 1)"
+    " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
 )
-"""Writes the check that is due first as a ping would, and changes nothing: fails where the table `checks` is locked, or
-the index that the sweep reads is damaged."""
+"""Writes a check as a ping does, and changes nothing."""
 LOOK_SECONDS: Final = 0.5
 """Time between two readings of the clock while a write is under way."""
 
@@ -96,6 +94,11 @@ class Credit:
         # Written and read by the sweep's thread and the database's writer, without a lock: a race costs one second.
         self._listened: int | None = None
         """The monotonic second up to which this process has listened. Once it is set, stored ones are of this boot."""
+        self._heard = self.moment()
+        """When a ping was stored last, or a sweep; the last time before pings were refused for as long as an outage."""
+        self._is_heard: bool | None = None
+        """Whether that was a ping; False if pings were refused since, None if none came."""
+        database.heard = self._hear
         # Used by the database's writer alone.
         self._noted_seconds = 0
         """The credit that the last call of `note` stored, in seconds."""
@@ -111,15 +114,38 @@ class Credit:
     def write(self, work: Callable[[Transaction], T]) -> T:
         """As `Database.write`, for work that calls `note`; logs the credit that it stored. In the sweep's thread only.
 
-        If it fails, the moment alone is stored if pings can be stored: then there is no silence. Else a sweep that
-        always fails would move all deadlines on for ever.
+        If it fails, the moment alone is stored up to which pings could be: until then there is no silence. Else a sweep
+        that always fails would move all deadlines on for ever.
         """
         try:
-            return self._write(work)
+            result = self._write(work)
         except Exception:
             with contextlib.suppress(Exception):
-                self._write(self._note_if_pings_are_stored)
+                self._note_heard()
             raise
+        self._heard, self._is_heard = self.moment(), None
+        return result
+
+    def _hear(self, is_stored: bool) -> None:
+        """Note that pings were stored, or that all that came were refused. Called in the database's writer."""
+        moment = self.moment()
+        if not is_stored:
+            self._is_heard = False
+        elif self._is_heard is not False or moment.monotonic - self._heard.monotonic <= self._outage_seconds:
+            self._heard, self._is_heard = moment, True
+
+    def _note_heard(self) -> None:
+        heard, is_heard = self._heard, self._is_heard
+
+        def note(transaction: Transaction) -> None:
+            self.note(transaction, heard if is_heard is False else None)
+            if is_heard is None:
+                transaction.execute(_LIKE_A_PING)
+
+        self._write(note)
+        if is_heard is False:
+            # What follows was silence, though this process ran and could write.
+            self._listened = heard.monotonic
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """The time that a write takes is not silence, if the write succeeds and the process was not suspended."""
@@ -178,10 +204,6 @@ class Credit:
         # The commit that follows is not silence. If it fails, `write` restores the former value.
         self._listened = moment.monotonic
         return is_free
-
-    def _note_if_pings_are_stored(self, transaction: Transaction) -> None:
-        self.note(transaction)
-        transaction.execute(_LIKE_A_PING)
 
     def note_stop(self, transaction: Transaction, moment: Moment) -> int:
         """Store in this transaction that the monitor ran until `moment`, if it has stored any moment before.

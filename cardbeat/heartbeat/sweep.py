@@ -9,7 +9,7 @@ from cardbeat.clock import Clock
 from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.database import Database, Fence, Transaction, monitor
 from cardbeat.errors import LeaseLost, Unavailable
-from cardbeat.heartbeat.credit import CREDIT_BATCH, DUE_AT, INTERVAL, Credit, Moment, tell
+from cardbeat.heartbeat.credit import CREDIT_BATCH, INTERVAL, Credit, Moment, tell
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.transitions import OVERDUE, TURNED, Turned, note, subject_of
@@ -28,10 +28,12 @@ def _either(on_time: str, overdue: str) -> str:
     return f"CASE WHEN status = 'on_time' THEN {on_time} ELSE {overdue} END"
 
 
+_DUE_AT = _either("deadline_at", "remind_at")
+"""The expression of the index `checks_due`."""
 _DUE = (
-    f"SELECT seq FROM checks WHERE {DUE_AT} < ?"
+    f"SELECT seq FROM checks WHERE {_DUE_AT} < ?"
     # The checks of a revoked key wait for their removal.
-    f" AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY {DUE_AT} LIMIT ?"
+    f" AND api_key_id NOT IN (SELECT id FROM keys WHERE revoked_at IS NOT NULL) ORDER BY {_DUE_AT} LIMIT ?"
 )
 """The checks that are due the longest."""
 _NEXT_REMINDER = "remind_at + ((? - remind_at) / repeat_seconds + 1) * repeat_seconds"
@@ -205,5 +207,5 @@ def _marked(transaction: Transaction, among: str, values: Sequence[object], now:
     `among` is SQL, for a list of `seq`, with these values. The condition stands here again: with several writers a ping
     may have come since. `+ 0` keeps it from choosing the index. Reminders that were due earlier too are skipped.
     """
-    sql = f"{_MARK} WHERE seq IN ({among}) AND {DUE_AT} + 0 < ? {TURNED}"
+    sql = f"{_MARK} WHERE seq IN ({among}) AND {_DUE_AT} + 0 < ? {TURNED}"
     return [Turned(*row) for row in transaction.execute(sql, (now, now, now, *values, now))]

@@ -1,3 +1,4 @@
+import contextlib
 import sqlite3
 import threading
 
@@ -557,6 +558,62 @@ def test_while_no_ping_can_be_stored_the_time_is_silence_though_the_moment_could
     allow_changes_of_checks(heart.database)
     assert beat(heart) == 0
     assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
+
+
+@pytest.fixture
+def trouble(heart, monkeypatch):
+    """Sets what fails: the sweep from the first call on, and pings as told."""
+    note_signals = heart.checks._note_signals
+
+    def set_trouble(*, sweep, pings):
+        monkeypatch.setattr(heart.sweep, "_mark_overdue", lambda *_: 1 / 0) if sweep else monkeypatch.undo()
+        monkeypatch.setattr(heart.checks, "_note_signals", (lambda *_: 1 / 0) if pings else note_signals)
+
+    return set_trouble
+
+
+def failing(heart, check, *, seconds=SWEEP_SECONDS):
+    """A sweep's interval in which a ping comes in the middle and the sweep fails."""
+    heart.pass_time(seconds / 2)
+    with contextlib.suppress(ZeroDivisionError):
+        heart.ping(check)
+    heart.pass_time(seconds / 2)
+    with pytest.raises(ZeroDivisionError):
+        beat(heart)
+
+
+def test_while_pings_are_refused_and_the_sweep_fails_the_time_is_silence(heart, trouble):
+    """As where the table of keys is locked: checks can be written, but no ping."""
+    check, other = heart.create(1000), heart.create(1000)
+    beat(heart)
+    trouble(sweep=True, pings=True)
+    for _ in range(3):
+        failing(heart, check)
+    trouble(sweep=False, pings=False)
+    # Before the next sweep.
+    heart.ping(check)
+    trouble(sweep=True, pings=False)
+    with pytest.raises(ZeroDivisionError):
+        beat(heart)
+    trouble(sweep=False, pings=False)
+    beat(heart)
+    moved = heart.read(other).deadline_at - other.deadline_at
+    assert 2 * SWEEP_SECONDS < moved <= 3 * SWEEP_SECONDS
+
+
+def test_a_few_pings_that_are_refused_among_others_are_no_silence(heart, trouble):
+    """As where a page of one check is damaged: the outages of others must not be told late by as much."""
+    check, other = heart.create(1000), heart.create(1000)
+    beat(heart)
+    for _ in range(6):
+        trouble(sweep=True, pings=False)
+        failing(heart, check)
+        trouble(sweep=True, pings=True)
+        with pytest.raises(ZeroDivisionError):
+            heart.ping(check)
+    trouble(sweep=False, pings=False)
+    beat(heart)
+    assert heart.read(other).deadline_at == other.deadline_at
 
 
 class SetAtItsSecondLook(threading.Event):
