@@ -100,7 +100,9 @@ class Delivery:
 
     def _new_dispatcher(self) -> Dispatcher:
         allowance = self._allowance
-        couriers = Couriers(self._courier, self._changed, _courier_limit(), self._may_post, allowance=allowance)
+        # Clients and the database need the other descriptors.
+        limit = descriptor_limit(4 * COURIERS) // 4
+        couriers = Couriers(self._courier, self._changed, limit, self._may_post, allowance=allowance)
         return Dispatcher(
             self._alerts,
             couriers,
@@ -166,8 +168,3 @@ class Delivery:
 
     def _has_ended(self) -> bool:
         return self._abandoned or self._dispatcher.couriers.finished()
-
-
-def _courier_limit() -> int:
-    """A quarter of the descriptors, `COURIERS` at most: clients and the database need the others."""
-    return descriptor_limit(4 * COURIERS) // 4

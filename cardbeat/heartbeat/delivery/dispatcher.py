@@ -129,7 +129,7 @@ class Dispatcher:
             else:
                 self._wait(result.queue, result.wait_seconds)
         stored = [attempt for attempt in attempts if attempt.seq not in locked]
-        self._totals.update("retried" if attempt.seq in moved else _OUTCOMES[attempt.state] for attempt in stored)
+        self._totals.update("retried" if one.seq in moved or one.state == "pending" else one.state for one in stored)
         self._plan_checks()
 
     def _has_turn(self, queue: CheckQueue) -> bool:
@@ -238,9 +238,6 @@ class Dispatcher:
         queue.is_taken = False
         if seconds <= KEPT_SECONDS:
             self._schedule.add(queue, self._elapsed() + seconds)
-
-
-_OUTCOMES = {"delivered": "delivered", "pending": "retried", "failed": "failed"}
 
 
 def _wait_seconds(pending: Pending, now: float) -> float:

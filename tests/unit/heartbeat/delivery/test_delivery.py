@@ -789,9 +789,9 @@ def test_only_an_alert_whose_time_has_come_counts_as_due(mail, check):
 
 @LIMITS
 @pytest.mark.parametrize(("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (UNLIMITED, COURIERS)])
-def test_posts_use_a_quarter_of_few_descriptors(monkeypatch, descriptors, couriers):
+def test_posts_use_a_quarter_of_few_descriptors(mail, monkeypatch, descriptors, couriers):
     monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
-    assert delivery._courier_limit() == couriers
+    assert mail.another()._dispatcher.couriers._lanes._couriers == couriers
 
 
 def end_while_stopping(mail):
