@@ -99,6 +99,8 @@ class Credit:
         self._is_heard: bool | None = None
         """Whether that was a ping; False if pings were refused since, None if none came."""
         database.heard = self._hear
+        self._tries = 0
+        """How often the sweep began to give the credits that are due now."""
         # Used by the database's writer alone.
         self._noted_seconds = 0
         """The credit that the last call of `note` stored, in seconds."""
@@ -223,8 +225,10 @@ class Credit:
         with self._database.read() as connection:
             noted = monitor.values(connection)
         if self._lost(noted, self.moment()) or "credit_seconds" in noted:
+            self._tries += 1
             while not stopping.is_set() and self.write(self.step):
                 pass
+            self._tries = 0
         return self.moment()
 
     def _epoch(self) -> int:
@@ -267,6 +271,9 @@ class Credit:
         If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much; but
         not those that began since then. A ping since then may have started its clock at the end of a snooze that was
         over before.
+
+        If a try failed before, also skips checks whose rows another session holds: else no check would have alerts. The
+        alerts of skipped checks may be early. If the clock was set back, they would be late, so none is skipped.
         """
         moment = self.moment()
         self.note(transaction, moment)
@@ -282,7 +289,12 @@ class Credit:
         if last_seq is None:
             return _end_credit(transaction, noted)
         batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
-        self._database.lock(transaction, batch, (noted["credit_after_seq"], last_seq))
+        bounds = noted["credit_after_seq"], last_seq
+        among = "seq"
+        if self._tries > 1 and noted["credit_seconds"] > 0:
+            among = ", ".join(map(str, self._database.lock_free(transaction, batch, bounds))) or "NULL"
+        else:
+            self._database.lock(transaction, batch, bounds)
         values = {
             "seconds": noted["credit_seconds"],
             "before": noted["credit_before"],
@@ -298,7 +310,7 @@ class Credit:
             "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
             " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at <= :wall"
             " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
-            "WHERE seq > :after_seq AND seq <= :last_seq AND status = 'on_time' "
+            f"WHERE seq > :after_seq AND seq <= :last_seq AND seq IN ({among}) AND status = 'on_time' "
             "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
             " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)"
             f" AND NOT (clock_from > :now AND clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})",

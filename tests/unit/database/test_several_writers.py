@@ -10,8 +10,9 @@ import pytest
 from cardbeat.clock import utc_text
 from cardbeat.config import TESTS_AN_HOUR, Tier
 from cardbeat.database import monitor, queue
+from cardbeat.database.postgresql import database as postgresql_database
 from cardbeat.database.postgresql.connection import TIME, Connection
-from cardbeat.errors import NotFound, Refusal, TooMany
+from cardbeat.errors import NotFound, Refusal, TooMany, Unavailable
 from cardbeat.heartbeat import removal, sweep
 from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
@@ -60,6 +61,12 @@ def uncommitted(node, work):
     finally:
         release.set()
     written.wait()
+
+
+def lock(node, check):
+    """Keep a check's row locked while the block runs."""
+    sql = "SELECT seq FROM checks WHERE seq = ?"
+    return uncommitted(node, lambda transaction: node.database.lock(transaction, sql, (check.seq,)))
 
 
 def wait_for_lock(node, future):
@@ -276,6 +283,38 @@ def test_a_check_that_somebody_else_keeps_locked_holds_no_sweep_up(nodes):
     assert other.read(locked).status == "overdue"
 
 
+def test_a_check_that_somebody_else_keeps_locked_gets_no_credit_at_the_second_try_and_others_do(nodes, monkeypatch):
+    monkeypatch.setattr(postgresql_database, "LOCK_SECONDS", 0.05)
+    one, other = nodes
+    locked, free = one.create(60), one.create(60)
+    other.sweep.sweep_once()
+    other.clock.advance(5000)
+    with lock(one, locked):
+        with pytest.raises(Unavailable):
+            other.sweep.sweep_or_look()
+        assert other.read(free) == free
+        other.sweep.sweep_or_look()
+        assert [other.read(check).clock_from - check.clock_from for check in (locked, free)] == [0, 5000]
+        assert sweeps(one) == 2
+    other.sweep.sweep_or_look()
+    assert [other.read(check).status for check in (locked, free)] == ["overdue", "on_time"]
+
+
+def test_after_a_clock_was_set_back_a_check_that_somebody_else_keeps_locked_is_waited_for(nodes, monkeypatch):
+    """Else its alert would be late by as much."""
+    monkeypatch.setattr(postgresql_database, "LOCK_SECONDS", 0.05)
+    one, other = nodes
+    checks = one.create(60), one.create(60)
+    other.sweep.sweep_once()
+    other.clock.advance(-5000)
+    with lock(one, checks[0]):
+        for _ in range(3):
+            with pytest.raises(Unavailable):
+                other.sweep.sweep_or_look()
+    other.sweep.sweep_or_look()
+    assert [other.read(check).clock_from - check.clock_from for check in checks] == [-5000] * 2
+
+
 def test_more_checks_than_one_transaction_marks_may_be_locked_and_hold_no_sweep_up(nodes):
     one, other = nodes
     other.batches = {"batch": 2}
@@ -321,12 +360,6 @@ def test_an_attempt_that_ends_while_its_check_gets_another_url_is_due_there_at_o
         assert storing.alerts.store([attempt]) == (set(), {1})
     assert storing.alerts.store([attempt]) == ({1}, set())
     assert moving.alerts.newest(check.id)[0]["next_attempt_at"] == utc_text(moving.clock())
-
-
-def lock(node, check):
-    """Keep a check's row locked while the block runs."""
-    sql = "SELECT seq FROM checks WHERE seq = ?"
-    return uncommitted(node, lambda transaction: node.database.lock(transaction, sql, (check.seq,)))
 
 
 def test_of_checks_that_somebody_else_keeps_locked_no_result_is_stored_and_of_others_at_once(nodes):
