@@ -4,10 +4,10 @@
 
 A third of them are random, a third mix a script with another at each letter, and a third are made from the slowest so
 far by changing them a little. The blog card is drawn between them, with another title each time; ratios are of CPU
-time and of elapsed time to its medians. The ten slowest are drawn four times more, each time with no font opened and nothing kept but
-the empty backgrounds, and the blog card beside each: what counts is the fastest of the four, as a ratio to the median
-of these blog cards, since a machine is faster at one time and slower at another. Every card must be a PNG of
-1200 x 630 under 100 KB.
+time and of elapsed time to its medians. The ten slowest are drawn four times more, each time with no font opened and
+nothing kept but the empty backgrounds, and the blog card beside each: what counts is the fastest of the four, as a
+ratio to the median of these blog cards, since a machine is faster at one time and slower at another. Every card must
+be a PNG of 1200 x 630 under 100 KB.
 
 With --cold every card is drawn so; with --basic without raqm. Ends with status 1 where a card took more than
 RATIO times as long as the blog card.
