@@ -15,9 +15,10 @@ RESERVED_DESCRIPTORS: Final = 128
 """Kept free for the database, fonts, stored cards and webhooks, which must work at the limit of connections too."""
 RESERVED_SOCKETS: Final = 2
 """Kept for the listening socket and for the one that wakes the loop."""
-KERNEL_BYTES: Final = 64 * 1024
-"""What the kernel may hold of a client's requests, and as much of its answers, and twice that with what it needs for
-itself. Without this, clients that don't read, or send while they aren't read, take 4 to 6 MB each."""
+RECEIVE_BUFFER, SEND_BUFFER = 64 * 1024, 256 * 1024
+"""Bytes of requests, and of answers, that the kernel may hold for one client, and as many for itself: else those that
+don't read, or send while they aren't read, take 4 to 6 MB each. What a slow client has not read of a list of checks
+must fit, since this process would keep all of it."""
 SYSTEMD_FIRST_DESCRIPTOR: Final = 3
 
 
@@ -31,8 +32,8 @@ class Listener:
         self.socket.setblocking(False)
         # Accepted sockets inherit these. The last piece of an answer must not wait for the receipt of the one before.
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        for buffer in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-            self.socket.setsockopt(socket.SOL_SOCKET, buffer, KERNEL_BYTES)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
         self.address = self.socket.getsockname()
 
     @property
