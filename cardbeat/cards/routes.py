@@ -116,7 +116,7 @@ class CardRoutes:
         found.then(partial(self._flights.pop, name))
         work = partial(self._find, request, name, key_hash, found)
         # Clients of one key must not wait behind each other: it is public.
-        return self._readers.submit(work, *((request.network,) if key is None else (key.id, request.network)))
+        return self._readers.submit(work, *request.payers(key and key.id))
 
     def _hit(self, request: Request) -> Response | None:
         """A stored card from the index, if its file has not changed and its key was valid a moment ago."""

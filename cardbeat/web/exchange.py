@@ -81,13 +81,13 @@ class Exchange:
                 if route.guard is not None:
                     request.key = route.guard.find(request, self._soon.append)
                     if request.key is None:
-                        payers = _payers(request, route.guard.name_of(request))
+                        payers = request.payers(route.guard.name_of(request))
                         return self._workers.submit(partial(_look_up, route, route.guard, request), *payers)
             if not is_whole:
                 return route
             if route.in_loop:
                 return route.handler(request)
-            payers = _payers(request, None if request.key is None else request.key.queue)
+            payers = request.payers(None if request.key is None else request.key.queue)
             return self._workers.submit(partial(_handled, route, request, judged_at, payers), *payers)
         except Exception as error:
             return answer_to_error(request, error)
@@ -130,11 +130,6 @@ def answer_to_error(request: Request, error: Exception) -> Response:
     # The frames hold the request, and those of all that wait for the same card.
     error.__traceback__ = None
     return Response.refusal(error)
-
-
-def _payers(request: Request, key: str | None) -> tuple[str, ...]:
-    """Whose turn a request takes: neither a key nor a network gets more by many of the other."""
-    return (request.network,) if key is None else (key, request.network)
 
 
 def _handled(route: Route, request: Request, judged_at: float, payers: tuple[str, ...]) -> Answer:

@@ -62,6 +62,10 @@ class Request:
     received_at: float = field(default=nan, compare=False)
     held_bytes: int = field(default=0, compare=False)
 
+    def payers(self, key: str | None) -> tuple[str, ...]:
+        """Whose turn it takes: neither a key nor a network gets more by many of the other."""
+        return (self.network,) if key is None else (key, self.network)
+
     def names_tag(self, header: str, etag: str) -> bool:
         """Whether the header (`if-match` or `if-none-match`) holds this entity tag or `*`. False without the header.
 

@@ -42,11 +42,16 @@ def is_held(mail, check):
     return bool(waiting) and waiting[-1]["next_attempt_at"] > mail.in_text(0)
 
 
-def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_later(mail, check):
-    mail.record(check, *["check.test"] * 5)
+def send_until_one_is_held(mail, check, tests):
+    """Deliver the three of some test alerts that the key may have."""
+    mail.record(check, *["check.test"] * tests)
     mail.delivery.start()
     mail.settled(3)
     wait_until(lambda: is_held(mail, check))
+
+
+def test_beyond_its_limit_an_alert_of_a_key_waits_is_not_overdue_and_goes_out_later(mail, check):
+    send_until_one_is_held(mail, check, 5)
     assert [alert["attempts"] for alert in mail.alerts.newest(check.id)] == [0, 0, 1, 1, 1]
     mail.pass_time(EVERY_SECONDS - 1)
     assert mail.delivery.oldest_due_seconds() == 0
@@ -100,10 +105,7 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_at_another_url(ma
 
 
 def test_an_alert_that_waits_for_its_turn_is_not_counted_again_when_delivery_begins_again(mail, check, monkeypatch):
-    mail.record(check, *["check.test"] * 4)
-    mail.delivery.start()
-    mail.settled(3)
-    wait_until(lambda: is_held(mail, check))
+    send_until_one_is_held(mail, check, 4)
     for server in ("the standby", "another one"):
         before = mail.delivery._dispatcher
         monkeypatch.setattr(mail.database, "server", lambda server=server: server)
@@ -116,10 +118,7 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_when_delivery_beg
 
 
 def test_a_test_that_waits_for_its_turn_is_not_counted_again_when_another_is_asked_for(mail, check):
-    mail.record(check, *["check.test"] * 4)
-    mail.delivery.start()
-    mail.settled(3)
-    wait_until(lambda: is_held(mail, check))
+    send_until_one_is_held(mail, check, 4)
     mail.pass_time(EVERY_SECONDS / 2)
     mail.record(check)
     wait_until(lambda: is_held(mail, check))
@@ -158,10 +157,7 @@ def test_a_key_with_more_checks_may_cause_two_alerts_for_each(mail):
 
 
 def test_after_a_restart_what_waited_goes_out_at_once(mail, check):
-    mail.record(check, *["check.test"] * 5)
-    mail.delivery.start()
-    mail.settled(3)
-    wait_until(lambda: is_held(mail, check))
+    send_until_one_is_held(mail, check, 5)
     mail.delivery.stop(10)
     mail.delivery = mail.another()
     mail.delivery.start()

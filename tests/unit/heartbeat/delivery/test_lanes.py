@@ -496,16 +496,21 @@ def honest_waits(lanes, clock, seconds, times=12):
     return waits
 
 
+def clock_of_attack(lanes, honest, silent):
+    """In which posts of the attackers' keys take `silent` seconds, and those of others `honest`."""
+    return Clock(
+        lanes,
+        lambda taken: silent if taken.key.startswith("attacker") else honest,
+        lambda taken: f"address of {taken.host}",
+    )
+
+
 @pytest.mark.parametrize("silent", [SILENT, 9.8], ids=["silent", "slow"])
 @pytest.mark.parametrize("honest", [2.5, 3.0, 9.0])
 def test_an_honest_receiver_that_takes_seconds_is_not_starved_by_60_keys_with_100_silent_ones_each(honest, silent):
     """The strangers' alerts become due over ten seconds, so that their posts don't all end at the same moments."""
     lanes = Lanes()
-    clock = Clock(
-        lanes,
-        lambda taken: silent if taken.key.startswith("attacker") else honest,
-        lambda taken: f"address of {taken.host}",
-    )
+    clock = clock_of_attack(lanes, honest, silent)
     clock.come(
         [
             (number / 600, CheckQueue(number, f"attacker-{number % 60}", f"n{number}.attacker.example", 1))
@@ -536,11 +541,7 @@ def test_where_many_ports_are_silent_an_alert_waits_for_one_turn_of_each_key(key
 def waits_beside_silent_ports(keys, checks, honest, ports, elsewhere=False):
     """How long three alerts of a key wait at a host that has not answered yet, and of which these ports are silent."""
     lanes = Lanes()
-    clock = Clock(
-        lanes,
-        lambda taken: SILENT if taken.key.startswith("attacker") else honest,
-        lambda taken: f"address of {taken.host}",
-    )
+    clock = clock_of_attack(lanes, honest, SILENT)
     clock.come(
         (number / 1000, queue("good.example", number, f"attacker-{number % keys}", 1 + number % ports))
         for number in range(keys * checks)
