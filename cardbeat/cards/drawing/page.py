@@ -66,8 +66,9 @@ class Page:
             self.card = card._replace(title=card.domain, domain="")
             self._title = self._headline(card.domain)
         self._work = styles.CARD_WORK - self._title.paragraph.work  # what the texts that are not yet set may take
-        self._labels_work = styles.LABELS_WORK if self._work >= styles.LABELS_WORK else styles.LEAST_LABELS_WORK
-        """What the labels that are not yet set may take. It starts as one of two figures, so that `_label` is kept."""
+        step = styles.LABELS_WORK_STEP
+        self._labels_work = min(styles.LABELS_WORK, max(styles.LEAST_LABELS_WORK, self._work // step * step))
+        """What the labels that are not yet set may take. Begins in whole steps, so that `_label` is kept."""
 
     def layout(self) -> Layout:
         """What was collected, mirrored where the title is right-to-left."""

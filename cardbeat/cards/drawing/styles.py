@@ -7,7 +7,7 @@ TEXT_WORK = 2_800_000
 Hindi with ten English words 2.4 million, other prose 2 million."""
 LABEL_WORK = 1_300_000  # limit of one label: a line of 38 different Han characters
 LABELS_WORK = 1_600_000  # limit of all labels of a card together
-LEAST_LABELS_WORK = 650_000
+LEAST_LABELS_WORK, LABELS_WORK_STEP = 650_000, 100_000
 """Limit of all labels beside a title that leaves less: an author in Hindi or Tibetan takes 0.4 million of it."""
 CARD_WORK = TEXT_WORK + LEAST_LABELS_WORK
 """Most work for all texts of a card. The title is set first, then the labels, then the description."""

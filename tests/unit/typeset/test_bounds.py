@@ -146,6 +146,13 @@ def test_a_card_with_a_title_of_different_han_and_prose_is_drawn_whole() -> None
     assert layout_of(**texts, domain="example.cn").missing_glyphs == 0
 
 
+def test_beside_a_title_of_a_hundred_different_han_long_labels_in_chinese_are_drawn_whole() -> None:
+    labels = {"author": "人民日报海外版编辑部", "tag": "人工智能与机器学习", "domain": "技术博客.example.com"}
+    for template in TEMPLATES:
+        layout = layout_of(title=REAL["thousand characters"][:100], description=CHINESE, template=template, **labels)
+        assert layout.missing_glyphs == 0
+
+
 def test_the_title_is_paid_for_before_the_description() -> None:
     layout = layout_of(title=REAL["thousand characters"], **dict.fromkeys(("description", "author", "tag"), MIXED))
     title = max((text.block for text in layout.texts), key=lambda block: block.size_px * len(block.lines))
