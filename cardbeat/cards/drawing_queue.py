@@ -62,6 +62,10 @@ class Waiting:
             del self._of_both[waiter.key_id]
         return True
 
+    def has_fewer(self, client: str, other: str) -> bool:
+        """Whether this client would still have fewer cards than the other one if it took one over."""
+        return self._of_client[client] + 1 < self._of_client[other]
+
     def rivals(self, newest: Waiter, in_all: int) -> list[Waiter]:
         """The cards of which one must give way to this one, or this one to them; none while there is room."""
         if self._of_key[newest.key_id] >= WAITING_OF_KEY:
@@ -150,7 +154,16 @@ class DrawingQueue:
         return drawn
 
     def join(self, key: Key, client: str, drawn: Job[T]) -> None:
-        """Have a card that waits drawn in the turn of this client too, if that comes first."""
+        """Have a card that waits drawn in the turn of this client too, if that comes first.
+
+        It counts for the client that has fewer waiting: the others' next cards don't make it give way.
+        """
+        with self._lock:
+            waiter = next((waiter for waiter in self._waiting.cards if waiter.drawn is drawn), None)
+            if waiter is not None and self._waiting.has_fewer(client, waiter.client):
+                self._waiting.remove(waiter)
+                waiter.client, waiter.until = client, self._monotonic() + WAIT_SECONDS
+                self._waiting.add(waiter)
         self._workers.submit(drawn.do, key.id, client)
 
     def stop(self) -> None:

@@ -3,6 +3,7 @@
 import logging
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -44,12 +45,12 @@ class Found(NamedTuple):
     cache: str
 
 
-class Flight(Later[Found]):
-    """The result of a card that is looked for or drawn now, in the turns of these clients; `drawn` once it waits."""
+class Flight:
+    """A card that is looked for by the thread that has `looking`, or drawn, or waits for it, for these clients."""
 
     def __init__(self, client: str) -> None:
-        super().__init__()
         self.clients = {client}
+        self.looking = threading.Lock()
         self.drawn: Job[Found] | None = None
 
 
@@ -111,10 +112,7 @@ class CardRoutes:
             raise _key_missing(request.query)
         key_hash = hash_of(value)
         key = self._keys.last_known(key_hash)
-        found = Flight(request.network)
-        # Runs before any request is answered, so that a request after an answer starts a search of its own.
-        found.then(partial(self._flights.pop, name))
-        work = partial(self._find, request, name, key_hash, found)
+        work = partial(self._find, request, name, key_hash)
         # Clients of one key must not wait behind each other: it is public.
         return self._readers.submit(work, *request.payers(key and key.id))
 
@@ -143,37 +141,48 @@ class CardRoutes:
         finally:
             os.close(descriptor)
 
-    def _find(self, request: Request, name: str, key_hash: bytes, found: Flight) -> Later[Response]:
+    def _find(self, request: Request, name: str, key_hash: bytes) -> Later[Response]:
         """The answer with the card, stored or drawn.
 
-        `found` is settled with the card, unless another request looks for the same card already. Then that is drawn in
-        the turn of this client too: else a stranger who asks for many cards could let others' cards wait behind them.
+        A card that is drawn for another client already is drawn in the turn of this client too: else a stranger who
+        asks for many cards could let others' cards wait behind them.
         """
-        from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - the first answer needs no card
-
         # Invalid keys learn nothing and cost nothing more.
         key = self._keys.authenticate(key_hash, (CARDS,))
-        client = request.network
-        flight = self._flights.setdefault(name, found)
-        if flight is not found:
-            if flight.drawn is not None and client not in flight.clients:
-                flight.clients.add(client)
-                self._drawing.join(key, client, flight.drawn)
-            return Droppable(flight, partial(self._respond, request, name, key_hash, "HIT"))
+        while True:
+            flight = self._flights.setdefault(name, Flight(request.network))
+            with flight.looking:
+                # If another thread looked before, the card was stored, or refused to that client.
+                if flight.drawn is None and self._flights.get(name) is flight:
+                    found = self._begin(request, name, key, flight)
+                    return Droppable(found, partial(self._respond, request, name, key_hash, None))
+            if flight.drawn is not None:
+                if request.network not in flight.clients:
+                    flight.clients.add(request.network)
+                    self._drawing.join(key, request.network, flight.drawn)
+                return Droppable(flight.drawn, partial(self._respond, request, name, key_hash, "HIT"))
+
+    def _begin(self, request: Request, name: str, key: Key, flight: Flight) -> Later[Found]:
+        """The card, stored or drawn. Raises what `DrawingQueue.submit` raises, of which no other client hears."""
+        from cardbeat.cards.request import PARAMETERS, card_from  # noqa: PLC0415 - the first answer needs no card
+
         try:
             stored = self._store.get(name)
-            if stored is None:
-                # Past a limit not even the query is read.
-                self._drawing.judge(key, client)
-                card = card_from(known_among(PARAMETERS, request.query))
-                draw = partial(self._draw, name, key, client, card)
-                found.drawn = self._drawing.submit(key, client, draw)
-                found.follow(found.drawn)
-            else:
+            if stored is not None:
+                found: Later[Found] = Later()
                 found.succeed(Found(*stored, "HIT"))
-        except Exception as error:
-            found.fail(error)
-        return Droppable(found, partial(self._respond, request, name, key_hash, None))
+                return found
+            # Past a limit not even the query is read.
+            self._drawing.judge(key, request.network)
+            card = card_from(known_among(PARAMETERS, request.query))
+            draw = partial(self._draw, name, key, request.network, card)
+            flight.drawn = self._drawing.submit(key, request.network, draw)
+        finally:
+            if flight.drawn is None:
+                self._flights.pop(name)
+        # Runs before any request is answered, so that a request after an answer looks anew.
+        flight.drawn.then(lambda _: self._flights.pop(name))
+        return flight.drawn
 
     def _draw(self, name: str, key: Key, client: str, card: "Card") -> Found:
         began = time.perf_counter()

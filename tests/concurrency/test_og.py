@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
+from cardbeat.cards import routes
 from cardbeat.cards.drawing.render import Drawing
 from cardbeat.cards.drawing_queue import WAITING_OF_KEY, DrawingQueue
 from cardbeat.cards.request import Card
-from cardbeat.cards.routes import READERS_OF_ONE, CardRoutes
+from cardbeat.cards.routes import READERS_OF_ONE, CardRoutes, Flight
 from cardbeat.cards.seal import seal
 from cardbeat.cards.store import Store, file_name
 from cardbeat.concurrency.later import WAITING_EACH, Later
 from cardbeat.config import FREE, HttpLimits, Tier
 from cardbeat.database import Database
-from cardbeat.errors import Refusal, Unavailable
+from cardbeat.errors import Refusal, TooMany, Unavailable
 from cardbeat.keys.key import Key
 from cardbeat.keys.rate import RateLimit
 from cardbeat.keys.store import Keys, hash_of
@@ -234,6 +235,47 @@ def test_a_card_that_a_stranger_asked_for_first_does_not_wait_behind_the_strange
     assert begun.index("t19") <= 1
     assert len(begun) == len({*begun})
     assert cards.renderer.rendered == 1 + len(answers)
+
+
+class SeenLock:
+    """A lock that tells whether a thread had to wait for it."""
+
+    def __init__(self) -> None:
+        self._lock, self.was_awaited = threading.Lock(), False
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            self.was_awaited = True
+            self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def test_what_a_client_is_refused_is_not_refused_to_another_who_asks_for_the_same_card(
+    cards: Cards, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looking, asked = SeenLock(), list[Any]()
+
+    class SeenFlight(Flight):
+        def __init__(self, client: str) -> None:
+            super().__init__(client)
+            self.looking = looking  # type: ignore
+
+    class Queue(DrawingQueue):
+        def judge(self, key: Key, client: str) -> None:
+            """Refuses the first client once the second has asked for the same card."""
+            if not asked:
+                asked.append(cards.routes.card(cards.request(0, client="203.0.113.1")))
+                wait_until(lambda: looking.was_awaited or asked[0]._awaited is not None)
+                raise TooMany("This key may draw 1 new card a minute; try again later.", 7)
+
+    monkeypatch.setattr(routes, "Flight", SeenFlight)
+    cards.draw_by(Queue(cards.renders))
+    cards.renderer.go.set()
+    with pytest.raises(TooMany):
+        cards.routes.card(cards.request(0, client="198.51.100.1")).wait()  # type: ignore
+    assert asked[0].wait().headers["X-Cache"] == "MISS"
 
 
 def test_where_too_many_wait_whoever_has_most_waiting_gives_way(cards: Cards) -> None:

@@ -18,7 +18,7 @@ from cardbeat.cards.drawing_queue import (
     turn_cost,
 )
 from cardbeat.concurrency.fair_queue import FairQueue
-from cardbeat.concurrency.later import Later
+from cardbeat.concurrency.later import Job
 from cardbeat.config import Tier
 from cardbeat.errors import TooMany, Unavailable
 from cardbeat.keys.key import CARDS, Key
@@ -94,7 +94,7 @@ class Drawn:
         self.queue.submit(FIRST, "w", lambda: (begun.set(), self.go.wait(10)))
         assert begun.wait(10)
 
-    def submit(self, key: Key, client: str = "x", text: str = "") -> Later[str]:
+    def submit(self, key: Key, client: str = "x", text: str = "") -> Job[str]:
         return self.queue.submit(key, client, lambda: text)
 
 
@@ -152,6 +152,28 @@ def test_a_card_of_the_client_with_most_gives_way_to_another_client_of_the_same_
     assert [later.is_settled for later in stranger] == [False] * half + [True] * half
     cards.go.set()
     assert [later.wait() for later in (*stranger[:half], *owner)] == [*map(str, range(half)), *["own"] * half]
+
+
+def test_a_card_that_another_client_asks_for_too_does_not_give_way_to_more_of_the_first() -> None:
+    """Else whoever knows the URL of a new card asks for it, then for one more, and its owner gets 503."""
+    cards = Drawn()
+    stranger = [cards.submit(key("a"), "stranger", str(number)) for number in range(WAITING_OF_KEY)]
+    cards.queue.join(key("a"), "owner", stranger[-1])
+    cards.submit(key("a"), "third")
+    assert [later.is_settled for later in stranger[-3:]] == [False, True, False]
+    cards.go.set()
+    assert stranger[-1].wait() == str(WAITING_OF_KEY - 1)
+
+
+def test_whoever_has_as_many_waiting_takes_no_card_over() -> None:
+    cards = Drawn(waiting_in_all=4)
+    owner = [cards.submit(key("a"), "owner", str(number)) for number in range(2)]
+    for _ in range(2):
+        cards.submit(key("b"), "stranger")
+    cards.queue.join(key("a"), "stranger", owner[0])
+    cards.submit(key("c"), "third")
+    cards.go.set()
+    assert [later.wait() for later in owner] == ["0", "1"]
 
 
 def test_a_client_with_a_new_key_waits_for_one_card_of_another_one_with_many_keys() -> None:
