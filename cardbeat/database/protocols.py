@@ -101,12 +101,14 @@ class Database(Protocol):
         """
 
     heard: Callable[[bool], None]
-    """Called after each commit that had writes of `write_together`: whether any was stored, or all failed."""
+    """Called after each commit that had writes of `write_together` that store: whether any did, or all failed."""
 
     def write_later(self, work: Callable[[Transaction], T]) -> Later[T]:
         """As `write`, without waiting; for a client (`served`) in its turn. Raises `Unavailable` during a stop."""
 
-    def write_together(self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item) -> Later[T]:
+    def write_together(
+        self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item, *, stores: bool = True
+    ) -> Later[T]:
         """As `write_later`, for requests that are many and equal: `work` gets all items that wait for it.
 
         It returns a result for each item, in their order. If it raises, it is called again for each item alone. These

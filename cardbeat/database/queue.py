@@ -51,15 +51,16 @@ T = TypeVar("T")
 class Write(Later[T]):
     """One write, settled by the writer's thread when it is on disk or has failed.
 
-    `work` gets the items of several writes and returns a result for each.
+    `work` gets the items of several writes and returns a result for each. Single ones have no item.
     """
 
-    __slots__ = ("came_at", "error", "item", "value", "work")
+    __slots__ = ("came_at", "error", "item", "stores", "value", "work")
 
-    def __init__(self, work: Callable[[Any, list[Item]], Sequence[T]], item: Item) -> None:
+    def __init__(self, work: Callable[[Any, list[Item]], Sequence[T]], item: Item, *, stores: bool = True) -> None:
         super().__init__()
         self.work = work
         self.item = item
+        self.stores = stores
         self.came_at = time.monotonic()
         self.value: T
         self.error: BaseException | None = None
@@ -115,8 +116,10 @@ class WriteQueue(ABC, Generic[C]):
     def write_later(self, work: Callable[[C], T]) -> Later[T]:
         return self._put(Write(lambda connection, _: (work(connection),), None), self._add_single)
 
-    def write_together(self, work: Callable[[C, list[Item]], Sequence[T]], item: Item) -> Later[T]:
-        return self._put(Write(work, item), self._together.append)
+    def write_together(
+        self, work: Callable[[C, list[Item]], Sequence[T]], item: Item, *, stores: bool = True
+    ) -> Later[T]:
+        return self._put(Write(work, item, stores=stores), self._together.append)
 
     def _put(self, write: Write[T], add: Callable[[Write[T]], object]) -> Write[T]:
         with self._queued:
@@ -174,7 +177,7 @@ class WriteQueue(ABC, Generic[C]):
             for write in group:
                 write.tell()
             try:
-                self._hear([write for write in group if write.item is not None])
+                self._hear([write for write in group if write.item is not None and write.stores])
                 self._after_commit()
             except Exception:
                 # The writer's thread must go on.

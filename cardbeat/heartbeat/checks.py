@@ -163,7 +163,10 @@ class Checks:
 
     def signal(self, check_id: str, signal: Signal) -> Later[Told]:
         """As `ping`, for any signal. A failure of a check that is on time begins an outage and stores an alert."""
-        return Repeatable(self._database.write_together(self._note_signals, (check_id, signal)), self._tell)
+        # Where only reading works, no ping can be stored: one that tells of a start is no sign that it can.
+        stores = signal is not Signal.OTHER
+        noted = self._database.write_together(self._note_signals, (check_id, signal), stores=stores)
+        return Repeatable(noted, self._tell)
 
     def _tell(self, told: Told | None) -> Told:
         if told is None:

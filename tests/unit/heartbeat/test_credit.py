@@ -560,6 +560,24 @@ def test_while_no_ping_can_be_stored_the_time_is_silence_though_the_moment_could
     assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
 
 
+def test_a_job_that_tells_its_start_is_no_ping_that_was_stored(heart):
+    """Telling it only reads: else one job that starts would keep all others from the credit for their lost pings."""
+    checks = [heart.create(1), heart.create(1000)]
+    beat(heart)
+    refuse_changes_of_checks(heart.database)
+    for _ in range(3):
+        heart.pass_time(SWEEP_SECONDS / 2)
+        heart.checks.signal(checks[1].id, Signal.OTHER).wait()
+        heart.pass_time(SWEEP_SECONDS / 2)
+        heart.checks.signal(checks[1].id, Signal.OTHER).wait()
+        for deed in (lambda: heart.ping(checks[0]), lambda: beat(heart)):
+            with pytest.raises((sqlite3.Error, psycopg.Error)):
+                deed()
+    allow_changes_of_checks(heart.database)
+    assert beat(heart) == 0
+    assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
+
+
 @pytest.fixture
 def trouble(heart, monkeypatch):
     """Sets what fails: the sweep from the first call on, and pings as told."""
