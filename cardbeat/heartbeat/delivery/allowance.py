@@ -103,10 +103,11 @@ class Allowance:
         self._limits: dict[str, int] = {}
         """Of keys that may cause more than `KEY_POSTS`."""
 
-    def key_has_room(self, key: str) -> bool:
+    def key_has_room(self, key: str, *, is_reminder: bool) -> bool:
         """Whether a new alert of this key may be posted now, as far as the number of its checks is known."""
         limit = self._limit(key)
-        return self._keys.wait_seconds(key, limit, limit, self._elapsed()) == 0
+        size = int(limit * REMINDER_SHARE) if is_reminder else limit
+        return self._keys.wait_seconds(key, size, limit, self._elapsed()) == 0
 
     def of_check(self, check_seq: int) -> float:
         """Seconds until a new alert of this check's outages may be posted; the alert is counted then."""
@@ -120,7 +121,7 @@ class Allowance:
         if 2 * checks > self._limit(key):
             remember(self._limits, key, 2 * checks)
         now, limit = self._elapsed(), self._limit(key)
-        if is_reminder and self._keys.wait_seconds(key, int(limit * REMINDER_SHARE), limit, now):
+        if is_reminder and not self.key_has_room(key, is_reminder=True):
             return Turn(REMINDER_SECONDS, is_own=False)
         wait_seconds = self._keys.wait_seconds(key, limit, limit, now)
         if wait_seconds > HOUR_SECONDS:

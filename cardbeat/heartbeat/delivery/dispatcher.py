@@ -138,7 +138,7 @@ class Dispatcher:
         if queue.is_counted and not queue.is_reminder:
             return True
         with self._changed:
-            has_room = self._allowance.key_has_room(queue.key)
+            has_room = self._allowance.key_has_room(queue.key, is_reminder=queue.is_reminder)
         checks = 0 if has_room else self._checks_of(queue.key)
         with self._changed:
             wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)

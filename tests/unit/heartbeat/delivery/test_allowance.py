@@ -65,7 +65,7 @@ class Model:
 
     def _new(self, *alert):
         key, checks, *_ = alert
-        turn = self.allowance.of_key(key, 0 if self.allowance.key_has_room(key) else checks)
+        turn = self.allowance.of_key(key, 0 if self.allowance.key_has_room(key, is_reminder=False) else checks)
         self._at(self.clock() + turn.wait_seconds, self._send if turn.is_own else self._new, *alert)
 
     def _send(self, *alert):
@@ -234,7 +234,10 @@ def test_keys_that_were_registered_for_an_attack_long_ago_delay_no_alert_of_an_o
 def test_a_key_with_more_checks_may_cause_twice_as_many_alerts_and_post_them_all_to_one_address():
     allowance = Allowance(FakeClock(0))
     for number in range(2000):
-        assert allowance.of_key("large", 0 if allowance.key_has_room("large") else 1000).wait_seconds == 0, number
+        assert (
+            allowance.of_key("large", 0 if allowance.key_has_room("large", is_reminder=False) else 1000).wait_seconds
+            == 0
+        ), number
         assert allowance.address_seconds(queue("large", is_granted=True), "address") == 0, number
         allowance.count_post(queue("large", is_granted=True), "address")
     assert allowance.of_key("large", 1000).wait_seconds > 0
@@ -294,9 +297,9 @@ def test_what_was_taken_comes_back_within_an_hour():
     allowance = Allowance(clock)
     for _ in range(KEY_POSTS):
         allowance.of_key("key")
-    assert not allowance.key_has_room("key")
+    assert not allowance.key_has_room("key", is_reminder=False)
     clock.advance(HOUR_SECONDS / KEY_POSTS)
-    assert allowance.key_has_room("key")
+    assert allowance.key_has_room("key", is_reminder=False)
     clock.advance(HOUR_SECONDS)
     assert [allowance.of_key("key").wait_seconds for _ in range(KEY_POSTS)] == [0] * KEY_POSTS
 

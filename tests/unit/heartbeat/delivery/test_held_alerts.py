@@ -9,6 +9,7 @@ import pytest
 from cardbeat.heartbeat.delivery import allowance
 from cardbeat.heartbeat.delivery.dispatcher import Dispatcher
 from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED
+from cardbeat.heartbeat.pings import Signal
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from tests.heart import HOOK
 from tests.mail import FAILED, Mail
@@ -154,6 +155,19 @@ def test_a_key_with_more_checks_may_cause_two_alerts_for_each(mail):
         mail.record(check, OVERDUE, "check.test")
     mail.delivery.start()
     mail.settled(12)
+
+
+def test_a_key_with_more_checks_may_send_a_reminder_for_each(mail):
+    """Not only where so many alerts went out before that its checks were counted."""
+    checks = [mail.heart.create(86_400, repeat_seconds=300) for _ in range(6)]
+    for check in checks[:2]:
+        mail.heart.checks.signal(check.id, Signal.FAILURE).wait()
+    mail.delivery.start()
+    mail.settled(2)
+    mail.pass_time(301)
+    mail.heart.sweep.sweep_once()
+    mail.delivery.wake()
+    mail.settled(4)
 
 
 def test_after_a_restart_what_waited_goes_out_at_once(mail, check):
