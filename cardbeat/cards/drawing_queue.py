@@ -62,9 +62,8 @@ class Waiting:
             del self._of_both[waiter.key_id]
         return True
 
-    def has_fewer(self, client: str, other: str) -> bool:
-        """Whether this client would still have fewer cards than the other one if it took one over."""
-        return self._of_client[client] + 1 < self._of_client[other]
+    def of_client(self, client: str) -> int:
+        return self._of_client[client]
 
     def rivals(self, newest: Waiter, in_all: int) -> list[Waiter]:
         """The cards of which one must give way to this one, or this one to them; none while there is room."""
@@ -160,7 +159,7 @@ class DrawingQueue:
         """
         with self._lock:
             waiter = next((waiter for waiter in self._waiting.cards if waiter.drawn is drawn), None)
-            if waiter is not None and self._waiting.has_fewer(client, waiter.client):
+            if waiter and self._waiting.of_client(client) + 1 < self._waiting.of_client(waiter.client):
                 self._waiting.remove(waiter)
                 waiter.client, waiter.until = client, self._monotonic() + WAIT_SECONDS
                 self._waiting.add(waiter)

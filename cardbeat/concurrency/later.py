@@ -55,10 +55,6 @@ class Later(Generic[T]):
     def succeed(self, result: T) -> None:
         self.settle(lambda: result)
 
-    def follow(self, other: "Later[T]") -> None:
-        """Settle with the result of another one, as soon as that is settled."""
-        other.then(lambda settled: self.settle(settled.result))
-
     def fail(self, error: BaseException) -> None:
         self.settle(partial(_raise, error))
 
@@ -170,7 +166,10 @@ class Job(Later[T]):
             self.fail(error)
         else:
             self._awaited = result if isinstance(result, Droppable) else None
-            self.follow(result) if isinstance(result, Later) else self.succeed(result)
+            if isinstance(result, Later):
+                result.then(lambda settled: self.settle(settled.result))
+            else:
+                self.succeed(result)
 
     def cancel(self, error: Exception) -> bool:
         """Drop the work, or what it waits for, and fail with this error. Else False: see `may_be_cancelled`."""
