@@ -19,6 +19,7 @@ from cardbeat.database.sqlite.file import (
 )
 from cardbeat.database.sqlite.objects import leave_out_foreign
 from cardbeat.database.sqlite.room import ROOM
+from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from cardbeat.host.ownership import CARDS, status_of
 from cardbeat.host.staging import staging_folder
@@ -29,8 +30,11 @@ COPY_PAGES = 1000
 """Pages of 4 KiB that are copied between two looks for a stop signal."""
 
 
-def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> None:
+def back_up(folder: Path, target: Path, require_going: RequireGoing = always_going) -> tuple[Path, str | None]:
     """Copy the database of a data folder, in use or not, as of one moment to one file that appears whole.
+
+    Returns the file, and why `restore` would refuse it. Then it is beside the target, named `.refused`: the target
+    stays as it was, because it may be the last backup that can be restored.
 
     Raises `StartupError` if the database can't be read or the file not written, and for a target that is no regular
     file or belongs to the database. What `require_going` raises ends the backup. In all these cases the target stays as
@@ -46,9 +50,16 @@ def back_up(folder: Path, target: Path, require_going: RequireGoing = always_goi
             partial.touch(0o600)
             _copy(source_path, partial, target, require_going)
             sync_file(partial)
+            reason = next(iter(why_refused(partial, require_going)), None)
             require_going()
+            if reason:
+                # Beside the file that a link refers to, because only on one disk a file can be moved in one step.
+                target = Path(f"{place if target.is_symlink() else target}.refused")
+                reason = reason.replace(str(partial), str(target))
+                place = _place_for_backup(source_path, target)
             replace(partial, place)
         sync_folder(place.parent)
+        return target, reason
     except OSError as error:
         raise StartupError(f"can't write {target}: {error.strerror}") from None
 

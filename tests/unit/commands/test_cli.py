@@ -453,19 +453,25 @@ def test_a_backup_and_its_restore_tell_what_they_did_as_json(run, tmp_path):
     assert (tmp_path / again["kept"]).is_file()
 
 
-def test_a_backup_that_could_not_be_restored_is_kept_and_told(run, tmp_path):
+def test_a_backup_that_could_not_be_restored_is_kept_beside_the_one_before_and_told(run, tmp_path):
     run("keys", "create", "--email", "ops@example.com")
+    run("backup", "copy.db")
+    before = (tmp_path / "copy.db").read_bytes()
     with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
         connection.execute("UPDATE keys SET email = CAST(x'6f70ff' AS TEXT)")
         connection.commit()
     made, examined = run("backup", "copy.db", "--json"), run("doctor")
     reason = "holds what cardbeat never writes, in keys.email of row 1"
-    told = f"copy.db {reason}, so restore would refuse it; keep the backups before it, "
-    assert made.stderr == f"cardbeat: {told}and mend the database as docs/backup.md says\n"
+    told = f"copy.db.refused {reason}, so restore would refuse it; copy.db was not written; "
+    advice = "keep the backups before it, and mend the database as docs/backup.md says"
+    assert made.stderr == f"cardbeat: {told}{advice}\n"
     assert made.returncode == examined.returncode == 1
-    assert json.loads(made.stdout)["refused"] == f"copy.db {reason}"
+    size, refused = (tmp_path / "copy.db.refused").stat().st_size, f"copy.db.refused {reason}"
+    assert json.loads(made.stdout) == {"file": "copy.db.refused", "bytes": size, "refused": refused}
+    assert (tmp_path / "copy.db").read_bytes() == before
     assert f"cardbeat.db {reason}, so restore would refuse a backup of it; " in examined.stdout
-    assert run("restore", "copy.db", "--data", "new").stderr == f"cardbeat: copy.db {reason}; nothing was restored\n"
+    ran = run("restore", "copy.db.refused", "--data", "new")
+    assert ran.stderr == f"cardbeat: copy.db.refused {reason}; nothing was restored\n"
     with contextlib.closing(sqlite3.connect(tmp_path / "cardbeat-data" / "cardbeat.db")) as connection:
         connection.execute("UPDATE keys SET email = 'ops@example.com' WHERE seq = 1")
         connection.commit()

@@ -1,6 +1,8 @@
 """A backup: whole or not at all, of one moment, and nothing left beside it."""
 
+import contextlib
 import os
+import stat
 import threading
 
 import pytest
@@ -8,11 +10,11 @@ import pytest
 from cardbeat.database import open_database
 from cardbeat.database.sqlite import backup as sqlite_backup
 from cardbeat.database.sqlite.backup import back_up
-from cardbeat.database.sqlite.file import FILE_NAME
+from cardbeat.database.sqlite.file import FILE_NAME, connect
 from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from tests.support import count_up, counted, wait_until
-from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES
+from tests.systems import LIMITS, LINKS, LONGEST, MISSING, MODES, PIPES, WINDOWS
 
 
 def test_a_backup_taken_under_load_is_whole_and_opens(tmp_path):
@@ -160,6 +162,66 @@ def test_a_backup_that_finds_no_room_names_its_file_and_leaves_nothing(live, tmp
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert [path.name for path in tmp_path.iterdir()] == ["live"]
+
+
+@pytest.fixture
+def spoilt(live):
+    """The folder with a value that `restore` refuses, as a disk may make one of another."""
+    with contextlib.closing(connect(live / FILE_NAME)) as connection:
+        connection.execute("UPDATE monitor SET name = 'A' || name")
+    return live
+
+
+REFUSED = "holds what cardbeat never writes, in monitor.name"
+
+
+@pytest.mark.parametrize("there", ["yesterday's", None])
+def test_a_copy_that_restore_would_refuse_is_kept_beside_the_last_good_backup(spoilt, tmp_path, there):
+    target, refused = tmp_path / "copy.db", tmp_path / "copy.db.refused"
+    if there:
+        target.write_text(there)
+    for _ in range(2):
+        assert back_up(spoilt, target) == (refused, f"{refused} {REFUSED}")
+    assert (target.read_text() if target.exists() else None) == there
+    assert why_refused(refused) == [f"{refused} {REFUSED}"]
+    assert WINDOWS or stat.S_IMODE(refused.stat().st_mode) == 0o600
+    assert {path.name for path in tmp_path.iterdir()} == {"live", refused.name, *([target.name] if there else [])}
+
+
+@LINKS
+def test_a_refused_copy_is_beside_the_file_that_a_link_refers_to(spoilt, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "old.db").write_text("yesterday's")
+    link, refused = tmp_path / "link.db", tmp_path / "elsewhere" / "old.db.refused"
+    link.symlink_to("elsewhere/old.db")
+    assert back_up(spoilt, link) == (refused, f"{refused} {REFUSED}")
+    assert link.read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", "link.db", "live"}
+
+
+def test_a_refused_copy_replaces_nothing_but_a_regular_file(spoilt, tmp_path):
+    (tmp_path / "copy.db").write_text("yesterday's")
+    (tmp_path / "copy.db.refused").mkdir()
+    with pytest.raises(StartupError, match="refused is not a regular file"):
+        back_up(spoilt, tmp_path / "copy.db")
+    assert (tmp_path / "copy.db").read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.db", "copy.db.refused", "live"}
+
+
+def test_a_backup_that_is_stopped_in_its_check_leaves_the_target_as_it_was(live, tmp_path, monkeypatch):
+    (tmp_path / "copy.db").write_text("yesterday's")
+    stops, found = [], []
+    monkeypatch.setattr(sqlite_backup, "why_refused", lambda *given: stops.append(1) or why_refused(*given))
+
+    def stop():
+        if stops:
+            found.append((tmp_path / "copy.db").read_text())
+            raise StartupError("stopped")
+
+    with pytest.raises(StartupError, match="stopped"):
+        back_up(live, tmp_path / "copy.db", stop)
+    assert found[0] == (tmp_path / "copy.db").read_text() == "yesterday's"
+    assert {path.name for path in tmp_path.iterdir()} == {"copy.db", "live"}
 
 
 @pytest.mark.parametrize("call", range(1, 8))
