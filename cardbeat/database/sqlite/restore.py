@@ -144,21 +144,20 @@ def _give_away(path: Path, like: Path) -> None:
 
 
 def _checkpoint(place: Path) -> None:
-    """Copy the -wal into the database, so that one file is left. Does nothing if the database is damaged or missing.
+    """Copy the -wal into the database, so that one file is left. If the database is damaged, both may stay.
 
     Raises `StartupError` if another program has it open.
     """
     if not place.exists():
         return
-    try:
+    with contextlib.suppress(Damaged):
         check(place, may_be_foreign=True)
-    except Damaged:
-        return
-    with start_up_errors(place), contextlib.closing(connect(place)) as connection:
-        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if busy:
-            raise StartupError(f"another program reads {place}; end it, then restore")
-        connection.execute("PRAGMA journal_mode = DELETE")
+        # This too may find damage, as the check does not read all of a large file.
+        with start_up_errors(place), contextlib.closing(connect(place)) as connection:
+            busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if busy:
+                raise StartupError(f"another program reads {place}; end it, then restore")
+            connection.execute("PRAGMA journal_mode = DELETE")
 
 
 def _keep(place: Path, now: float, beside: Path, undo: contextlib.ExitStack) -> Path | None:

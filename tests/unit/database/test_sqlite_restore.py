@@ -145,6 +145,31 @@ def test_of_a_damaged_database_every_byte_is_kept(data, backup):
     assert not (data / "cardbeat.db-wal").exists()
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda content: b"no database " * 500,
+        lambda content: bytes(4096) + content[4096:],
+        lambda content: content[:100] + b"\xa5" * (len(content) - 100),
+        lambda content: content[:-5000],
+    ],
+)
+@pytest.mark.parametrize("has_wal", [False, True])
+def test_a_damaged_database_is_kept_too_that_is_too_large_to_be_checked_whole(
+    data, backup, monkeypatch, spoil, has_wal
+):
+    monkeypatch.setattr("cardbeat.database.sqlite.file.QUICK_CHECK_BYTES", 0)
+    if has_wal:
+        left_with_a_wal(data)
+    path = data / "cardbeat.db"
+    path.write_bytes(spoil(path.read_bytes()))
+    kept = restore(data, backup, NOON).kept
+    # What stood in the -wal is in one of the two.
+    assert (b"c@wal" in b"".join(it.read_bytes() for it in data.glob(f"{kept.name}*"))) == has_wal
+    assert emails(path) == ["a@old"]
+    assert not Path(f"{path}-wal").exists()
+
+
 def run(statement):
     def spoil(path):
         with contextlib.closing(sqlite3.connect(path)) as connection:
