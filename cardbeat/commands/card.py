@@ -44,7 +44,7 @@ def add_look(parser: argparse.ArgumentParser) -> None:
 
 
 def _png_path(text: str) -> Path:
-    path = file_path(text)
+    path = Path(text) if text == STDOUT else file_path(text)
     if text != STDOUT and path.suffix.lower() != ".png":
         raise ArgumentTypeError("must end with .png, or be - for standard output")
     return path

@@ -205,6 +205,8 @@ def colour(text: str) -> str:
 def file_path(text: str) -> Path:
     if not text or "\0" in text:
         raise ArgumentTypeError("must name a file or folder")
+    if text == "-":
+        raise ArgumentTypeError("must name a file or folder, not standard input or output; one named - is ./-")
     # A URL here is a mistake, and messages that show paths would show its password.
     if looks_like_url(text):
         raise ArgumentTypeError("must name a file or folder, and not be a URL")

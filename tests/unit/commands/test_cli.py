@@ -481,6 +481,17 @@ def test_a_backup_that_could_not_be_restored_is_kept_beside_the_one_before_and_t
     assert run("restore", "copy.db", "--data", "new").returncode == 0
 
 
+@pytest.mark.parametrize(
+    "argv", [("backup", "-"), ("restore", "-"), ("keys", "create", "--data", "-"), ("cards", "site", "--output", "-")]
+)
+def test_standard_input_or_output_is_no_file(run, tmp_path, argv):
+    run("keys", "create")
+    ran = run(*argv)
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+    assert ": must name a file or folder, not standard input or output; one named - is ./-" in ran.stderr
+    assert not (tmp_path / "-").exists()
+
+
 @pytest.mark.parametrize("by_flag", [False, True])
 def test_a_backup_of_postgresql_is_refused_with_what_to_use(run, tmp_path, by_flag):
     url = "postgresql://me@127.0.0.1:1/db"
