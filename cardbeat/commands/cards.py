@@ -28,7 +28,7 @@ NAMED = 5
 _EPILOG = """\
 SOURCE is a folder of built HTML, or a file with a JSON object in each line: the
 fields of /og, and output, the PNG's path in DIR. A page a/index.html has the
-card a.png. Cards that would be the same are not drawn again."""
+card a.png. What would be the same is not drawn again; your own PNGs stay."""
 
 
 def parser() -> Parser:

@@ -61,6 +61,11 @@ class Folder:
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
+        if output not in self._drawn and place.exists():
+            # A killed run lists nothing. Where `A.png` and `a.png` are one file, a card may be listed by either name.
+            there, new = _digest(_content(place, CARD_BYTES)), _digest(drawing.png)
+            if there != new and all(there != card.png for card in self._drawn.values()):
+                raise OSError(0, f"the file there is not in {MANIFEST}, so it may be your own; move it away")
         # One after the other: `mkdir(parents=True)` calls itself for each, and some hundreds are too many for Python.
         for folder in reversed(() if place.parent.is_dir() else place.relative_to(self.path).parents):
             (self.path / folder).mkdir(exist_ok=True)
@@ -163,7 +168,7 @@ def _content(path: Path, most: int) -> bytes:
     """The bytes of a regular file. Raises `OSError`, also for a pipe, which would never end, and past `most` bytes."""
     with open(os.open(path, READ_FLAGS), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode) or os.fstat(file.fileno()).st_size > most:
-            raise OSError(0, "this is not a file of cardbeat")
+            raise OSError(0, "what is there is not a file of cardbeat; move it away")
         return file.read(most)
 
 

@@ -176,6 +176,35 @@ def test_with_a_damaged_manifest_all_are_drawn_again(run: Run, manifest: str) ->
     assert (run("site", "--output", "out")["drawn"], run("site", "--output", "out")["drawn"]) == (1, 0)
 
 
+def test_a_file_that_no_run_drew_stays_and_is_told(run: Run) -> None:
+    write({f"{name}.html": PAGE.format(name) for name in ("about", "front", "large")})
+    Path("out").mkdir()
+    Path("out/about.png").write_bytes(b"my own picture")
+    Path("out/large.png").write_bytes(bytes(2**20 + 1))
+    for drawn, unchanged in ((1, 0), (0, 1)):
+        told = run("site", "--output", "out")
+        assert (told["status"], told["drawn"], told["unchanged"], told["failed"]) == (1, drawn, unchanged, 2)
+        advice = "the file there is not in .cardbeat.json, so it may be your own; move it away"
+        assert told["stderr"] == [
+            f"cardbeat: can't write about.png: {advice}",
+            "cardbeat: can't write large.png: what is there is not a file of cardbeat; move it away",
+        ]
+    assert Path("out/about.png").read_bytes() == b"my own picture"
+    Path("out/about.png").unlink()
+    Path("out/large.png").unlink()
+    assert run("site", "--output", "out")["drawn"] == 2
+
+
+def test_a_card_that_was_drawn_under_another_spelling_of_its_name_is_drawn_again(run: Run) -> None:
+    """As after `A.html` has become `a.html`, with another title, where one file has both names."""
+    write({"A.html": PAGE.format("A")})
+    run("site", "--output", "out")
+    Path("out/A.png").rename("out/a.png")
+    Path("site/A.html").unlink()
+    write({"a.html": PAGE.format("another")})
+    assert run("site", "--output", "out")["drawn"] == 1
+
+
 def test_cards_of_pages_that_are_gone_are_told_and_removed_if_asked_for(run: Run) -> None:
     write({"a/b/index.html": PAGE.format("A"), "c.html": PAGE.format("C"), "d.html": PAGE.format("D")})
     run("site", "--output", "out")
