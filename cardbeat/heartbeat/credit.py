@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Fence, Transaction, monitor
+from cardbeat.heartbeat.due_credits import add, give
 
 log = logging.getLogger(__name__)
 
@@ -30,8 +31,6 @@ DRIFT_SECONDS = 2
 """Differences up to this come from rounding and from time servers' corrections, and are ignored."""
 INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
-_IS_CHANGED_SINCE: Final = "updated_at >= :since AND updated_at <= :wall"
-"""A snooze or a change of a check was stored by a clock that was set back already."""
 _LIKE_A_PING: Final = (
     "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
     " WHERE id = (SELECT id FROM checks ORDER BY seq DESC LIMIT 1)"
@@ -193,7 +192,7 @@ class Credit:
         seconds = self._noted_seconds = self._lost(noted, moment)
         if seconds:
             before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
-            _note_credit(transaction, noted, seconds, before)
+            add(transaction, noted, seconds, before)
         is_free = not seconds and "credit_seconds" not in noted
         values = {"last_sweep_at": moment.wall, "last_sweep_monotonic": moment.monotonic}
         if noted.get("last_sweep_epoch", 0) != self._epoch():
@@ -262,90 +261,11 @@ class Credit:
         return int(self._outage_seconds + self._takeover_seconds) if since_noted is None else since_noted
 
     def step(self, transaction: Transaction) -> bool:
-        """Give the credit to the next batch of checks and store the progress. False if no credit is due any more.
-
-        Skips checks that were pinged or created after the outage: their `clock_from` lies between `credit_before` (if
-        the clock was set back again, the next `credit_before`) and now. No `clock_from` moves past now. "Now" is the
-        wall clock without the later credits in the queue, which are given afterwards.
-
-        If the clock was set back, snoozes, reminders and retries move back too: else they wait longer by as much; but
-        not those that began since then. A ping since then may have started its clock at the end of a snooze that was
-        over before.
-
-        If a try failed before, also skips checks whose rows another session holds: else no check would have alerts. The
-        alerts of skipped checks may be early. If the clock was set back, they would be late, so none is skipped.
-        """
+        """Give the credit to the next batch of checks. False if no credit is due any more."""
         moment = self.moment()
         self.note(transaction, moment)
-        noted = monitor.values(transaction)
-        if "credit_seconds" not in noted:
-            return False
-        behind = sum(seconds for name, seconds in noted.items() if name.endswith("next_credit_seconds"))
-        is_set_back = noted.get("next_credit_seconds", 0) < 0
-        (last_seq,) = transaction.execute(
-            "SELECT max(seq) FROM (SELECT seq FROM checks WHERE seq > ? ORDER BY seq LIMIT ?) AS batch",
-            (noted["credit_after_seq"], self._batch),
-        ).fetchone()
-        if last_seq is None:
-            return _end_credit(transaction, noted)
-        batch = "SELECT seq FROM checks WHERE seq > ? AND seq <= ? ORDER BY seq"
-        bounds = noted["credit_after_seq"], last_seq
-        among = "seq"
-        if self._tries > 1 and noted["credit_seconds"] > 0:
-            among = ", ".join(map(str, self._database.lock_free(transaction, batch, bounds))) or "NULL"
-        else:
-            self._database.lock(transaction, batch, bounds)
-        values = {
-            "seconds": noted["credit_seconds"],
-            "before": noted["credit_before"],
-            "after_seq": noted["credit_after_seq"],
-            "last_seq": last_seq,
-            "now": moment.wall - behind,
-            "set_back_from": noted["next_credit_before"] if is_set_back else moment.wall + 1,
-            "wall": moment.wall,
-        }
-        values["since"] = min(values["before"], values["set_back_from"])
-        transaction.execute(
-            "UPDATE checks SET "
-            "clock_from = CASE WHEN clock_from <= :now AND clock_from + :seconds > :now THEN :now"
-            " WHEN clock_from > :now AND last_ping_at > clock_from + :seconds AND last_ping_at <= :wall"
-            " AND last_ping_at >= :before THEN last_ping_at ELSE clock_from + :seconds END "
-            f"WHERE seq > :after_seq AND seq <= :last_seq AND seq IN ({among}) AND status = 'on_time' "
-            "AND (clock_from < :before OR (clock_from > :now AND :seconds < 0))"
-            " AND NOT (clock_from >= :set_back_from AND clock_from <= :wall)"
-            f" AND NOT (clock_from > :now AND clock_from = coalesce(snoozed_until, 0) AND {_IS_CHANGED_SINCE})",
-            values,
-        )
-        if noted["credit_seconds"] < 0:
-            transaction.execute(
-                "UPDATE checks SET snoozed_until = CASE WHEN snoozed_until > :now"
-                # Other changes of the check leave its clock as it is.
-                f" AND NOT (clock_from = snoozed_until AND {_IS_CHANGED_SINCE})"
-                " THEN snoozed_until + :seconds ELSE snoozed_until END,"
-                " remind_at = CASE WHEN remind_at > :now AND NOT (overdue_at >= :since AND overdue_at <= :wall)"
-                f" AND NOT ({_IS_CHANGED_SINCE}) THEN remind_at + :seconds ELSE remind_at END"
-                " WHERE seq > :after_seq AND seq <= :last_seq AND (snoozed_until > :now OR remind_at > :now)",
-                values,
-            )
-            _move_retries(transaction, noted, last_seq, moment.wall)
-        monitor.note(transaction, credit_after_seq=last_seq)
-        return True
-
-
-def _move_retries(transaction: Transaction, noted: Mapping[str, int], last_seq: int, now: int) -> None:
-    """Move the next attempts for a batch of checks as far back as the clock was set; those before now are due."""
-    transaction.execute(
-        "UPDATE alerts SET next_attempt_at = next_attempt_at + ? WHERE state = 'pending' AND next_attempt_at > ?"
-        " AND check_id IN (SELECT id FROM checks WHERE seq > ? AND seq <= ?)",
-        (noted["credit_seconds"], now, noted["credit_after_seq"], last_seq),
-    )
-
-
-def _note_credit(transaction: Transaction, noted: Mapping[str, int], seconds: int, before: int) -> None:
-    """Store a credit as the current one, or behind those that are not finished."""
-    credit = {"credit_seconds": seconds, "credit_before": before, "credit_after_seq": 0}
-    behind = "next_" * sum(name.endswith("credit_seconds") for name in noted)
-    monitor.note(transaction, **{behind + name: value for name, value in credit.items()})
+        # If a try failed before, a check whose row another session holds must not keep all others from their alerts.
+        return give(self._database, transaction, moment.wall, self._batch, skips_locked=self._tries > 1)
 
 
 def tell(written: Later[int]) -> None:
@@ -360,12 +280,3 @@ def _tell(seconds: int) -> None:
         why, moved = "no ping could be taken for %d s, or the clock was set forward by as much", "were on time move on"
     if seconds:
         log.warning(f"{why}: the deadlines of checks that {moved} by as much", abs(seconds))
-
-
-def _end_credit(transaction: Transaction, noted: Mapping[str, int]) -> bool:
-    """Remove the finished credit and make the next one the current one. Whether there is a next one."""
-    transaction.execute("DELETE FROM monitor WHERE name LIKE '%credit_%'")
-    left = {name.removeprefix("next_"): value for name, value in noted.items() if name.startswith("next_")}
-    if left:
-        monitor.note(transaction, **left)
-    return bool(left)

@@ -47,8 +47,8 @@ LAYERS = {
         {"routes"},
     ],
     "heartbeat": [
-        {"__init__", "check", "credit", "removal", "report", "transitions"},
-        {"pings", "quota"},
+        {"__init__", "check", "due_credits", "removal", "report", "transitions"},
+        {"credit", "pings", "quota"},
         {"outbox"},
         {"sweep", "unused_keys", "webhooks"},
         {"delivery"},
