@@ -67,7 +67,7 @@ class Resolver:
         # Guards all attributes below.
         self._lock = threading.Lock()
         self._waiting = tuple(FairQueue[tuple[str, _Found]](sys.maxsize) for _ in (False, True))
-        """Index 1: names resolved before; index 0: others. At most one entry for each waiting thread."""
+        """Index 1: names resolved before; index 0: others. What is not awaited any more stays until its turn."""
         self._running: dict[str, _Lookup] = {}
         """By host."""
         self._found_before: dict[str, None] = {}
