@@ -48,8 +48,8 @@ class Found(NamedTuple):
 class Flight:
     """A card that is looked for by the thread that has `looking`, or drawn, or waits for it, for these clients."""
 
-    def __init__(self, client: str) -> None:
-        self.clients = {client}
+    def __init__(self) -> None:
+        self.clients = set[str]()
         self.looking = threading.Lock()
         self.drawn: Job[Found] | None = None
 
@@ -150,7 +150,7 @@ class CardRoutes:
         # Invalid keys learn nothing and cost nothing more.
         key = self._keys.authenticate(key_hash, (CARDS,))
         while True:
-            flight = self._flights.setdefault(name, Flight(request.network))
+            flight = self._flights.setdefault(name, Flight())
             with flight.looking:
                 # If another thread looked before, the card was stored, or refused to that client.
                 if flight.drawn is None and self._flights.get(name) is flight:
@@ -176,6 +176,7 @@ class CardRoutes:
             self._drawing.judge(key, request.network)
             card = card_from(known_among(PARAMETERS, request.query))
             draw = partial(self._draw, name, key, request.network, card)
+            flight.clients.add(request.network)
             flight.drawn = self._drawing.submit(key, request.network, draw)
         finally:
             if flight.drawn is None:

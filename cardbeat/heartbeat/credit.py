@@ -33,10 +33,14 @@ INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
 _LIKE_A_PING: Final = (
     "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
-    " WHERE id = (SELECT id FROM checks ORDER BY seq DESC LIMIT 1)"
-    " AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
+    " WHERE seq = ? AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
 )
 """Writes a check as a ping does, and changes nothing."""
+_ROWS: Final = (
+    "WITH RECURSIVE rows (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM rows WHERE n < 1000)"
+    " INSERT INTO monitor (name, value) SELECT 'room ' || n, n FROM rows"
+)
+"""Some 50 KB: more than a full disk still has room for in pages that are there."""
 LOOK_SECONDS: Final = 0.5
 """Time between two readings of the clock while a write is under way."""
 
@@ -93,6 +97,8 @@ class Credit:
         # Written and read by the sweep's thread and the database's writer, without a lock: a race costs one second.
         self._listened: int | None = None
         """The monotonic second up to which this process has listened. Once it is set, stored ones are of this boot."""
+        self._stored = 0
+        """The monotonic second of the last moment that it stored."""
         self._heard = self.moment()
         """When a ping was stored last, or a sweep; the last time before pings were refused for as long as an outage."""
         self._is_heard: bool | None = None
@@ -101,8 +107,8 @@ class Credit:
         self._tries = 0
         """How often the sweep began to give the credits that are due now."""
         # Used by the database's writer alone.
-        self._noted_seconds = 0
-        """The credit that the last call of `note` stored, in seconds."""
+        self._noted = 0, 0
+        """What the last call of `note` stored: the credit in seconds, and the monotonic second."""
 
     def moment(self) -> Moment:
         return Moment(int(self._clock()), int(self._monotonic()))
@@ -141,30 +147,35 @@ class Credit:
         def note(transaction: Transaction) -> None:
             self.note(transaction, heard if is_heard is False else None)
             if is_heard is None:
-                transaction.execute(_LIKE_A_PING)
+                self._write_like_a_ping(transaction)
 
         self._write(note)
         if is_heard is False:
             # What follows was silence, though this process ran and could write.
             self._listened = heard.monotonic
 
+    def _write_like_a_ping(self, transaction: Transaction) -> None:
+        """Write the newest check that no other session holds."""
+        for seq in self._database.lock_free(transaction, "SELECT seq FROM checks ORDER BY seq DESC LIMIT 1", ()):
+            transaction.execute(_LIKE_A_PING, (seq,))
+
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """The time that a write takes is not silence, if the write succeeds and the process was not suspended."""
         listened, settled = self._listened, threading.Event()
         begun: list[int | None] = []
 
-        def make(transaction: Transaction) -> tuple[T, int]:
+        def make(transaction: Transaction) -> tuple[T, tuple[int, int]]:
             # The writer may undo a transaction and run it again: begin with the same value as the first run.
             begun.append(begun[0] if begun else self._listened)
             self._listened = begun[0]
-            return work(transaction), self._noted_seconds
+            return work(transaction), self._noted
 
         written = self._database.write_later(make)
         written.then(lambda _: settled.set())
         while not settled.wait(LOOK_SECONDS):
             self.look()
         try:
-            result, noted_seconds = written.result()
+            result, (noted_seconds, self._stored) = written.result()
         except BaseException:
             # If the database can't be written, pings were lost too: this time was silence.
             self._listened = listened
@@ -183,13 +194,20 @@ class Credit:
         """Store the current or the given moment, and the credit due for the silence before it, in this transaction.
 
         False while any credit is due: then no check may be marked overdue. If True, the same statement also increments
-        the counter `counting`.
+        the counter `counting`, of a sweep that changes no check. If pings were refused before, it is no sign that they
+        can be stored now: then one is tried, and what it raises is raised.
         """
         if self._fence is not None:
             self._fence.confirm(transaction)
+        if counting is not None and self._is_heard is False:
+            self._write_like_a_ping(transaction)
+            # Its page may have had room, on a disk that is full.
+            transaction.execute(_ROWS)
+            transaction.execute("DELETE FROM monitor WHERE name LIKE 'room %'")
         moment = moment or self.moment()
         noted = monitor.values(transaction)
-        seconds = self._noted_seconds = self._lost(noted, moment)
+        seconds = self._lost(noted, moment)
+        self._noted = seconds, moment.monotonic
         if seconds:
             before = moment.wall if seconds > 0 else moment.wall - self._set_back_since(noted, moment) - 1
             add(transaction, noted, seconds, before)
@@ -214,7 +232,7 @@ class Credit:
         if self._listened is None:
             return 0
         self.note(transaction, moment)
-        return self._noted_seconds
+        return self._noted[0]
 
     def give_due(self, stopping: threading.Event) -> Moment:
         """Give all due credits, an unfinished one first; the moment after that.
@@ -250,8 +268,14 @@ class Credit:
         return lost_seconds(listened + jump, listened, self._outage_seconds)
 
     def _since_noted(self, noted: Mapping[str, int], moment: Moment) -> int | None:
-        """Monotonic seconds since the stored moment; None if it may be from another boot or machine."""
+        """Monotonic seconds since the stored moment; None if it may be from another boot or machine.
+
+        None also if it is older by an outage than what this process has stored: then a backup was put back, or a
+        standby that was behind is the server now, and the pings since then are lost.
+        """
         if self._listened is None or noted.get("last_sweep_epoch", 0) != self._epoch():
+            return None
+        if self._fence is not None and self._stored - noted["last_sweep_monotonic"] > self._outage_seconds:
             return None
         return moment.monotonic - noted["last_sweep_monotonic"]
 

@@ -258,8 +258,8 @@ def test_what_a_client_is_refused_is_not_refused_to_another_who_asks_for_the_sam
     looking, asked = SeenLock(), list[Any]()
 
     class SeenFlight(Flight):
-        def __init__(self, client: str) -> None:
-            super().__init__(client)
+        def __init__(self) -> None:
+            super().__init__()
             self.looking = looking  # type: ignore
 
     class Queue(DrawingQueue):

@@ -1,10 +1,12 @@
 import contextlib
 import sqlite3
 import threading
+from unittest.mock import Mock
 
 import psycopg
 import pytest
 
+from cardbeat.database import monitor
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.credit import lost_seconds
 from cardbeat.heartbeat.pings import Signal
@@ -530,6 +532,32 @@ def test_a_sweep_that_fails_while_pings_are_stored_moves_no_deadline(heart, monk
     assert heart.read(check).deadline_at == check.deadline_at
 
 
+def test_what_a_database_lost_that_went_back_is_silence_for_the_process_that_goes_on(heart):
+    """As where a standby that was behind is the server now, or a backup was put back: the pings since then are lost."""
+    if heart.database.fence is None:
+        pytest.skip("a file can't be put back under a running server")
+    check, other = heart.create(5 * SWEEP_SECONDS), heart.create(HOUR)
+    beat(heart)
+    tables = {"monitor": "name, value", "checks": "id, clock_from"}
+    with heart.database.read() as connection:
+        kept = {
+            table: connection.execute(f"SELECT {columns} FROM {table}").fetchall() for table, columns in tables.items()
+        }
+    for _ in range(6):
+        heart.pass_time(SWEEP_SECONDS)
+        heart.ping(check)
+        assert beat(heart) == 0
+
+    def put_back(transaction):
+        monitor.note(transaction, **dict(kept["monitor"]))
+        for check_id, clock_from in kept["checks"]:
+            transaction.execute("UPDATE checks SET clock_from = ? WHERE id = ?", (clock_from, check_id))
+
+    heart.database.write(put_back)
+    assert beat(heart) == 0
+    assert [heart.read(one).deadline_at - one.deadline_at for one in (check, other)] == [6 * SWEEP_SECONDS] * 2
+
+
 def refuse_changes_of_checks(database):
     """What a lock or a damaged index does: neither pings nor sweeps can change checks, and all else can be written."""
     if database.fence:
@@ -576,6 +604,65 @@ def test_a_job_that_tells_its_start_is_no_ping_that_was_stored(heart):
     allow_changes_of_checks(heart.database)
     assert beat(heart) == 0
     assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
+
+
+def refused_and_empty(heart, check, sweeps):
+    """Intervals in which each ping is refused, and no check is late, so that the sweep has none to change."""
+    for _ in range(sweeps):
+        heart.pass_time(SWEEP_SECONDS)
+        for deed in (lambda: heart.ping(check), lambda: beat(heart)):
+            with pytest.raises((sqlite3.Error, psycopg.Error, Unavailable)):
+                deed()
+
+
+def test_while_no_ping_can_be_stored_the_time_is_silence_though_no_check_is_late(heart):
+    check = heart.create(1000)
+    beat(heart)
+    refuse_changes_of_checks(heart.database)
+    refused_and_empty(heart, check, sweeps=4)
+    assert not heart.sweep.healthy()
+    allow_changes_of_checks(heart.database)
+    beat(heart)
+    assert heart.read(check).deadline_at - check.deadline_at == 4 * SWEEP_SECONDS
+
+
+def test_on_a_disk_that_is_full_the_time_is_silence_though_a_row_can_be_written_in_its_page(heart, monkeypatch):
+    check = heart.create(1000)
+    beat(heart)
+    function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'"
+    made = [
+        *([function] if heart.database.fence else []),
+        "CREATE TRIGGER refused BEFORE INSERT ON monitor "
+        + (
+            "FOR EACH ROW WHEN (NEW.name LIKE 'room%') EXECUTE FUNCTION refuse()"
+            if heart.database.fence
+            else "WHEN NEW.name LIKE 'room%' BEGIN SELECT RAISE(ABORT, 'full'); END"
+        ),
+    ]
+    for sql in made:
+        heart.database.write(lambda transaction, sql=sql: transaction.execute(sql))
+    with monkeypatch.context() as patch:
+        patch.setattr(heart.checks, "_note_signals", Mock(side_effect=sqlite3.OperationalError("full")))
+        refused_and_empty(heart, check, sweeps=2)
+    heart.pass_time(SWEEP_SECONDS)
+    allow_changes_of_checks(heart.database)
+    beat(heart)
+    assert heart.read(check).deadline_at - check.deadline_at == 3 * SWEEP_SECONDS
+
+
+def test_one_ping_that_was_refused_keeps_no_sweep_from_its_work(heart, trouble):
+    check, other = heart.create(1000), heart.create(1000)
+    for _ in range(4):
+        beat(heart)
+        trouble(sweep=False, pings=True)
+        with pytest.raises(ZeroDivisionError):
+            heart.ping(check)
+        trouble(sweep=False, pings=False)
+        heart.pass_time(SWEEP_SECONDS)
+    beat(heart)
+    assert heart.read(other).deadline_at == other.deadline_at
+    with heart.database.read() as connection:
+        assert not [name for name in monitor.values(connection) if name.startswith("room")]
 
 
 @pytest.fixture
