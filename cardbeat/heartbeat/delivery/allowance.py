@@ -109,9 +109,10 @@ class Allowance:
         size = int(limit * REMINDER_SHARE) if is_reminder else limit
         return self._keys.wait_seconds(key, size, limit, self._elapsed()) == 0
 
-    def of_check(self, check_seq: int) -> float:
+    def of_check(self, queue: CheckQueue) -> float:
         """Seconds until a new alert of this check's outages may be posted; the alert is counted then."""
-        name, now = str(check_seq), self._elapsed()
+        # Where the last writes were lost, another key's check may have the same `seq`.
+        name, now = f"{queue.key} {queue.check_seq}", self._elapsed()
         wait_seconds = self._checks.wait_seconds(name, ALERTS_AN_HOUR, ALERTS_AN_HOUR, now)
         self._checks.take(name, ALERTS_AN_HOUR, now)
         return wait_seconds

@@ -55,7 +55,7 @@ class Delivery:
         self._stopping = False
         self._abandoned = False
         # What was counted counts once, also after this process was without the lease for a time.
-        self._allowance, self._turns = Allowance(elapsed), dict[int, float]()
+        self._allowance, self._turns = Allowance(elapsed), dict[str, float]()
         self._dispatcher = self._new_dispatcher()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 

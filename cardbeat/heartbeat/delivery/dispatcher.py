@@ -49,7 +49,7 @@ class Dispatcher:
         elapsed: Clock,
         *,
         allowance: Allowance,
-        turns: dict[int, float],
+        turns: dict[str, float],
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._alerts = alerts
@@ -67,7 +67,7 @@ class Dispatcher:
         self._held: dict[int, int] = {}
         """When alerts are due that wait for their turn, in Unix seconds by `seq`; not stored yet."""
         self._turns = turns
-        """When alerts that were counted may be posted, by `seq`: after a move, and in a new dispatcher, they keep their
+        """When alerts that were counted may be posted, by `id`: after a move, and in a new dispatcher, they keep their
         turn."""
         self._newest: tuple[int, int] | None = None
         """The `seq` of the last alert and of the last move that were read; None before the first round."""
@@ -143,9 +143,9 @@ class Dispatcher:
         with self._changed:
             wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)
             if queue.is_counted and not queue.is_test and not queue.is_reminder:
-                wait_seconds = max(wait_seconds, self._allowance.of_check(queue.check_seq))
+                wait_seconds = max(wait_seconds, self._allowance.of_check(queue))
         if queue.is_counted and not queue.is_reminder:
-            remember(self._turns, queue.alert, self._elapsed() + wait_seconds)
+            remember(self._turns, queue.alert_id, self._elapsed() + wait_seconds)
         if wait_seconds:
             self._hold(queue, wait_seconds)
         return not wait_seconds
@@ -223,12 +223,12 @@ class Dispatcher:
             is_known = self._schedule.knows(one.check_seq, one.is_test)
             if one.is_first and not is_known and one.webhook_url is not None:
                 host, port = receiver_of(one.webhook_url)
-                queue = CheckQueue(one.check_seq, one.key_id, host, one.seq, port, one.is_test)
+                queue = CheckQueue(one.check_seq, one.key_id, host, one.seq, port, one.is_test, one.id)
                 queue.is_reminder = one.is_reminder
                 queue.is_granted = one.is_granted
                 queue.registered_at = self._elapsed() + one.key_created_at - self._clock()
-                queue.is_counted = one.attempts > 0 or one.seq in self._turns
-                turn_seconds = self._turns.get(one.seq, -math.inf) - self._elapsed()
+                queue.is_counted = one.attempts > 0 or one.id in self._turns
+                turn_seconds = self._turns.get(one.id, -math.inf) - self._elapsed()
                 if turn_seconds > 0:
                     self._hold(queue, turn_seconds)
                 else:

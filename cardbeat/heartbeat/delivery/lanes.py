@@ -39,6 +39,8 @@ class CheckQueue:
     alert: int
     port: int = 443
     is_test: bool = False
+    alert_id: str = ""
+    """Its `id`, as in `Attempt`."""
     is_reminder: bool = False
     is_granted: bool = False
     """Whether the operator chose the tier of its key."""

@@ -18,6 +18,7 @@ class Pending(NamedTuple):
     """
 
     seq: int
+    id: str
     check_seq: int
     key_id: str
     webhook_url: str | None
@@ -54,7 +55,7 @@ class PendingAlerts:
         # The page is chosen first: PostgreSQL would join all pending alerts with their checks before it counts.
         rows = self._read(
             f"SELECT {_COLUMNS} FROM ("
-            "SELECT seq, check_id, type, attempts, next_attempt_at, outage FROM alerts"
+            "SELECT seq, id, check_id, type, attempts, next_attempt_at, outage FROM alerts"
             f" WHERE state = 'pending' AND {condition} LIMIT ?"
             f") AS alerts JOIN checks ON checks.id = alerts.check_id {_KEYS} ORDER BY alerts.seq",
             (seq, PAGE),
@@ -93,7 +94,7 @@ _FIRST = (
 """`seq + 0` keeps PostgreSQL from looking for the smallest by walking the index of all pending alerts."""
 _IS_FIRST = f"alerts.seq IN (({_FIRST} IS NULL), ({_FIRST} IS NOT NULL))"
 _COLUMNS = (
-    "alerts.seq, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
+    "alerts.seq, alerts.id, checks.seq, checks.api_key_id, CASE WHEN keys.revoked_at IS NULL THEN webhook_url END,"
     f" alerts.attempts, alerts.next_attempt_at, alerts.outage IS NULL, alerts.type = '{REMINDER}', {_IS_FIRST},"
     " keys.tier <> 'free', keys.created_at"
 )

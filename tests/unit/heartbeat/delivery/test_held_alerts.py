@@ -118,6 +118,39 @@ def test_an_alert_that_waits_for_its_turn_is_not_counted_again_when_delivery_beg
     mail.settled(4)
 
 
+def check_of_another_key(mail):
+    mail.heart.key = mail.heart.keys.issue("other@example.com").wait().key
+    return mail.heart.create()
+
+
+def change(mail, sql, *values):
+    mail.database.write(lambda transaction: transaction.execute(sql, values))
+
+
+def test_an_alert_that_another_server_gives_the_number_of_a_lost_one_does_not_wait_for_its_turn(
+    mail, check, monkeypatch
+):
+    send_until_one_is_held(mail, check, 4)
+    new = check_of_another_key(mail)
+    change(mail, "UPDATE alerts SET id = 'msg_new', check_id = ? WHERE state = 'pending'", new.id)
+    monkeypatch.setattr(mail.database, "server", lambda: "the standby")
+    mail.delivery.wake()
+    mail.settled(4)
+    assert mail.states(new) == ["delivered"]
+
+
+def test_a_check_that_gets_the_number_of_a_lost_one_does_not_wait_for_the_alerts_of_that(mail, check, monkeypatch):
+    monkeypatch.setattr(allowance, "ALERTS_AN_HOUR", 1)
+    mail.delivery.start()
+    mail.record(check, OVERDUE)
+    mail.settled(1)
+    mail.heart.checks.delete(mail.heart.key.id, check.id).wait()
+    new = check_of_another_key(mail)
+    change(mail, "UPDATE checks SET seq = 1 WHERE id = ?", new.id)
+    mail.record(new, OVERDUE)
+    mail.settled(2)
+
+
 def test_a_test_that_waits_for_its_turn_is_not_counted_again_when_another_is_asked_for(mail, check):
     send_until_one_is_held(mail, check, 4)
     mail.pass_time(EVERY_SECONDS / 2)
@@ -134,8 +167,7 @@ def test_alerts_of_other_keys_do_not_wait_for_it(mail, check):
     mail.record(check, *["check.test"] * 5)
     mail.delivery.start()
     mail.settled(3)
-    mail.heart.key = mail.heart.keys.issue("other@example.com").wait().key
-    mail.record(mail.heart.create())
+    mail.record(check_of_another_key(mail))
     mail.settled(4)
 
 
@@ -258,10 +290,6 @@ def test_an_outage_goes_out_where_a_test_must_wait_and_that_of_a_key_in_use_wher
     monkeypatch.setattr(allowance, "MOST_POSTS", 8)
     monkeypatch.setattr(allowance, "OWN_POSTS", 8)
 
-    def another():
-        mail.heart.key = mail.heart.keys.issue("other@example.com").wait().key
-        return mail.heart.create()
-
     def goes_out(check, *types):
         """Whether an alert of these types is posted at once."""
         posted = len(mail.posted)
@@ -271,8 +299,8 @@ def test_an_outage_goes_out_where_a_test_must_wait_and_that_of_a_key_in_use_wher
 
     mail.pass_time(allowance.GROWN_SECONDS)
     mail.delivery.start()
-    assert [goes_out(another()) for _ in range(5)] == [True] * 4 + [False]
-    assert [goes_out(another(), OVERDUE) for _ in range(3)] == [True] * 2 + [False]
+    assert [goes_out(check_of_another_key(mail)) for _ in range(5)] == [True] * 4 + [False]
+    assert [goes_out(check_of_another_key(mail), OVERDUE) for _ in range(3)] == [True] * 2 + [False]
     assert goes_out(check, OVERDUE)
 
 
