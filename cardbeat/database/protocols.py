@@ -122,9 +122,9 @@ class Database(Protocol):
         """The Unix time, the same for all that have the database open. Never waits."""
 
     def server(self) -> str:
-        """A text that changes when another server has the database, or the same one was started again.
+        """A text that changes when another server has the database, or the server was started or its tables made again.
 
-        The new server may lack the last writes. A file has no server, so its text never changes. Raises `Unavailable`.
+        The last writes may be lost then. A file has no server, so its text never changes. Raises `Unavailable`.
         """
 
     @property

@@ -51,6 +51,8 @@ _BEGIN: Final = (
 TIME: Final = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS float8)"
 SERVER: Final = "SELECT CAST(extract(epoch FROM pg_postmaster_start_time()) AS text)"
 """Identifies a server: no other one started at the same moment."""
+TABLES: Final = f"{SERVER}, oid, CAST(to_regclass('alerts') AS oid) FROM pg_database WHERE datname = current_database()"
+"""Identifies the server, its database and the table in it: a restore makes others."""
 WORKS: Final = "SELECT count(*) FROM pg_stat_activity WHERE pid = ? AND coalesce(state, '') NOT LIKE 'idle%'"
 """Whether a process of the server runs a statement. Its state is NULL if this role must not know."""
 _OURS = re.compile(r"'[^']*'|\?|(?<!:):[a-z_]+|\s+INDEXED BY \w+")

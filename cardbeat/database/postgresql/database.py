@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import psycopg
 
 from cardbeat.concurrency.later import Later
-from cardbeat.database.postgresql.connection import SERVER, TIME, Connection, connect, roll_back
+from cardbeat.database.postgresql.connection import TABLES, TIME, Connection, connect, roll_back
 from cardbeat.database.postgresql.errors import (
     LockNotAvailable,
     Unconfirmed,
@@ -92,7 +92,7 @@ class PostgresqlDatabase(WriteQueue[Connection]):
 
     def server(self) -> str:
         with self.read() as connection:
-            return str(connection.execute(SERVER).fetchall()[0][0])
+            return str(connection.execute(TABLES).fetchone())
 
     def lease(self) -> RowLease:
         return self.fence

@@ -156,7 +156,7 @@ class Delivery:
         return None
 
     def _begin_again(self) -> None:
-        """Forget all state: another process delivers, or another server has the database.
+        """Forget all state: another process delivers, or `Database.server` has changed.
 
         Running posts end by themselves, and their results are not recorded.
         """

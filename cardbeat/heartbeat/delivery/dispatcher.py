@@ -94,9 +94,9 @@ class Dispatcher:
         return self._woken or self.couriers.has_news()
 
     def is_of_this_server(self) -> bool:
-        """Whether its state was read from the server that has the database now. Raises `Unavailable`.
+        """Whether its state was read from the server and the tables that are there now. Raises `Unavailable`.
 
-        Another server may lack the last writes, and give their numbers to other rows.
+        Others may lack the last writes, and give their numbers to other rows.
         """
         server = self._alerts.database.server()
         self._server = server if self._server is None else self._server

@@ -392,6 +392,14 @@ def test_the_same_server_is_known_whatever_time_zone_the_role_is_set_to(postgres
     assert len(known) == 1
 
 
+def test_a_server_whose_tables_are_put_back_is_another_one(postgresql, tmp_path):
+    with contextlib.closing(open_database(tmp_path, postgresql.new_schema("put_back"))) as database:
+        before = database.server()
+        postgresql.execute("DROP SCHEMA put_back CASCADE")
+        open_database(tmp_path, postgresql.new_schema("put_back")).close()
+        assert database.server() != before
+
+
 @pytest.mark.parametrize("end", ["pg_cancel_backend", "pg_terminate_backend"])
 def test_a_commit_whose_wait_is_cancelled_is_not_told_as_kept(database, without_standby, postgresql, monkeypatch, end):
     monkeypatch.setattr(postgresql_connection, "COMMIT_SECONDS", 20)

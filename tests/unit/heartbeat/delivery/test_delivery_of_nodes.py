@@ -7,9 +7,11 @@ from collections import Counter
 
 import pytest
 
+from cardbeat.database import open_database
+from cardbeat.database.postgresql import server as postgresql_server
 from cardbeat.database.postgresql.row_lease import HELD_SECONDS, RENEWAL_SECONDS, TERM_SECONDS, RowLease
 from cardbeat.errors import Unavailable
-from tests.heart import HOOK
+from tests.heart import HOOK, Heart
 from tests.mail import FAILED, Mail
 from tests.nodes import flush
 from tests.postgresql import BOTH_ENGINES
@@ -198,6 +200,33 @@ def insert_test(transaction, check, seq):
         " VALUES (?, 'msg_new', ?, 'check.test', 0, 0, 0)",
         (seq, check.id),
     )
+
+
+def test_what_is_stored_after_a_backup_was_put_back_is_sent_at_once(postgresql, tmp_path, clock, monkeypatch):
+    monkeypatch.setattr(postgresql_server, "UNREACHABLE_SECONDS", 0.05)
+    postgresql.execute("CREATE DATABASE put_back")
+    url = postgresql.url().replace("/postgres?", "/put_back?")
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        heart = Heart(database, clock)
+        check = heart.create()
+    postgresql.execute("ALTER DATABASE put_back RENAME TO backup")
+    postgresql.execute("CREATE DATABASE put_back TEMPLATE backup")
+    with contextlib.closing(open_database(tmp_path, url)) as database:
+        mail = Mail(database, clock)
+        started(mail)
+        mail.record(check)
+        mail.settled(1)
+        postgresql.execute("DROP DATABASE put_back WITH (FORCE)")
+        postgresql.execute("CREATE DATABASE put_back TEMPLATE backup")
+        wait_until(lambda: is_written(mail, check))
+        mail.settled(2)
+        mail.delivery.stop(10)
+
+
+def is_written(mail, check):
+    with contextlib.suppress(Unavailable):
+        mail.record(check)
+        return True
 
 
 def test_what_was_posted_before_another_server_has_the_database_is_recorded_and_not_sent_again(mail, monkeypatch):
