@@ -43,10 +43,10 @@ from cardbeat.database.sqlite.objects import Differences, differences
 from cardbeat.database.sqlite.rows import why_refused
 from cardbeat.errors import StartupError
 from cardbeat.host import ownership, pillow
+from cardbeat.host.descriptors import shares
 from cardbeat.host.output import say, tell_if_slow
 from cardbeat.host.system import HOW_TO_GET_FRIBIDI, MOST_SOCKETS
 from cardbeat.keys.tiers import count_by_tier, tiers_from
-from cardbeat.web.listener import connection_limit
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -221,7 +221,7 @@ def _warnings(name: str, sentences: Iterable[str]) -> Iterator[Finding]:
 
 def _sockets(_setup: Config) -> Iterator[Finding]:
     if MOST_SOCKETS is not None:
-        found = f"this system waits for {MOST_SOCKETS} at most, so {connection_limit()} clients are held at once"
+        found = f"this system waits for {MOST_SOCKETS} at most, so {shares().clients} clients are held at once"
         yield Finding(OK, "sockets", found)
 
 

@@ -33,10 +33,7 @@ IN_USE_SECONDS: Final = 0.5
 IN_USE_PAUSE_SECONDS: Final = 0.01
 
 MOST_SOCKETS: Final = 512 if sys.platform == "win32" else None
-"""The number of sockets that one call can wait for; None if only the descriptor limit counts.
-
-Windows has only `select`, which CPython builds for 512 sockets.
-"""
+"""The number of sockets that one call can wait for: Windows has only `select`, which CPython builds for so many."""
 
 if sys.platform == "win32":
     HOW_TO_GET_FRIBIDI: Final = "put fribidi.dll beside python.exe"

@@ -7,14 +7,9 @@ import socket
 from typing import Any, Final
 
 from cardbeat.errors import StartupError
-from cardbeat.host.system import MOST_SOCKETS, claim_port, descriptor_limit
+from cardbeat.host.system import claim_port
 
 BACKLOG: Final = 1024
-MAX_CONNECTIONS: Final = 10_000
-RESERVED_DESCRIPTORS: Final = 128
-"""Kept free for the database, fonts, stored cards and webhooks, which must work at the limit of connections too."""
-RESERVED_SOCKETS: Final = 2
-"""Kept for the listening socket and for the one that wakes the loop."""
 RECEIVE_BUFFER, SEND_BUFFER = 64 * 1024, 256 * 1024
 """Bytes of requests, and of answers, that the kernel may hold for one client, and as many for itself: else those that
 don't read, or send while they aren't read, take 4 to 6 MB each. What a slow client has not read of a list of checks
@@ -96,10 +91,3 @@ def bind_failure(error: OSError, host: str, port: int) -> str:
         errno.EACCES: f"port {port} needs privileges that this program lacks; choose one from 1024 on with --port",
     }
     return reasons.get(error.errno or 0, f"can't listen on {host}, port {port}: {error.strerror}")
-
-
-def connection_limit() -> int:
-    """The number of clients that may be connected. Raises the process's limit of descriptors if it may."""
-    descriptors = descriptor_limit(MAX_CONNECTIONS + RESERVED_DESCRIPTORS)
-    limit = max(descriptors // 4, min(MAX_CONNECTIONS, descriptors - RESERVED_DESCRIPTORS))
-    return limit if MOST_SOCKETS is None else min(limit, MOST_SOCKETS - RESERVED_SOCKETS)

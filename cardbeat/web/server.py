@@ -10,11 +10,12 @@ from math import inf
 from typing import Any, Final
 
 from cardbeat.config import HttpLimits
+from cardbeat.host.descriptors import shares
 from cardbeat.host.system import end_handshakes
 from cardbeat.web.connection import ClientConnection
 from cardbeat.web.exchange import Exchange
 from cardbeat.web.forwarded import peer_of
-from cardbeat.web.listener import BACKLOG, Listener, connection_limit
+from cardbeat.web.listener import BACKLOG, Listener
 from cardbeat.web.loop import READ, Loop
 from cardbeat.web.phases import Phases
 
@@ -62,7 +63,7 @@ class HttpServer(ThreadingHTTPServer):
         self.url = listener.url
         self.loop = loop
         self.exchange = exchange
-        self._phases = Phases(limits, ClientConnection, max_connections or connection_limit())
+        self._phases = Phases(limits, ClientConnection, max_connections or shares().clients)
         # The loop's own: when the deadlines are to be looked at, and clients to be accepted, again.
         self._check_at = self.loop.now
         self._accept_again_at = inf

@@ -3,14 +3,17 @@
 import errno
 import http.client
 import ipaddress
+import os
 import socket
 import ssl
 import threading
 import time
+from unittest.mock import Mock
 
 import pytest
 
 from cardbeat.bounded_socket import LEAST_BYTES, BoundedSocket
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import Postponed
 from cardbeat.heartbeat.webhooks.post import ADDRESSES, ANSWER_BYTES, Sender
@@ -404,6 +407,31 @@ def test_no_route_is_not_delivered(monkeypatch):
 
     monkeypatch.setattr(socket.socket, "connect", unreachable)
     assert post("http://10.0.0.1/") == Outcome(error="The connection failed.")
+
+
+LACKS = [errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM]
+
+
+@pytest.mark.parametrize("number", LACKS)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_connection_for_which_this_host_lacks_something_is_no_attempt(monkeypatch, number, scheme):
+    """It was retried after minutes, and counted, though the receiver had no part in it."""
+    monkeypatch.setattr(socket.socket, "connect", Mock(side_effect=OSError(number, os.strerror(number))))
+    with pytest.raises(Unavailable):
+        post(f"{scheme}://two.example/", resolver=resolver("127.0.0.1", "127.0.0.2"))
+
+
+def test_a_lookup_for_which_this_host_lacks_descriptors_is_no_attempt(monkeypatch):
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=socket.gaierror(socket.EAI_AGAIN, "no answer")))
+    monkeypatch.setattr(socket, "socket", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+    with pytest.raises(Unavailable):
+        post("http://a.example/")
+
+
+def test_without_a_descriptor_no_address_passes_as_another_hosts(monkeypatch):
+    monkeypatch.setattr(socket, "socket", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+    with pytest.raises(Unavailable):
+        Sender(resolver=resolver("8.8.8.8")).post("http://a.example/", HEADERS, b"{}", Unlimited())
 
 
 def trust():

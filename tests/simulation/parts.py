@@ -13,6 +13,7 @@ from cardbeat.database.schema import BASELINE
 from cardbeat.errors import Refusal
 from cardbeat.heartbeat.delivery.delivery import Delivery
 from cardbeat.heartbeat.removal import Removal
+from cardbeat.host.descriptors import Shares
 from cardbeat.web.exchange import Exchange
 from tests.simulation import scheduler
 from tests.simulation.machine import Front, Nothing
@@ -37,7 +38,7 @@ def replace_parts(world: "World") -> None:
     # An alert is kept in memory for longer than the interval at which the others are read.
     _lengthen("READ_AGAIN_SECONDS", world.poll_seconds)
     _lengthen("KEPT_SECONDS", 2 * world.poll_seconds)
-    _set("descriptor_limit", lambda _wanted: 4 * world.options["couriers"])
+    _set("shares", lambda: Shares(couriers=world.options["couriers"]))
     _set("read_text", _read_text)
     logging.getLogger("cardbeat").setLevel(logging.WARNING)
     logger = logging.getLogger()

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import verdict
 from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
@@ -48,7 +49,7 @@ class Courier:
         self._clock = clock
 
     def attempt(self, queue: CheckQueue, permit: Permit) -> Result:
-        """Post the queue's alert. Raises `Unavailable` when it can't be read, and `Postponed`.
+        """Post the queue's alert. Raises `Postponed`, and `Unavailable` if it can't be read or descriptors lack.
 
         Any other error of the post is a failed attempt.
         """
@@ -66,7 +67,7 @@ class Courier:
             address, body = request_for(url, message.body)
             headers = signed_headers(message.id, int(self._clock()), body, *message.secrets)
             return self._post(address, headers, body, permit)
-        except Postponed:
+        except (Postponed, Unavailable):
             raise
         except Exception:
             # The trace, with the URL cut after its host: the rest may be a secret.

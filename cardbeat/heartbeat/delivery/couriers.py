@@ -18,7 +18,7 @@ from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS, Late
 log = logging.getLogger(__name__)
 
 TROUBLE_SECONDS = 5.0
-"""Pause after the database could not be used, or no thread could be started."""
+"""Pause after the database could not be used, or there was no thread or descriptor."""
 STARTING_SECONDS = 0.02
 """Longest time of one `send_out`: to start hundreds of threads may take a second, and new alerts must be read."""
 STACK_BYTES = 512 * 1024

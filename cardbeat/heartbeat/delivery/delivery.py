@@ -16,10 +16,9 @@ from cardbeat.heartbeat.delivery.allowance import Allowance
 from cardbeat.heartbeat.delivery.courier import Courier
 from cardbeat.heartbeat.delivery.couriers import TROUBLE_SECONDS, Couriers, log_trouble
 from cardbeat.heartbeat.delivery.dispatcher import POLL_SECONDS, Dispatcher
-from cardbeat.heartbeat.delivery.lanes import COURIERS
 from cardbeat.heartbeat.outbox.alerts import Alerts
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
-from cardbeat.host.system import descriptor_limit
+from cardbeat.host.descriptors import shares
 
 log = logging.getLogger(__name__)
 
@@ -100,9 +99,7 @@ class Delivery:
 
     def _new_dispatcher(self) -> Dispatcher:
         allowance = self._allowance
-        # Clients and the database need the other descriptors.
-        limit = descriptor_limit(4 * COURIERS) // 4
-        couriers = Couriers(self._courier, self._changed, limit, self._may_post, allowance=allowance)
+        couriers = Couriers(self._courier, self._changed, shares().couriers, self._may_post, allowance=allowance)
         return Dispatcher(
             self._alerts,
             couriers,

@@ -13,8 +13,6 @@ from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.heartbeat.delivery.places import NEW, QUICK, SLOW, Memory, Place, Places, remember
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS
 
-COURIERS = 512
-"""Most posts at once."""
 KEPT_SHARE = 4
 """One courier in 4 is kept for receivers that were quick, and one in 4 for all others; the rest are for both."""
 LONG_SHARE = 4
@@ -76,7 +74,7 @@ class Lanes:
     `BRIEF_SECONDS`, so a courier is free soon even if no receiver answers. The owner of this object holds a lock.
     """
 
-    def __init__(self, couriers: int = COURIERS) -> None:
+    def __init__(self, couriers: int) -> None:
         self._couriers = couriers
         self._most_in_lane = couriers - couriers // KEPT_SHARE
         self._most_long = max(1, couriers // LONG_SHARE)

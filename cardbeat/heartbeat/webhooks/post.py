@@ -20,6 +20,7 @@ from cardbeat.heartbeat.outbox.alert import Outcome
 from cardbeat.heartbeat.webhooks.permit import LONG_SECONDS, Late, Permit, Postponed
 from cardbeat.heartbeat.webhooks.resolver import Resolver, family_of, is_own
 from cardbeat.heartbeat.webhooks.target import PRIVATE, BadTarget, IpAddress, address_name, allowed, parse, refusal_of
+from cardbeat.host.descriptors import raise_if_lacking
 
 ANSWER_BYTES = 64 * 1024
 ANSWER_LINES = 128
@@ -67,7 +68,7 @@ class Sender:
     def post(self, url: str, headers: Mapping[str, str], body: bytes, permit: Permit) -> Outcome:
         """Make one attempt of at most `permit.seconds`. Failures are returned as an outcome.
 
-        Raises `Postponed` if all addresses of the host are at their limit, and `Late` if a brief attempt took too long.
+        Raises `Postponed` if all addresses are at their limit, `Late` if a brief attempt took too long, `Unavailable`.
         """
         outcome = self._outcome(url, headers, body, permit)
         if outcome.error == _TOO_LATE and permit.is_brief:
@@ -105,6 +106,7 @@ class Sender:
             try:
                 return _connected(address, port, deadline, seconds)
             except OSError as error:
+                raise_if_lacking(error)
                 failure = error
         is_late = permit.is_brief and isinstance(failure, TimeoutError)
         if failure is None or (is_crowded and not is_late):

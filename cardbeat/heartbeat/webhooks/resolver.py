@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.heartbeat.webhooks.target import IpAddress
+from cardbeat.host.descriptors import raise_if_lacking, shares
 
-LOOKUPS = 256
-"""Lookups that run at once. A name whose server is silent occupies one until the system gives up."""
 KEPT_SHARE = 4
 """One lookup in this many is reserved for names that were resolved before."""
 ADDRESSES = 64
@@ -25,8 +24,12 @@ _Found = Future[list[IpAddress]]
 
 
 def system_addresses(host: str) -> list[IpAddress]:
-    """The addresses from the system's resolver, in its order of preference. Raises `OSError` if there is none."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    """The addresses from the system's resolver, in its order of preference. Raises `OSError`, and as `is_own`."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        is_own(ipaddress.ip_address("127.0.0.1"))  # the resolver does not tell that it lacked descriptors
+        raise
     # A dict keeps the order and drops duplicates.
     return list(dict.fromkeys(ipaddress.ip_address(entry[4][0]) for entry in found[:ADDRESSES]))
 
@@ -36,12 +39,13 @@ def family_of(address: IpAddress) -> socket.AddressFamily:
 
 
 def is_own(address: IpAddress) -> bool:
-    """Whether an address belongs to this host: the system would use it as its own source address. Sends nothing."""
+    """Whether an address belongs to this host: it would be a source address. Sends nothing. Raises `Unavailable`."""
     try:
         with socket.socket(family_of(address), socket.SOCK_DGRAM) as probe:
             probe.connect((str(address), 9))
             return ipaddress.ip_address(probe.getsockname()[0]) == address
-    except OSError:
+    except OSError as error:
+        raise_if_lacking(error)
         # There is no route to it.
         return False
 
@@ -62,8 +66,9 @@ class Resolver:
     free, so keys with silent name servers leave slots for the next key. `lookup` may block without limit.
     """
 
-    def __init__(self, lookup: Callable[[str], list[IpAddress]] = system_addresses) -> None:
+    def __init__(self, lookup: Callable[[str], list[IpAddress]] = system_addresses, lookups: int | None = None) -> None:
         self._lookup = lookup
+        self._lookups = lookups or shares().lookups
         # Guards all attributes below.
         self._lock = threading.Lock()
         self._waiting = tuple(FairQueue[tuple[str, _Found]](sys.maxsize) for _ in (False, True))
@@ -114,9 +119,9 @@ class Resolver:
 
     def _free(self, known: bool) -> int:
         """The number of free slots for names that were resolved before (`known`), or for others."""
-        free = LOOKUPS - len(self._running)
+        free = self._lookups - len(self._running)
         others = sum(not lookup.known for lookup in self._running.values())
-        return free if known else min(free, LOOKUPS - LOOKUPS // KEPT_SHARE - others)
+        return free if known else min(free, self._lookups - self._lookups // KEPT_SHARE - others)
 
     def _run(self, lookup: _Lookup) -> None:
         self._look_up(lookup)

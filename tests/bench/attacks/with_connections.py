@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from functools import partial
 
+from cardbeat.host.descriptors import OTHERS, Shares
 from tests.bench.attacks.attackers import Attackers, request
 from tests.bench.attacks.callers import Activity, Caller
 from tests.bench.attacks.trial import Scene, Trial
@@ -12,8 +13,8 @@ from tests.bench.attacks.with_checks import ask_for_pages, fill_with_longest
 
 BODY_BYTES = 65536
 """As many as a body may have; the last one is never sent."""
-RESERVED_DESCRIPTORS = 128
-"""Of those that a server may open, it keeps so many for other things than clients."""
+RESERVED_DESCRIPTORS = OTHERS + Shares().couriers + Shares().lookups
+"""Of those that a server may open, it keeps so many for other things than clients if it has 2,048 more."""
 PIPELINED = request("GET", "/x") * (16 * 1024 // len(request("GET", "/x")))
 
 
@@ -37,7 +38,7 @@ def pipelines_few(trial: Trial) -> None:
 
 
 def pipelines_all(trial: Trial) -> None:
-    """The same from as many clients as a server with 2,128 descriptors has places."""
+    """The same from as many clients as a server with 2,896 descriptors has places."""
     pipelines(trial, 2000, 2000)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.delivery.courier import Courier, Result
 from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.webhooks.permit import Postponed
@@ -33,8 +34,9 @@ def test_the_stored_time_of_the_next_attempt_is_never_too_early(mail, clock):
     assert 0 <= result.attempt.next_attempt_at - (clock() + result.wait_seconds) < 1
 
 
-def test_a_post_that_is_postponed_is_no_attempt(mail):
-    mail.outcomes = [Postponed()]
+@pytest.mark.parametrize("error", [Postponed(), Unavailable("busy")])
+def test_a_post_that_is_postponed_is_no_attempt(mail, error):
+    mail.outcomes = [error]
     mail.record(mail.heart.create(webhook_url="https://a.example/x"))
-    with pytest.raises(Postponed):
+    with pytest.raises(type(error)):
         attempt(mail, CheckQueue(1, "key", "a.example", 1))

@@ -17,7 +17,7 @@ from cardbeat.database.sqlite.database import DELIVERY_LOCK
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.checks import Checks
 from cardbeat.heartbeat.delivery import couriers, delivery
-from cardbeat.heartbeat.delivery.lanes import COURIERS, CheckQueue
+from cardbeat.heartbeat.delivery.lanes import CheckQueue
 from cardbeat.heartbeat.delivery.retries import SCHEDULE_SECONDS
 from cardbeat.heartbeat.outbox.alert import Outcome, signed_headers
 from cardbeat.heartbeat.outbox.alerts import Alerts
@@ -788,8 +788,8 @@ def test_only_an_alert_whose_time_has_come_counts_as_due(mail, check):
 
 
 @LIMITS
-@pytest.mark.parametrize(("descriptors", "couriers"), [(400, 100), (1 << 20, COURIERS), (UNLIMITED, COURIERS)])
-def test_posts_use_a_quarter_of_few_descriptors(mail, monkeypatch, descriptors, couriers):
+@pytest.mark.parametrize(("descriptors", "couriers"), [(400, 68), (1 << 20, 512), (UNLIMITED, 512)])
+def test_posts_use_their_share_of_few_descriptors(mail, monkeypatch, descriptors, couriers):
     monkeypatch.setattr("resource.getrlimit", lambda _: (descriptors, descriptors))
     assert mail.another()._dispatcher.couriers._lanes._couriers == couriers
 

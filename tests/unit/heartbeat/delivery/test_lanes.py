@@ -6,10 +6,12 @@ import itertools
 import pytest
 
 from cardbeat.heartbeat.delivery import lanes as module
-from cardbeat.heartbeat.delivery.lanes import COURIERS, KEPT_SHARE, LONG_SHARE, CheckQueue, Lanes
+from cardbeat.heartbeat.delivery.lanes import KEPT_SHARE, LONG_SHARE, CheckQueue, Lanes
 from cardbeat.heartbeat.delivery.places import REMEMBERED
 from cardbeat.heartbeat.webhooks.permit import BRIEF_SECONDS, LONG_SECONDS
+from cardbeat.host.descriptors import Shares
 
+COURIERS = Shares().couriers
 ATTACKERS = 28
 CHECKS_EACH = 100
 
@@ -19,7 +21,7 @@ def queue(host="a", check_seq=1, key="key", port=443):
 
 
 def lanes_with(*hosts):
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number, host in enumerate(hosts):
         lanes.add(queue(host, number))
     return lanes
@@ -52,7 +54,7 @@ def test_a_host_gets_one_post_until_it_has_answered_and_then_four():
 
 
 def test_ports_of_a_host_do_not_hold_up_each_other_and_get_four_posts_together():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for port in (1, 1, 1, 2, 2, 3, 4, 5):
         lanes.add(queue(port=port))
     first = take_all(lanes)
@@ -70,7 +72,7 @@ def test_a_host_that_never_answers_gets_one_after_the_other():
 
 
 def test_slow_receivers_get_two_and_leave_room_for_the_others_of_their_host():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for key in ("s1", "s2", "s3"):
         answered(lanes, queue("a", key=key), seconds=5)
     for key in ("s1", "s2", "s3"):
@@ -95,7 +97,7 @@ def test_what_is_due_for_a_host_without_room_waits_there_and_holds_up_no_turn():
 
 
 def test_the_keys_of_one_host_take_turns():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue())
     for key in ("x", "x", "x", "y", "z"):
         lanes.add(queue("a", key=key))
@@ -111,7 +113,7 @@ def test_the_keys_of_one_host_take_turns():
 
 
 def test_of_many_keys_that_wait_for_one_host_all_come_to_their_turn():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number in range(200):
         lanes.add(queue("a", number, f"key-{number}"))
     served = []
@@ -184,7 +186,7 @@ def test_an_address_that_is_free_again_wakes_who_waits_though_the_host_leads_els
 
 
 def test_at_an_address_that_long_posts_share_others_are_brief():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue("a"))
     lanes.add(queue("a"))
     taken = lanes.take()
@@ -203,7 +205,7 @@ def test_at_an_address_that_long_posts_share_others_are_brief():
 
 
 def test_ports_of_an_address_do_not_hold_up_each_other_and_get_four_posts_together():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number, port in enumerate((1, 1, 1, 2, 2, 3, 4, 5)):
         lanes.add(queue(f"host-{number}", number, port=port))
     running = [taken for taken in take_all(lanes) if post_to(lanes, taken, "one")]
@@ -234,7 +236,7 @@ def test_a_quarter_of_the_couriers_is_kept_for_receivers_that_were_quick_and_one
 
 
 def test_a_quarter_of_the_couriers_make_long_posts_and_the_others_brief_ones():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number in range(COURIERS):
         lanes.add(queue(f"new-{number}", key=f"key-{number}"))
     running = take_all(lanes)
@@ -265,7 +267,7 @@ def test_slow_receivers_have_a_quarter_of_the_couriers():
 
 
 def test_one_key_leaves_long_posts_to_others():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number in range(COURIERS):
         lanes.add(queue(f"new-{number}", key="many"))
     running = take_all(lanes)
@@ -276,7 +278,7 @@ def test_one_key_leaves_long_posts_to_others():
 
 
 def test_a_slow_receiver_that_is_quick_once_is_a_quick_one():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue(), seconds=5)
     lanes.add(queue())
     taken = lanes.take()
@@ -287,14 +289,14 @@ def test_a_slow_receiver_that_is_quick_once_is_a_quick_one():
 
 
 def test_what_one_key_makes_of_a_host_is_nothing_to_another_key():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue(key="bad"), seconds=9)
     lanes.add(queue(key="good"))
     assert lanes.take().pace == module.NEW
 
 
 def test_no_more_than_all_couriers_run_at_once():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, *(queue(f"quick-{number}") for number in range(COURIERS)))
     for number in range(COURIERS):
         lanes.add(queue(f"quick-{number}"))
@@ -325,7 +327,7 @@ def test_one_that_became_slow_while_it_waited_moves_to_the_slow_ones():
 
 
 def test_an_alert_that_is_gone_tells_nothing_of_its_receiver():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue())
     lanes.add(queue())
     lanes.done(lanes.take(), 0.01, answered=None)
@@ -405,7 +407,7 @@ VICTIM = 10**6
 
 
 def strangers(silent_seconds=SILENT, address=None):
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     return lanes, Clock(
         lanes,
         lambda taken: silent_seconds if taken.key.startswith("attacker") else 0.05,
@@ -509,7 +511,7 @@ def clock_of_attack(lanes, honest, silent):
 @pytest.mark.parametrize("honest", [2.5, 3.0, 9.0])
 def test_an_honest_receiver_that_takes_seconds_is_not_starved_by_60_keys_with_100_silent_ones_each(honest, silent):
     """The strangers' alerts become due over ten seconds, so that their posts don't all end at the same moments."""
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     clock = clock_of_attack(lanes, honest, silent)
     clock.come(
         [
@@ -540,7 +542,7 @@ def test_where_many_ports_are_silent_an_alert_waits_for_one_turn_of_each_key(key
 
 def waits_beside_silent_ports(keys, checks, honest, ports, elsewhere=False):
     """How long three alerts of a key wait at a host that has not answered yet, and of which these ports are silent."""
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     clock = clock_of_attack(lanes, honest, SILENT)
     clock.come(
         (number / 1000, queue("good.example", number, f"attacker-{number % keys}", 1 + number % ports))
@@ -567,7 +569,7 @@ def waits_beside_silent_ports(keys, checks, honest, ports, elsewhere=False):
 
 
 def test_a_stranger_with_thousands_of_receivers_makes_no_pace_of_another_key_forgotten():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue("good.example", key="victim"), seconds=3)
     for number in range(REMEMBERED + 1):
         answered(lanes, queue(str(number), key=f"attacker-{number % 200}"), seconds=3)
@@ -584,7 +586,7 @@ def test_nothing_is_kept_of_hosts_and_addresses_without_work():
 
 
 def test_only_so_much_is_remembered():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     for number in range(REMEMBERED + 1):
         lanes.add(queue(str(number), number))
         taken = lanes.take()

@@ -1,6 +1,7 @@
 """Names that are looked up while the name server is silent."""
 
 import contextlib
+import errno
 import ipaddress
 import socket
 import sys
@@ -10,10 +11,13 @@ from unittest.mock import Mock
 
 import pytest
 
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.webhooks import resolver as module
 from cardbeat.heartbeat.webhooks.resolver import Resolver
+from cardbeat.host.descriptors import Shares
 from tests.support import wait_until
 
+LOOKUPS = Shares().lookups
 FOUND = [ipaddress.ip_address("8.8.8.8")]
 
 
@@ -28,10 +32,9 @@ class Names:
         self.gone = set()
         self.new_resolver()
 
-    def new_resolver(self, **limits):
-        for name, limit in limits.items():
-            self.monkeypatch.setattr(module, name.upper(), limit)
-        self.resolver = Resolver(self.lookup)
+    def new_resolver(self, lookups=LOOKUPS, remembered=module.REMEMBERED):
+        self.monkeypatch.setattr(module, "REMEMBERED", remembered)
+        self.resolver = Resolver(self.lookup, lookups)
 
     def lookup(self, host):
         self.asked.append(host)
@@ -88,12 +91,28 @@ def test_a_thousand_silent_names_delay_nobody_elses_lookups(names, keys):
     for number, host in enumerate(silent(1000)):
         names.ask_in_vain(host, key=f"stranger-{number % keys}")
     assert names.resolver.addresses("good.example", 10, "victim") == FOUND
-    assert sum(thread.name == "webhook-resolver" for thread in threading.enumerate()) <= module.LOOKUPS
+    assert sum(thread.name == "webhook-resolver" for thread in threading.enumerate()) <= LOOKUPS
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
+        OSError(errno.EINVAL, "Invalid argument"),
+    ],
+)
+def test_a_lookup_that_failed_for_lack_of_descriptors_says_so_whatever_the_resolver_says(monkeypatch, answer):
+    monkeypatch.setattr(socket, "getaddrinfo", Mock(side_effect=answer))
+    with pytest.raises(type(answer), match=str(answer.strerror)):
+        Resolver().addresses("a.example", 10)
+    monkeypatch.setattr(socket, "socket", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+    with pytest.raises(Unavailable):
+        Resolver().addresses("a.example", 10)
 
 
 def test_a_key_has_no_more_lookups_under_way_than_could_begin_for_others(names):
     names.ask_in_vain(*silent(1000), key="one")
-    assert len(names.asked) == (module.LOOKUPS - module.LOOKUPS // module.KEPT_SHARE) // 2
+    assert len(names.asked) == (LOOKUPS - LOOKUPS // module.KEPT_SHARE) // 2
 
 
 def test_a_part_is_kept_for_names_that_were_found_before(names):
