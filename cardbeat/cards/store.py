@@ -20,6 +20,7 @@ from cardbeat.cards.folder import MAX_FILE_BYTES, TEMPORARY, files_in, remove_ot
 from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.concurrency.threads import BackgroundThread
+from cardbeat.host.descriptors import raise_if_lacking
 from cardbeat.host.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
@@ -125,10 +126,11 @@ class Store:
         return None
 
     def get(self, name: str) -> tuple[StoredCard, Signature] | None:
-        """A stored card and the signature of its file, or None if there is no valid file of that name."""
+        """A stored card and its file's signature; None if no valid file has that name. Raises `Unavailable`."""
         try:
             descriptor = os.open(self._prefix + name, READ_FLAGS)
-        except OSError:
+        except OSError as error:
+            raise_if_lacking(error)
             return None
         try:
             status = os.fstat(descriptor)

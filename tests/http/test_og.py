@@ -1,10 +1,12 @@
 """GET /og: cards drawn, stored, answered in part and refused, without a socket."""
 
+import errno
 import json
 import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import quote
 
 import pytest
@@ -404,6 +406,17 @@ def test_a_card_that_has_left_the_kernel_s_memory_is_not_read_in_the_loop(
     cards.store.write_uses()
     monkeypatch.setattr("cardbeat.host.system.os.preadv", would_block)
     assert cards.at_once(cards.url()) is None
+    again = cards.card()
+    assert (again.headers["X-Cache"], again.body) == ("HIT", drawn.body)
+
+
+def test_while_descriptors_lack_a_stored_card_is_not_drawn_again(cards: Cards, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = cards.card()
+    with monkeypatch.context() as patch:
+        patch.setattr("cardbeat.cards.store.os.open", Mock(side_effect=OSError(errno.EMFILE, "Too many open files")))
+        assert cards.at_once(cards.url()) is None
+        refused = cards.card()
+    assert (refused.status, body_of(refused)["code"], refused.headers["Retry-After"]) == (503, "busy", "1")
     again = cards.card()
     assert (again.headers["X-Cache"], again.body) == ("HIT", drawn.body)
 

@@ -1,11 +1,13 @@
 """Stored cards: whole or not at all, and never anything else."""
 
+import errno
 import hashlib
 import os
 import stat
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -13,6 +15,7 @@ from cardbeat.cards.drawing.render import own_version
 from cardbeat.cards.folder import MAX_FILE_BYTES
 from cardbeat.cards.seal import StoredCard, seal, unseal
 from cardbeat.cards.store import CardIndex, Entry, Store, file_name
+from cardbeat.errors import Unavailable
 from tests.systems import DESCRIPTORS, LINKS, MODES, PIPES, SPARSE, WINDOWS
 
 IEND = b"\x00\x00\x00\x00IEND\xaeB`\x82"
@@ -177,6 +180,18 @@ def test_trying_to_open_what_is_no_card_leaves_nothing_open(store: Store) -> Non
         assert store.open(NAME, signature, "192.0.2.1") is None
         assert store.get(NAME) is None
     assert len(os.listdir("/dev/fd")) == before
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE])
+def test_where_descriptors_lack_a_stored_card_is_not_taken_for_one_that_is_missing(
+    store: Store, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    card = stored(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", Mock(side_effect=OSError(number, os.strerror(number))))
+        with pytest.raises(Unavailable):
+            store.get(NAME)
+    assert got(store) == card
 
 
 def test_every_torn_length_is_noticed() -> None:
