@@ -31,6 +31,12 @@ class Waiter:
     until: float = 0.0
     drawn: Job[Any] | None = None
 
+    def draw(self) -> None:
+        """Do the job in the first of its turns. The later ones, which may wait for minutes, hold no PNG."""
+        drawn, self.drawn = self.drawn, None
+        if drawn is not None:
+            drawn.do()
+
 
 class Waiting:
     """The cards that wait, in the order of arrival, and how many of each key and client.
@@ -147,7 +153,8 @@ class DrawingQueue:
             if out is not None:
                 self._waiting.remove(out)
             self._waiting.add(waiter)
-            drawn = waiter.drawn = self._workers.submit(partial(self._do, waiter, work), key.id, client)
+            drawn = waiter.drawn = Job(partial(self._do, waiter, work))
+            self._workers.submit(waiter.draw, key.id, client)
         if out is not None:
             _give_up(out)
         return drawn
@@ -163,7 +170,8 @@ class DrawingQueue:
                 self._waiting.remove(waiter)
                 waiter.client, waiter.until = client, self._monotonic() + WAIT_SECONDS
                 self._waiting.add(waiter)
-        self._workers.submit(drawn.do, key.id, client)
+        if waiter:
+            self._workers.submit(waiter.draw, key.id, client)
 
     def stop(self) -> None:
         """Begin nothing more."""
@@ -238,8 +246,8 @@ def gives_way(waiters: Sequence[Waiter]) -> int:
 
 
 def _give_up(waiter: Waiter) -> None:
-    if waiter.drawn is not None:
-        waiter.drawn.cancel(_busy())
+    if (drawn := waiter.drawn) is not None:
+        drawn.cancel(_busy())
 
 
 def _busy() -> Unavailable:

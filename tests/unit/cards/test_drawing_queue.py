@@ -4,6 +4,8 @@ import random
 import statistics
 import threading
 import time
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -163,6 +165,31 @@ def test_a_card_that_another_client_asks_for_too_does_not_give_way_to_more_of_th
     assert [later.is_settled for later in stranger[-3:]] == [False, True, False]
     cards.go.set()
     assert stranger[-1].wait() == str(WAITING_OF_KEY - 1)
+
+
+class Turns(list[Job[Any]]):
+    """Stands for the threads: the jobs that wait for their turns."""
+
+    def submit(self, work: Callable[[], Any], *_payers: str) -> Job[Any]:
+        self.append(Job(work))
+        return self[-1]
+
+
+def test_turns_that_still_wait_hold_no_card_that_is_drawn() -> None:
+    class Png:
+        pass
+
+    queue, turns = DrawingQueue(RateLimit()), Turns()
+    queue._workers = turns  # type: ignore[assignment]
+    drawn = queue.submit(key("a"), "stranger", Png)
+    queue.join(key("b"), "owner", drawn)
+    for turn in turns:
+        turn.do()
+    png = weakref.ref(drawn.result())
+    assert png()
+    del drawn
+    assert len(turns) == 2
+    assert not png()
 
 
 def test_whoever_has_as_many_waiting_takes_no_card_over() -> None:
