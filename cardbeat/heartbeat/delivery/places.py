@@ -103,12 +103,11 @@ class Places(Generic[T]):
 
 
 def remember(memory: dict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:
-    """Store a value under a name. If there are more than `most` then, drop the oldest."""
-    if memory.get(name) != value:
-        memory.pop(name, None)
-        memory[name] = value
-        if len(memory) > most:
-            del memory[next(iter(memory))]
+    """Store a value under a name. If there are more than `most` then, drop the one that was stored longest ago."""
+    memory.pop(name, None)
+    memory[name] = value
+    if len(memory) > most:
+        del memory[next(iter(memory))]
 
 
 class Memory(Generic[K, V]):

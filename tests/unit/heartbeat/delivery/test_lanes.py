@@ -577,6 +577,16 @@ def test_a_stranger_with_thousands_of_receivers_makes_no_pace_of_another_key_for
     assert lanes.take().pace == module.SLOW
 
 
+def test_a_receiver_that_answers_all_the_time_is_not_forgotten_for_newer_ones():
+    lanes = Lanes()
+    answered(lanes, queue("good.example", key="victim"))
+    for number in range(REMEMBERED):
+        answered(lanes, queue("good.example", key="victim"), queue(str(number)))
+    for _ in range(3):
+        lanes.add(queue("good.example", key="victim"))
+    assert len(take_all(lanes)) == 3
+
+
 def test_nothing_is_kept_of_hosts_and_addresses_without_work():
     lanes = lanes_with("a", "b")
     for taken in take_all(lanes):
