@@ -49,8 +49,8 @@ class Alerts:
         For a check without a webhook URL only the end of an outage is stored, and only while its begin still waits.
 
         No further one is added beyond `WAITING_ALERTS`, or `WAITING_WHILE_LOW`: the newest that waits then tells the
-        new transition too, and how many outages it tells. While the disk is low, a new alert takes the place of the
-        check's oldest finished one.
+        new transition too, and how many outages it tells. While the disk of a database file is low, a new alert takes
+        the place of the check's oldest finished one.
 
         A waiting reminder gives way to the next one and to the recovery, which thus never waits for its retries. No
         reminder is stored while another alert of the check's outages waits.
@@ -66,7 +66,7 @@ class Alerts:
             reminded = {check_id for check_id, _ in _waiting(transaction, told)}
             told = [check for check in told if check.id not in reminded]
         alerts = {check.id: f"msg_{secrets.token_hex(16)}" for check in told}
-        is_low = self.database.reserve.is_low()
+        is_low = self.database.fence is None and self.database.reserve.is_low()
         if alerts and alert_type in (OVERDUE, RECOVERED):
             for check_id in _merge(transaction, alert_type, alerts, now, is_low):
                 del alerts[check_id]

@@ -11,7 +11,7 @@ from cardbeat.heartbeat.outbox.pending import PendingAlerts
 from cardbeat.heartbeat.pings import Signal
 from tests.heart import BASE_URL, HOOK
 from tests.mail import Mail
-from tests.postgresql import BOTH_ENGINES, SQLITE
+from tests.postgresql import BOTH_ENGINES, POSTGRESQL, SQLITE
 from tests.support import wait_until
 
 pytestmark = BOTH_ENGINES
@@ -358,6 +358,15 @@ def low(mail, monkeypatch):
     monkeypatch.setattr(mail.database.reserve, "is_low", lambda: True)
 
 
+@POSTGRESQL
+def test_a_low_disk_of_a_node_is_not_that_of_postgresql(mail, monkeypatch):
+    check = mail.heart.create()
+    low(mail, monkeypatch)
+    flap(mail, check, 4)
+    assert len(waiting(mail, check)) == 8
+
+
+@SQLITE
 def test_while_the_disk_is_low_two_alerts_of_a_check_wait_and_tell_all(mail, monkeypatch):
     check = mail.heart.create()
     low(mail, monkeypatch)
@@ -366,6 +375,7 @@ def test_while_the_disk_is_low_two_alerts_of_a_check_wait_and_tell_all(mail, mon
     assert told_by_the_last(mail, check)["data"]["outages"] == 3
 
 
+@SQLITE
 def test_while_the_disk_is_low_a_new_alert_takes_the_place_of_the_checks_oldest(mail, monkeypatch):
     check, other = mail.heart.create(), mail.heart.create()
     mail.record(other, "check.overdue")
