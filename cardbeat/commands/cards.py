@@ -176,15 +176,22 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
 def _write_tags(
     given: argparse.Namespace, source: "Source", there: Sequence[str], done: Summary, require_going: RequireGoing
 ) -> None:
-    """Name the cards that are there in those of their pages that have no image."""
+    """Name the cards that are there in pages without an image, and tell of pages that name their card's old place."""
     from cardbeat.site.folder import write_image_tags  # noqa: PLC0415
 
     inside = given.output.resolve().relative_to(given.source.resolve())
-    for output, page in ((output, source.to_tag[output]) for output in there if output in source.to_tag):
+    for output in there:
         require_going()
+        page, image = source.pages[output]
         url = f"{given.base_url}/{urllib.parse.quote((inside / output).as_posix(), errors='surrogateescape')}"
+        others = (f"{url.removesuffix('.png')}{page.suffix}.png", url.replace(f"{page.suffix}.png", ".png"))
         try:
-            write_image_tags(page, url, source.cards[output].title)
-            done.tagged += 1
+            if not image:
+                write_image_tags(page, url, source.cards[output].title)
+                done.tagged += 1
+            elif image != url and image in others:
+                done.fail(
+                    f"{page} names {image}, but its card is {output} now; remove its image tags, and run it again"
+                )
         except OSError as error:
             done.fail(f"can't write tags into {page}: {error.strerror}")

@@ -44,7 +44,7 @@ class BuiltPage(NamedTuple):
     description: str
     author: str
     tag: str
-    has_image: bool
+    image: str
     is_redirect: bool
     end_of_head: int | None
     encoding: str
@@ -89,7 +89,7 @@ def read_page(raw: bytes) -> BuiltPage:
         description=first("og:description", "description"),
         author=first("author"),
         tag=first("article:tag", "article:section"),
-        has_image=bool(first("og:image", "og:image:url", "og:image:secure_url")),
+        image=first("og:image", "og:image:url", "og:image:secure_url"),
         is_redirect=head.is_redirect,
         end_of_head=len(start) if start and raw.startswith(start) else None,
         encoding=encoding,
@@ -116,14 +116,14 @@ def with_lines(raw: bytes, lines: list[str]) -> bytes | None:
     page would still not have an image.
     """
     page = read_page(raw)
-    if page.has_image:
+    if page.image:
         return raw
     if page.end_of_head is None:
         return None
     start, rest = raw[: page.end_of_head], raw[page.end_of_head :]
     end = "\r\n" if "\r\n".encode(page.encoding) in start else "\n"
     added = "".join(line + end for line in lines).encode(page.encoding, "xmlcharrefreplace")
-    return start + added + rest if read_page(start + added + rest[:READ_BYTES]).has_image else None
+    return start + added + rest if read_page(start + added + rest[:READ_BYTES]).image else None
 
 
 class _HeadEnds(Exception):

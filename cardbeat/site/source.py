@@ -21,13 +21,13 @@ FIELDS: Final = (*TEXTS, "template", "theme", "output")
 
 @dataclass
 class Source:
-    """The cards that are asked for, by their places; the pages without an image, by the places of their cards.
+    """The cards that are asked for, by their places; the pages and the images that they name, by those places too.
 
     `problems` are sentences on what could not be read, each for one page or line.
     """
 
     cards: dict[str, Card] = field(default_factory=dict)
-    to_tag: dict[str, Path] = field(default_factory=dict)
+    pages: dict[str, tuple[Path, str]] = field(default_factory=dict)
     untitled: list[str] = field(default_factory=list)
     redirects: int = 0
     problems: list[str] = field(default_factory=list)
@@ -60,8 +60,7 @@ def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_
         except Invalid:
             found.untitled.append(path)
         else:
-            if not pages[path].has_image:
-                found.to_tag[output] = folder / path
+            found.pages[output] = folder / path, pages[path].image
     return found
 
 

@@ -346,6 +346,23 @@ def test_a_page_without_a_place_for_tags_is_told_and_stays(run: Run) -> None:
     assert {path.name for path in Path("site").iterdir()} == {"a.html", "cards"}
 
 
+def test_a_page_whose_tag_names_the_place_of_its_card_before_is_told(run: Run) -> None:
+    tag = ("site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example")
+    write({"a.html": PAGE.format("A"), "b.html": PAGE.format("B")}, "site")
+    assert run(*tag)["tagged"] == 2
+    write({"a/index.html": PAGE.format("Another"), "b.html": PAGE.format("B")}, "site")
+    told = run(*tag, "--prune")
+    assert (told["status"], told["tagged"], told["failed"]) == (1, 2, 1)
+    (line,) = told["stderr"]
+    assert "a.html names https://x.example/cards/a.png, but its card is a.html.png now" in line
+    Path("site/a.html").write_text(PAGE.format("A"))
+    assert run(*tag)["status"] == run(*tag)["status"] == 0
+    Path("site/a/index.html").unlink()
+    told = run(*tag, "--prune")
+    assert (told["status"], told["removed"]) == (1, [])
+    assert "but its card is a.png now" in told["stderr"][0]
+
+
 def test_links_hidden_files_redirects_and_the_folder_of_cards_are_not_read(run: Run, inside: Path) -> None:
     write({"secret.html": PAGE.format("no")}, "elsewhere")
     write(
