@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """The databases of tests keep no room: thousands with 8 MiB each fill a disk."""
-    monkeypatch.setattr(Room, "fill", lambda _room, _checks: None)
+    monkeypatch.setattr(Room, "fill", lambda *_: None)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,8 +3,8 @@
 A checks key goes that has no check and made no request for 90 days; a cards key that was never used within a year of
 its creation.
 
-A wrong clock must not make keys look old. So `monitor` holds since when the clock has run without a long gap or jump,
-while uses of keys could be noted. A term counts from there, if that is later. See `watched_since`.
+A wrong clock must not make keys look old. So `monitor` holds since when the clock has run without a long gap or jump.
+A term counts from there, if that is later. See `watched_since`.
 """
 
 import logging
@@ -75,13 +75,8 @@ class UnusedKeys:
         self._next_look_at = monotonic()
 
     def look(self, removal: Removal) -> None:
-        """Remove the keys whose term is over, once in `LOOK_SECONDS`. Raises `Unavailable`.
-
-        Not while the disk is low, nor soon after that: to note a use may fail then.
-        """
+        """Remove the keys whose term is over, once in `LOOK_SECONDS`. Raises `Unavailable`."""
         began = self._monotonic()
-        if self._database.reserve.is_low():
-            self._next_look_at = began + LOOK_SECONDS
         if began < self._next_look_at:
             return
         now = int(self._clock())

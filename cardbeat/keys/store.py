@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from math import inf
 from typing import Any, NamedTuple, TypeVar
@@ -261,17 +260,20 @@ class Keys:
                 watched_since(transaction, now)
                 return transaction.execute(sql, (now, key.id)).rowcount
 
-            # The first note makes the row longer, and there may be very many keys.
-            write = self._database.create_later if key.used_at is None else self._database.write_later
-            with suppress(Unavailable):
-                write(note).then(self._look_again_unless_done)
+            try:
+                self._database.write_later(note).then(self._look_again_unless_done)
+            except Unavailable:
+                self._look_again()
 
     def _look_again_unless_done(self, noted: Later[int]) -> None:
         try:
             noted.result()
         except Exception:
-            with self._lock:
-                self._emptied_at = min(self._emptied_at, self._monotonic() - RELOAD_SECONDS + RETRY_SECONDS)
+            self._look_again()
+
+    def _look_again(self) -> None:
+        with self._lock:
+            self._emptied_at = min(self._emptied_at, self._monotonic() - RELOAD_SECONDS + RETRY_SECONDS)
 
     def _change(
         self, key_id: str, sql: str, values: Sequence[Any] | Mapping[str, Any], *, is_longer: bool = False

@@ -204,7 +204,8 @@ class SqliteDatabase(WriteQueue[sqlite3.Connection]):
         waits do not need the -wal, so it waits only for those that began before.
         """
         with contextlib.suppress(sqlite3.DatabaseError):
-            self._room.fill(self._writer.execute("SELECT sum(checks) FROM totals_by_status").fetchone()[0])
+            sql = "SELECT sum(checks), (SELECT coalesce(max(seq), 0) FROM keys) FROM totals_by_status"
+            self._room.fill(*self._writer.execute(sql).fetchone())
         found = status_of(self._wal_path)
         if found is None or found.st_size <= WAL_BYTES:
             self._wal_may_reach_bytes = WAL_BYTES

@@ -14,12 +14,13 @@ ROOM_BYTES: Final = 8 * 1024 * 1024
 CHECK_BYTES: Final = 4096
 """More than all that a check can still need: two alerts take 1 KB with their indexes, and a row that shared a page with
 another of 2 KB moves to one of its own if its first ping makes it longer."""
+KEYS_AS_CHECK: Final = 24  # whose first notes of use take at most `CHECK_BYTES`: they add a page for every three
 STEP_BYTES: Final = 1024 * 1024
 """What is given up at once. Other programs may take what SQLite does not take in that moment."""
 
 
 class Room:
-    """The file: 8 MiB, or the reserve of a small disk, and `CHECK_BYTES` for each check.
+    """The file: 8 MiB, or the reserve of a small disk, and `CHECK_BYTES` for each check and 24 keys.
 
     Without it a full disk only refuses pings sooner. Few writes need it: most change pages where they stand, by a -wal
     that is used again and again.
@@ -31,10 +32,10 @@ class Room:
         self._bytes = self._path.stat().st_size if os.path.isfile(self._path) else 0
         """The size of the file, or what it would be if it could be written: each size is tried once."""
 
-    def fill(self, checks: int) -> None:
-        """Bring the file to the size for so many checks, at most 8 MiB in one call, and not while the disk is low."""
+    def fill(self, checks: int, keys: int = 0) -> None:
+        """Bring the file to the size for them, at most 8 MiB in one call, and not while the disk is low."""
         is_low = self._reserve.is_low()
-        size = min(ROOM_BYTES, self._reserve.bytes) + checks * CHECK_BYTES
+        size = min(ROOM_BYTES, self._reserve.bytes) + (checks + keys // KEYS_AS_CHECK) * CHECK_BYTES
         if size != self._bytes and not is_low:
             self._bytes = min(size, self._bytes + ROOM_BYTES)
             with contextlib.suppress(OSError, StartupError), open(open_lock_file(self._path), "r+b", 0) as file:

@@ -5,8 +5,11 @@ import zlib
 
 import pytest
 
+from cardbeat.database import open_database
 from cardbeat.database.sqlite.room import CHECK_BYTES, ROOM, ROOM_BYTES, STEP_BYTES, Room
 from cardbeat.host.disk import Reserve
+from cardbeat.keys.store import hash_of
+from cardbeat.keys.webhook_secrets import new_webhook_secret
 from tests.systems import LINKS
 
 GIB = 1024**3
@@ -129,3 +132,38 @@ def test_a_link_is_not_followed(tmp_path):
     room.fill(0)
     assert not room.give_way()
     assert other.read_bytes() == b"mine"
+
+
+MAIL = f"a@{'b' * 155}"
+"""With it, 14 keys fill a page to the byte, and the first note of a use divides it: a stranger could aim at that."""
+
+
+def issue_and_use(database, keys):
+    """Issue keys and note the use of each. Returns by how many bytes the notes made the database larger."""
+
+    def issue(transaction):
+        for number in range(keys):
+            transaction.execute(
+                "INSERT INTO keys (id, scope, tier, email, hash, prefix, webhook_secret, created_at)"
+                " VALUES (?, 'checks', 'free', ?, ?, 'sk_12345', ?, 1800000000)",
+                (f"key_{number:016}", MAIL, hash_of(str(number)), new_webhook_secret()),
+            )
+        return size(transaction)
+
+    def size(transaction):
+        return transaction.execute("PRAGMA page_count").fetchone()[0] * 4096
+
+    before = database.write(issue)
+    # One key of each third page first, as the pages beside it are divided with it.
+    note = "UPDATE keys SET used_at = 1800000000"
+    for sql in (f"{note} WHERE seq % (3 * 14) = 20", note):
+        database.write(lambda transaction, sql=sql: transaction.execute(sql))
+    return database.write(size) - before
+
+
+def test_it_keeps_room_for_the_first_use_of_each_key(tmp_path):
+    database = open_database(tmp_path)
+    grown = issue_and_use(database, 24 * 100)
+    database.close()
+    assert 0 < grown / (size_for(100) - ROOM_BYTES) < 1
+    assert (tmp_path / ROOM).stat().st_size == size_for(100)

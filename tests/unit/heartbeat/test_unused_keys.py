@@ -176,15 +176,12 @@ def test_a_server_that_was_off_for_long_gives_keys_their_whole_term_again(server
     assert server.left(never) == [is_left]
 
 
-def test_while_the_disk_is_low_nothing_is_removed_and_later_the_terms_begin_again(server, monkeypatch):
-    never = server.issue("a@b")
-    with monkeypatch.context() as patch:
-        patch.setattr(server.heart.database.reserve, "is_low", lambda: True)
-        server.run(CHECKS_DAYS + 10)
-    server.run(CHECKS_DAYS)
-    assert server.left(never) == [True]
-    server.run(1)
-    assert server.left(never) == [False]
+def test_while_the_disk_is_low_what_is_used_stays_and_the_rest_goes(server, monkeypatch):
+    used, never = server.issue(), server.issue()
+    monkeypatch.setattr(server.heart.database.reserve, "is_low", lambda: True)
+    server.use(used)
+    server.run(CARDS_DAYS + 1)
+    assert server.left(used, never) == [True, False]
 
 
 def test_it_looks_once_an_hour(server):

@@ -4,14 +4,16 @@ from collections.abc import Callable
 
 import pytest
 
+from cardbeat.concurrency.later import Later
 from cardbeat.config import FREE
-from cardbeat.database import Database
+from cardbeat.database import Database, Transaction
 from cardbeat.errors import Unavailable
 from cardbeat.keys.store import NOTED_SECONDS, RELOAD_SECONDS, RETRY_SECONDS, Keys, hash_of
 from tests.postgresql import BOTH_ENGINES
 from tests.support import FakeClock, writer_held
 
 DAY = 86_400
+WriteLater = Callable[[Callable[[Transaction], object]], Later[object]]
 
 pytestmark = BOTH_ENGINES
 
@@ -71,30 +73,33 @@ def test_no_request_waits_for_the_note(keys: Keys, database: Database) -> None:
     assert used_at(database) != [None]
 
 
-def test_on_a_low_disk_the_first_use_is_noted_within_an_hour_of_its_end_and_later_ones_at_once(
+def test_a_use_is_noted_also_on_a_low_disk(
     keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, monotonic: FakeClock
 ) -> None:
     digest = hash_of(keys.issue().wait().value)
-
-    def refuse(_work: Callable[[object], object]) -> None:
-        raise Unavailable("disk_low")
-
-    def use() -> list[object]:
+    monkeypatch.setattr(database.reserve, "is_low", lambda: True)
+    for _ in range(2):
         clock.advance(DAY)
         monotonic.advance(RELOAD_SECONDS)
         assert keys.authenticate(digest)
-        return used_at(database)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(database, "create_later", refuse)
-        assert use() == [None]
-    assert use() == [int(clock())]
-    monkeypatch.setattr(database, "create_later", refuse)
-    assert use() == [int(clock())]
+        assert used_at(database) == [int(clock())]
 
 
+def is_made(write_later: WriteLater) -> Later[object]:
+    return write_later(lambda _: 1 // 0)
+
+
+def is_refused(_write_later: WriteLater) -> Later[object]:
+    raise Unavailable("busy")
+
+
+@pytest.mark.parametrize("fails", [is_made, is_refused])
 def test_a_note_that_fails_is_written_again_within_a_minute(
-    keys: Keys, database: Database, monkeypatch: pytest.MonkeyPatch, clock: FakeClock, monotonic: FakeClock
+    keys: Keys,
+    database: Database,
+    monkeypatch: pytest.MonkeyPatch,
+    monotonic: FakeClock,
+    fails: Callable[[WriteLater], Later[object]],
 ) -> None:
     digest, write_later = hash_of(keys.issue().wait().value), database.write_later
 
@@ -104,7 +109,7 @@ def test_a_note_that_fails_is_written_again_within_a_minute(
 
     tried = []
     with monkeypatch.context() as patch:
-        patch.setattr(database, "write_later", lambda _: tried.append(1) or write_later(lambda _: 1 // 0))
+        patch.setattr(database, "write_later", lambda _: tried.append(1) or fails(write_later))
         for _ in range(2 * RETRY_SECONDS):
             use()
             write_later(lambda _: None).wait()
@@ -113,7 +118,7 @@ def test_a_note_that_fails_is_written_again_within_a_minute(
     for _ in range(RETRY_SECONDS):
         use()
         monotonic.advance(1)
-    assert used_at(database) == [int(clock())]
+    assert used_at(database) != [None]
 
 
 def test_a_key_that_was_removed_is_not_noted_as_used(keys: Keys, database: Database, clock: FakeClock) -> None:
