@@ -578,7 +578,7 @@ def test_a_stranger_with_thousands_of_receivers_makes_no_pace_of_another_key_for
 
 
 def test_a_receiver_that_answers_all_the_time_is_not_forgotten_for_newer_ones():
-    lanes = Lanes()
+    lanes = Lanes(COURIERS)
     answered(lanes, queue("good.example", key="victim"))
     for number in range(REMEMBERED):
         answered(lanes, queue("good.example", key="victim"), queue(str(number)))
