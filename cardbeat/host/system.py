@@ -177,11 +177,12 @@ def descriptor_limit(wanted: int) -> int:
     if sys.platform != "win32":
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        if soft != resource.RLIM_INFINITY and soft < allowed:
-            # macOS may report no limit and still have one.
-            with contextlib.suppress(OSError, ValueError):
-                resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-                soft = allowed
+        # macOS may report no limit and still have one, which is 10,240 where it is old.
+        for asked in (10_240, allowed):
+            if soft != resource.RLIM_INFINITY and soft < asked <= allowed:
+                with contextlib.suppress(OSError, ValueError):
+                    resource.setrlimit(resource.RLIMIT_NOFILE, (asked, hard))
+                    soft = asked
         return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft)
     return wanted
 

@@ -225,8 +225,9 @@ class Faults:
                 self._world.scheduler.after(max(1.0, left), mend)
                 return
             self._world.disk.pace = disk.BRIEF
-            if slowest > BUSY_SECONDS:
-                keeps_out = len(self._world.servers) > 1
+            keeps_out = len(self._world.servers) > 1
+            # Two commits of one server, one after the other, keep another one out for as long.
+            if (1 + keeps_out) * slowest > BUSY_SECONDS:
                 slow = Trouble(began, self._world.now, may_be_silent=keeps_out, has_slow_work=True)
                 self._world.model.troubles.add(slow)
             self._world.look()

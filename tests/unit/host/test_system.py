@@ -135,6 +135,17 @@ def test_a_limit_that_can_not_be_raised_stays(monkeypatch):
     assert system.descriptor_limit(1000) == 256
 
 
+@LIMITS
+def test_where_more_is_not_granted_the_limit_of_an_old_macos_is_used(monkeypatch):
+    def set_limit(_, limits):
+        if limits[0] > 10_240:
+            raise ValueError("current limit exceeds maximum limit")
+
+    monkeypatch.setattr("resource.getrlimit", lambda _: (256, UNLIMITED))
+    monkeypatch.setattr("resource.setrlimit", set_limit)
+    assert system.descriptor_limit(11_000) == 10_240
+
+
 def test_pieces_are_sent_as_one_everywhere(monkeypatch):
     for platform in ("linux", "darwin", "win32"):
         monkeypatch.setattr(sys, "platform", platform)
