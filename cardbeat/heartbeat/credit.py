@@ -130,8 +130,12 @@ class Credit:
             with contextlib.suppress(Exception):
                 self._note_heard()
             raise
-        self._heard, self._is_heard = self.moment(), None
+        self.swept()
         return result
+
+    def swept(self) -> None:
+        """Note that this process or another one has just finished a sweep: until then pings could be stored."""
+        self._heard, self._is_heard = self.moment(), None
 
     def _hear(self, is_stored: bool) -> None:
         """Note that pings were stored, or that all that came were refused. Called in the database's writer."""

@@ -199,6 +199,7 @@ class Sweep:
             sweeps, self._interval = noted.get(SWEEPS, 0), noted.get(INTERVAL, 0)
             if sweeps != self._sweeps_seen:
                 self._sweeps_seen, self._ended_at = sweeps, self._monotonic()
+                self.credit.swept()
 
 
 def _marked(transaction: Transaction, among: str, values: Sequence[object], now: int) -> list[Turned]:

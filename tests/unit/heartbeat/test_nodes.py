@@ -71,6 +71,42 @@ def test_an_outage_of_all_nodes_is_credited_once(nodes):
     assert nodes.first.read(check).deadline_at == check.deadline_at + 2 * HOUR
 
 
+@pytest.mark.parametrize("is_pinged", [False, True])
+def test_a_node_that_takes_over_and_can_not_sweep_knows_until_when_another_one_did(
+    nodes, monkeypatch, is_pinged, caplog
+):
+    """A ping that it once refused says nothing of the days since: else all deadlines and snoozes moved by these."""
+    first, second = nodes.first, nodes.second
+    checks = [first.create(HOUR), first.create(30 * 24 * HOUR)]
+    first.fence.take()
+    for minute in range(60):
+        beat(first)
+        if minute == 5:
+            with monkeypatch.context() as patch:
+                patch.setattr(second.checks, "_note_signals", lambda *_: 1 / 0)
+                with pytest.raises(ZeroDivisionError):
+                    second.ping(checks[0])
+        if minute % 10 == 9 and is_pinged:
+            second.ping(checks[0])
+        second.sweep.sweep_or_look()
+        nodes.pass_time(SWEEP_SECONDS)
+        assert first.fence.take()
+    with monkeypatch.context() as patch:
+        patch.setattr(second.checks, "_note_signals", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            second.ping(checks[0])
+        hand_over(first, second)
+        patch.setattr(second.sweep, "_mark_overdue", lambda *_: 1 / 0)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                second.sweep.sweep_once(second.sweep.credit.moment())
+            nodes.pass_time(SWEEP_SECONDS)
+    before = first.read(checks[1]).deadline_at
+    beat(second)
+    assert "set back" not in caplog.text
+    assert first.read(checks[1]).deadline_at - before == 3 * SWEEP_SECONDS
+
+
 @pytest.mark.parametrize("sweep_seconds", [0.5, 5, 60])
 def test_the_time_until_another_node_takes_over_is_no_outage(nodes, sweep_seconds):
     check = nodes.first.create(HOUR)
