@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 
-from tests.simulation.troubles import JITTER_SECONDS, Troubles
+from tests.simulation.troubles import JITTER_SECONDS, SLOWEST_SECONDS, Troubles
 
 MARGIN = 60.0
 """Seconds within which work that is due begins while nothing is wrong, however many want something at once."""
@@ -273,7 +273,9 @@ class Model:
         # A check whose creation is not answered yet is not known.
         self.require(bool(spans) or not outage.repeats, "a reminder is recorded that was not asked for", alert)
         least = outage.reminders * min(spans, default=0)
-        is_early = self.calm_since < outage.began_at and alert.decided_at - outage.began_at < least - MARGIN
+        # A slow commit that began it may end as the disk is well again, long after the moment that it stores.
+        was_calm = self.calm_since < outage.began_at - SLOWEST_SECONDS
+        is_early = was_calm and alert.decided_at - outage.began_at < least - MARGIN
         self.require(not is_early, f"{outage.reminders} reminders came too soon", (alert, outage))
 
     def merged(self, before: Told, now: Told, created_at: int, may_merge: bool) -> None:
