@@ -558,32 +558,37 @@ def test_what_a_database_lost_that_went_back_is_silence_for_the_process_that_goe
     assert [heart.read(one).deadline_at - one.deadline_at for one in (check, other)] == [6 * SWEEP_SECONDS] * 2
 
 
-def refuse_changes_of_checks(database):
-    """What a lock or a damaged index does: neither pings nor sweeps can change checks, and all else can be written."""
+def refuse(database, what, condition="1 = 1"):
+    """What a lock, a damaged index or a full disk does: this kind of change is refused, and all else can be written."""
+    sql = f"CREATE TRIGGER refused BEFORE {what} FOR EACH ROW WHEN ({condition}) "
     if database.fence:
-        sql = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'"
-        database.write(lambda transaction: transaction.execute(sql))
-        sql = "CREATE TRIGGER refused BEFORE UPDATE ON checks FOR EACH ROW EXECUTE FUNCTION refuse()"
+        function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'"
+        database.write(lambda transaction: transaction.execute(function))
+        sql += "EXECUTE FUNCTION refuse()"
     else:
-        sql = "CREATE TRIGGER refused BEFORE UPDATE ON checks BEGIN SELECT RAISE(ABORT, 'no'); END"
+        sql += "BEGIN SELECT RAISE(ABORT, 'no'); END"
     database.write(lambda transaction: transaction.execute(sql))
 
 
-def allow_changes_of_checks(database):
+def allow(database):
     sql = "DROP FUNCTION refuse CASCADE" if database.fence else "DROP TRIGGER refused"
     database.write(lambda transaction: transaction.execute(sql))
+
+
+def ping_and_sweep_fail(heart, check):
+    for deed in (lambda: heart.ping(check), lambda: beat(heart)):
+        with pytest.raises((sqlite3.Error, psycopg.Error)):
+            deed()
 
 
 def test_while_no_ping_can_be_stored_the_time_is_silence_though_the_moment_could_be(heart):
     checks = [heart.create(1), heart.create(1000)]
     beat(heart)
-    refuse_changes_of_checks(heart.database)
+    refuse(heart.database, "UPDATE ON checks")
     for _ in range(3):
         heart.pass_time(SWEEP_SECONDS)
-        for deed in (lambda: heart.ping(checks[0]), lambda: beat(heart)):
-            with pytest.raises((sqlite3.Error, psycopg.Error)):
-                deed()
-    allow_changes_of_checks(heart.database)
+        ping_and_sweep_fail(heart, checks[0])
+    allow(heart.database)
     assert beat(heart) == 0
     assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
 
@@ -592,36 +597,27 @@ def test_a_job_that_tells_its_start_is_no_ping_that_was_stored(heart):
     """Telling it only reads: else one job that starts would keep all others from the credit for their lost pings."""
     checks = [heart.create(1), heart.create(1000)]
     beat(heart)
-    refuse_changes_of_checks(heart.database)
+    refuse(heart.database, "UPDATE ON checks")
     for _ in range(3):
         heart.pass_time(SWEEP_SECONDS / 2)
         heart.checks.signal(checks[1].id, Signal.OTHER).wait()
         heart.pass_time(SWEEP_SECONDS / 2)
         heart.checks.signal(checks[1].id, Signal.OTHER).wait()
-        for deed in (lambda: heart.ping(checks[0]), lambda: beat(heart)):
-            with pytest.raises((sqlite3.Error, psycopg.Error)):
-                deed()
-    allow_changes_of_checks(heart.database)
+        ping_and_sweep_fail(heart, checks[0])
+    allow(heart.database)
     assert beat(heart) == 0
     assert [heart.read(check).deadline_at - check.deadline_at for check in checks] == [3 * SWEEP_SECONDS] * 2
-
-
-def refused_and_empty(heart, check, sweeps):
-    """Intervals in which each ping is refused, and no check is late, so that the sweep has none to change."""
-    for _ in range(sweeps):
-        heart.pass_time(SWEEP_SECONDS)
-        for deed in (lambda: heart.ping(check), lambda: beat(heart)):
-            with pytest.raises((sqlite3.Error, psycopg.Error, Unavailable)):
-                deed()
 
 
 def test_while_no_ping_can_be_stored_the_time_is_silence_though_no_check_is_late(heart):
     check = heart.create(1000)
     beat(heart)
-    refuse_changes_of_checks(heart.database)
-    refused_and_empty(heart, check, sweeps=4)
+    refuse(heart.database, "UPDATE ON checks")
+    for _ in range(4):
+        heart.pass_time(SWEEP_SECONDS)
+        ping_and_sweep_fail(heart, check)
     assert not heart.sweep.healthy()
-    allow_changes_of_checks(heart.database)
+    allow(heart.database)
     beat(heart)
     assert heart.read(check).deadline_at - check.deadline_at == 4 * SWEEP_SECONDS
 
@@ -629,23 +625,14 @@ def test_while_no_ping_can_be_stored_the_time_is_silence_though_no_check_is_late
 def test_on_a_disk_that_is_full_the_time_is_silence_though_a_row_can_be_written_in_its_page(heart, monkeypatch):
     check = heart.create(1000)
     beat(heart)
-    function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''full''; END'"
-    made = [
-        *([function] if heart.database.fence else []),
-        "CREATE TRIGGER refused BEFORE INSERT ON monitor "
-        + (
-            "FOR EACH ROW WHEN (NEW.name LIKE 'room%') EXECUTE FUNCTION refuse()"
-            if heart.database.fence
-            else "WHEN NEW.name LIKE 'room%' BEGIN SELECT RAISE(ABORT, 'full'); END"
-        ),
-    ]
-    for sql in made:
-        heart.database.write(lambda transaction, sql=sql: transaction.execute(sql))
+    refuse(heart.database, "INSERT ON monitor", "NEW.name LIKE 'room%'")
     with monkeypatch.context() as patch:
-        patch.setattr(heart.checks, "_note_signals", Mock(side_effect=sqlite3.OperationalError("full")))
-        refused_and_empty(heart, check, sweeps=2)
+        patch.setattr(heart.checks, "_note_signals", Mock(side_effect=sqlite3.IntegrityError("full")))
+        for _ in range(2):
+            heart.pass_time(SWEEP_SECONDS)
+            ping_and_sweep_fail(heart, check)
     heart.pass_time(SWEEP_SECONDS)
-    allow_changes_of_checks(heart.database)
+    allow(heart.database)
     beat(heart)
     assert heart.read(check).deadline_at - check.deadline_at == 3 * SWEEP_SECONDS
 
