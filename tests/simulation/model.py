@@ -252,7 +252,9 @@ class Model:
         is_exact = alert.outages == (alert.type == "check.overdue")
         self.require(is_exact, f"an alert tells {alert.outages} outages", alert)
         expected = "check.recovered" if self._last_type.get(alert.check_id) == "check.overdue" else "check.overdue"
-        self.require(alert.type == expected, f"{alert.type} follows another one", alert)
+        # In one transaction an outage may take the place of the recovery before it, which was just stored.
+        takes_place = alert.type == "check.overdue" and self._is_crowd(alert)
+        self.require(alert.type == expected or takes_place, f"{alert.type} follows another one", alert)
         self._last_type[alert.check_id] = alert.type
         self._turned(alert, check)
 
@@ -278,6 +280,11 @@ class Model:
         is_early = was_calm and alert.decided_at - outage.began_at < least - MARGIN
         self.require(not is_early, f"{outage.reminders} reminders came too soon", (alert, outage))
 
+    def _is_crowd(self, alert: Told) -> bool:
+        """Whether its check had so many alerts within an hour that later ones are merged."""
+        created = self._created[alert.check_id]
+        return len(created) == MOST_IN_AN_HOUR and created[0] > alert.created_at - HOUR
+
     def merged(self, before: Told, now: Told, created_at: int, may_merge: bool) -> None:
         """An alert that waits behind another one, and was never posted, tells all that followed too.
 
@@ -291,13 +298,10 @@ class Model:
         self.require(created_at == before.created_at or is_first, "an alert tells another begin", (before, now))
         self.require(before.posts == 0, "an alert tells more than what was posted", (before, now))
         waiting = sum(told.check_id == now.check_id for told in self.open.values())
-        created = self._created[now.check_id]
-        is_crowd = len(created) == MOST_IN_AN_HOUR and created[0] > now.created_at - HOUR
-        self.require(
-            waiting >= (2 if is_crowd or may_merge else MOST_WAITING), "an alert was merged for no reason", before
-        )
+        most = 2 if self._is_crowd(now) or may_merge else MOST_WAITING
+        self.require(waiting >= most, "an alert was merged for no reason", before)
         now.created_at, now.due_at = created_at, before.due_at
-        created[-1] = created_at
+        self._created[now.check_id][-1] = created_at
         now.set_back, now.set_forward = before.set_back, before.set_forward
         self.alerts[now.id] = self.open[now.seq] = now
         self._outages[now.check_id, now.type, now.ping_count] = now.id

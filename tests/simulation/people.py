@@ -260,6 +260,9 @@ class Owner:
                 known.lost_changes -= 1
                 known.changes += 1
                 self._changed(job, changes, answer["check"], None)
+                if "repeat_seconds" in changes:
+                    # It may have been made after changes that were asked for later.
+                    world.model.asks_repeat(known, known.repeats | {changes["repeat_seconds"]})
 
         self._ask("PATCH", f"/checks/{known.id}", told, changes, late, server)
         return True
