@@ -187,10 +187,11 @@ class Model:
     def unanswered(self, sent_at: float, about: object) -> None:
         self._require_calm_service(sent_at, "a request was not answered while nothing was wrong", about)
 
-    def answered_change(self, check: Known, status: int, version: int | None) -> None:
-        if status == 200:
-            check.changes += 1
-            self.require_between(version, 1 + check.changes, check.lost_changes + check.asked_changes, "version", check)
+    def answered_change(self, check: Known, before: int, version: int | None) -> None:
+        """Made; its owner knew of so many changes `before` it was asked for. Later ones may be answered first."""
+        check.changes += 1
+        since = check.changes - before - 1
+        self.require_between(version, 2 + before, since + check.lost_changes + check.asked_changes, "version", check)
 
     def asks_repeat(self, check: Known, repeats: set[int | None]) -> None:
         """It may have each of these from now on."""

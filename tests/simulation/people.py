@@ -209,7 +209,7 @@ class Owner:
         if job is None or job.known.asked_snoozes:
             return False
         known, world, sent_at = job.known, self._world, self._world.now
-        jumped = world.machine.jump_seconds
+        jumped, changes_before = world.machine.jump_seconds, known.changes
         known.asked_changes += 1
         world.model.asks_snooze(known)
 
@@ -218,7 +218,7 @@ class Owner:
             if status == 200 and seconds:
                 if self._luck.random() < ENDED_SNOOZES:
                     world.scheduler.after(seconds * self._luck.random(), self._end_snooze, job)
-                world.model.answered_change(known, 200, answer["check"]["version"])
+                world.model.answered_change(known, changes_before, answer["check"]["version"])
             elif status in (0, 200):
                 # To end a snooze that has ended changes nothing.
                 known.lost_changes += 1
@@ -238,7 +238,7 @@ class Owner:
         if job is None:
             return False
         known, world = job.known, self._world
-        server = world.any_server()
+        server, changes_before = world.any_server(), known.changes
         known.asked_changes += 1
         before = known.repeats
         if "repeat_seconds" in changes:
@@ -249,7 +249,7 @@ class Owner:
             if status == 0:
                 known.lost_changes += 1
             elif status == 200:
-                world.model.answered_change(known, 200, answer["check"]["version"])
+                world.model.answered_change(known, changes_before, answer["check"]["version"])
                 self._changed(job, changes, answer["check"], server.process_name)
             if status and "repeat_seconds" in changes:
                 known.touched_at = world.now
