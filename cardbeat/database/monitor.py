@@ -16,11 +16,11 @@ def note(transaction: Transaction, **values: int) -> None:
     )
 
 
-def increment(transaction: Transaction, name: str) -> int:
-    """Add one to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
+def increment(transaction: Transaction, name: str, by: int = 1) -> int:
+    """Add to the value of this name, which counts from 0, inside the caller's transaction; the new value."""
     row = transaction.execute(
-        "INSERT INTO monitor (name, value) VALUES (?, 1) ON CONFLICT (name) DO UPDATE SET value = monitor.value + 1"
-        " RETURNING value",
-        (name,),
+        "INSERT INTO monitor (name, value) VALUES (?, ?)"
+        " ON CONFLICT (name) DO UPDATE SET value = monitor.value + excluded.value RETURNING value",
+        (name, by),
     ).fetchone()
     return int(row[0])

@@ -17,7 +17,7 @@ from cardbeat.clock import Clock
 from cardbeat.database import Database, Transaction, monitor
 from cardbeat.heartbeat.removal import STEP_KEYS, Removal
 from cardbeat.keys.key import CARDS, Key
-from cardbeat.keys.store import CHANGES, REVOKE, watched_since
+from cardbeat.keys.store import REVOKE, note_change, watched_since
 
 log = logging.getLogger(__name__)
 
@@ -140,7 +140,7 @@ def _revoke(terms: Terms, batch: Batch, now: int, transaction: Transaction) -> i
     values = {**terms._asdict(), "after": batch.after, "last": batch.last, "now": now}
     revoked = transaction.execute(f"{REVOKE} WHERE {_IN_BATCH}", values).rowcount
     if revoked:
-        monitor.increment(transaction, CHANGES)
+        note_change(transaction)
     return revoked
 
 

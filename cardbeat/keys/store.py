@@ -23,7 +23,7 @@ from cardbeat.keys.webhook_secrets import new_webhook_secret
 CACHE_SECONDS = 0.1
 """How long a process may use a cached key. A change is reported as done this long after its commit."""
 CHANGES = "key_changes"
-"""The row of the table `monitor` that counts changes of keys."""
+"""The row of the table `monitor` whose number grows with each change of keys."""
 MAX_CACHED = 4096
 """Keys in the cache of a process. One more empties it."""
 RELOAD_SECONDS = 3600
@@ -43,6 +43,17 @@ REVOKE = (
 """The begin of the statement that revokes keys."""
 
 
+def note_change(transaction: Transaction) -> tuple[int, int]:
+    """Let all processes know that keys were changed. The number of `CHANGES` before and now.
+
+    It grows by chance: after a backup was put back, or a standby took over, no later change has the number of a lost
+    one, at which a process may still know its keys.
+    """
+    grown = secrets.randbelow(2**20) + 1
+    now = monitor.increment(transaction, CHANGES, grown)
+    return now - grown, now
+
+
 def watched_since(transaction: Transaction, now: int) -> int:
     """Since when unused keys are watched: since now if the last look for them is more than `GAP_SECONDS` away.
 
@@ -58,7 +69,7 @@ def watched_since(transaction: Transaction, now: int) -> int:
 class Keys:
     """The keys of this instance.
 
-    Each process caches keys by their hash. Each change of a key adds 1 to `CHANGES` in the same transaction. A process
+    Each process caches keys by their hash. Each change of a key adds to `CHANGES` in the same transaction. A process
     reads that number at most every `CACHE_SECONDS`, one read for all keys, and empties its cache when the number has
     changed. A change is reported as done `CACHE_SECONDS` after its commit: from then on no process uses the old key.
     The process that made the change drops that one key from its cache, so a client that changes its key in a loop costs
@@ -283,7 +294,7 @@ class Keys:
         def change(transaction: Transaction) -> _Change:
             before = transaction.execute("SELECT hash, read_hash FROM keys WHERE id = ?", (key_id,)).fetchone()
             row: Row | None = transaction.execute(sql, values).fetchone()
-            return _Change(row, tuple(before), monitor.increment(transaction, CHANGES)) if row else _NO_CHANGE
+            return _Change(row, tuple(before), *note_change(transaction)) if row else _NO_CHANGE
 
         changed: Later[Row | None] = Later()
         write = self._database.create_later if is_longer else self._database.write_later
@@ -299,12 +310,12 @@ class Keys:
             change = written.result()
         except Exception:
             # The change may be committed all the same.
-            change = _Change(None, (), sys.maxsize)
+            change = _Change(None, (), sys.maxsize, sys.maxsize)
         if change is _NO_CHANGE:
             changed.succeed(None)
             return
         with self._lock:
-            if self._changes == change.number - 1:
+            if self._changes == change.number_before:
                 self._changes = change.number
             if self._changes is not None and self._changes >= change.number:
                 for digest in change.old_hashes:
@@ -322,14 +333,15 @@ class Keys:
 
 
 class _Change(NamedTuple):
-    """The row as written, the hashes that the key and its reader had, and the number of changes with this one."""
+    """The row as written, the hashes that the key and its reader had, and the number of `CHANGES` before and with it."""
 
     row: Row | None
     old_hashes: tuple[Any, ...]
+    number_before: int
     number: int
 
 
-_NO_CHANGE = _Change(None, (), 0)
+_NO_CHANGE = _Change(None, (), 0, 0)
 
 
 T = TypeVar("T")

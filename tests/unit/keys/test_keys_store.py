@@ -12,7 +12,7 @@ import pytest
 
 from cardbeat import cli
 from cardbeat.config import FREE, UNLIMITED
-from cardbeat.database import Database
+from cardbeat.database import Database, monitor
 from cardbeat.errors import Refusal
 from cardbeat.keys import store
 from cardbeat.keys.key import Key
@@ -277,6 +277,20 @@ def test_a_key_revoked_after_a_standby_that_lacks_changes_took_over_is_let_go_of
     keys.revoke(issued[0].key.id).wait()
     elsewhere.renew()
     assert elsewhere.find(hash_of(issued[0].value)) is None
+
+
+def test_a_key_rotated_after_a_backup_was_put_back_is_let_go_of_by_a_process_that_was_idle_meanwhile(
+    keys: Keys, open_keys: OpenKeys, database: Database
+) -> None:
+    """As many changes followed the backup as were lost with it."""
+    issued, other, elsewhere = keys.issue().wait(), keys.issue().wait(), open_keys()
+    kept = dict(database.write(monitor.values))
+    keys.revoke(other.key.id).wait()
+    assert elsewhere.find(hash_of(issued.value))
+    database.write(lambda transaction: monitor.note(transaction, **{CHANGES: kept.get(CHANGES, 0)}))
+    keys.rotate(issued.key).wait()
+    elsewhere.renew()
+    assert elsewhere.find(hash_of(issued.value)) is None
 
 
 def test_nobody_waits_where_a_key_was_not_changed(keys: Keys, monotonic: FakeClock) -> None:
