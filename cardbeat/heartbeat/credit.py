@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeVar
 from cardbeat.clock import Clock
 from cardbeat.concurrency.later import Later
 from cardbeat.database import Database, Fence, Transaction, monitor
+from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.due_credits import add, give
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ DRIFT_SECONDS = 2
 """Differences up to this come from rounding and from time servers' corrections, and are ignored."""
 INTERVAL: Final = "sweep_seconds"
 """Name of the time between two sweeps of the process that stored the last moment, in the table `monitor`."""
+REFUSED: Final = "pings_refused"
+"""Name of a number in `monitor`, 1 since a process refused pings: the next sweep must not take it that they can be
+stored, though in the process that sweeps none came."""
 _LIKE_A_PING: Final = (
     "UPDATE checks SET clock_from = clock_from, ping_count = ping_count"
     " WHERE seq = ? AND EXISTS (SELECT 1 FROM keys WHERE keys.id = api_key_id AND revoked_at IS NULL)"
@@ -134,13 +138,16 @@ class Credit:
         return result
 
     def swept(self) -> None:
-        """Note that this process or another one has just finished a sweep: until then pings could be stored."""
+        """Note that this process or another one has just stored the moment: until then pings could be stored."""
         self._heard, self._is_heard = self.moment(), None
 
     def _hear(self, is_stored: bool) -> None:
         """Note that pings were stored, or that all that came were refused. Called in the database's writer."""
         moment = self.moment()
         if not is_stored:
+            if self._is_heard is not False:
+                with contextlib.suppress(Unavailable):
+                    self._database.write_later(lambda transaction: monitor.note(transaction, **{REFUSED: 1}))
             self._is_heard = False
         elif self._is_heard is not False or moment.monotonic - self._heard.monotonic <= self._outage_seconds:
             self._heard, self._is_heard = moment, True
@@ -151,17 +158,20 @@ class Credit:
         def note(transaction: Transaction) -> None:
             self.note(transaction, heard if is_heard is False else None)
             if is_heard is None:
-                self._write_like_a_ping(transaction)
+                self._try_a_ping(transaction)
 
         self._write(note)
         if is_heard is False:
             # What follows was silence, though this process ran and could write.
             self._listened = heard.monotonic
 
-    def _write_like_a_ping(self, transaction: Transaction) -> None:
-        """Write the newest check that no other session holds."""
+    def _try_a_ping(self, transaction: Transaction) -> None:
+        """Write the newest check that no other session holds. Raises what storing a ping would."""
         for seq in self._database.lock_free(transaction, "SELECT seq FROM checks ORDER BY seq DESC LIMIT 1", ()):
             transaction.execute(_LIKE_A_PING, (seq,))
+        # Its page may have had room, on a disk that is full.
+        transaction.execute(_ROWS)
+        transaction.execute("DELETE FROM monitor WHERE name LIKE 'room %'")
 
     def _write(self, work: Callable[[Transaction], T]) -> T:
         """The time that a write takes is not silence, if the write succeeds and the process was not suspended."""
@@ -203,13 +213,11 @@ class Credit:
         """
         if self._fence is not None:
             self._fence.confirm(transaction)
-        if counting is not None and self._is_heard is False:
-            self._write_like_a_ping(transaction)
-            # Its page may have had room, on a disk that is full.
-            transaction.execute(_ROWS)
-            transaction.execute("DELETE FROM monitor WHERE name LIKE 'room %'")
         moment = moment or self.moment()
         noted = monitor.values(transaction)
+        is_refused = noted.get(REFUSED, 0)
+        if counting is not None and (is_refused or self._is_heard is False):
+            self._try_a_ping(transaction)
         seconds = self._lost(noted, moment)
         self._noted = seconds, moment.monotonic
         if seconds:
@@ -223,6 +231,8 @@ class Credit:
             values[INTERVAL] = self._interval
         if counting is not None and is_free:
             values[counting] = noted.get(counting, 0) + 1
+            if is_refused:
+                values[REFUSED] = 0
         monitor.note(transaction, **values)
         # The commit that follows is not silence. If it fails, `write` restores the former value.
         self._listened = moment.monotonic

@@ -87,6 +87,7 @@ class Sweep:
         # Used by the sweep's thread alone.
         self._has_skipped = False
         self._sweeps_seen: int | None = None
+        self._moment_seen: int | None = None
         # Written by that thread, read by any.
         self._interval = 0
         """The interval of another process that sweeps, 0 if this one does."""
@@ -199,6 +200,9 @@ class Sweep:
             sweeps, self._interval = noted.get(SWEEPS, 0), noted.get(INTERVAL, 0)
             if sweeps != self._sweeps_seen:
                 self._sweeps_seen, self._ended_at = sweeps, self._monotonic()
+            # Stored also by a sweep that fails, while pings are stored.
+            if (stored_at := noted.get("last_sweep_at")) != self._moment_seen:
+                self._moment_seen = stored_at
                 self.credit.swept()
 
 

@@ -333,7 +333,7 @@ class Keys:
 
 
 class _Change(NamedTuple):
-    """The row as written, the hashes that the key and its reader had, and the number of `CHANGES` before and with it."""
+    """The row as written, the hashes that the key and its reader had, and `CHANGES` before and with the change."""
 
     row: Row | None
     old_hashes: tuple[Any, ...]

@@ -3,14 +3,13 @@ import sqlite3
 import threading
 from unittest.mock import Mock
 
-import psycopg
 import pytest
 
 from cardbeat.database import monitor
 from cardbeat.errors import Unavailable
 from cardbeat.heartbeat.credit import lost_seconds
 from cardbeat.heartbeat.pings import Signal
-from tests.heart import HOOK, SWEEP_SECONDS, Heart
+from tests.heart import DATABASE_ERRORS, HOOK, SWEEP_SECONDS, Heart, allow, refuse
 from tests.postgresql import BOTH_ENGINES, POSTGRESQL
 
 HOUR = 3600
@@ -558,26 +557,9 @@ def test_what_a_database_lost_that_went_back_is_silence_for_the_process_that_goe
     assert [heart.read(one).deadline_at - one.deadline_at for one in (check, other)] == [6 * SWEEP_SECONDS] * 2
 
 
-def refuse(database, what, condition="1 = 1"):
-    """What a lock, a damaged index or a full disk does: this kind of change is refused, and all else can be written."""
-    sql = f"CREATE TRIGGER refused BEFORE {what} FOR EACH ROW WHEN ({condition}) "
-    if database.fence:
-        function = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE ''no''; END'"
-        database.write(lambda transaction: transaction.execute(function))
-        sql += "EXECUTE FUNCTION refuse()"
-    else:
-        sql += "BEGIN SELECT RAISE(ABORT, 'no'); END"
-    database.write(lambda transaction: transaction.execute(sql))
-
-
-def allow(database):
-    sql = "DROP FUNCTION refuse CASCADE" if database.fence else "DROP TRIGGER refused"
-    database.write(lambda transaction: transaction.execute(sql))
-
-
 def ping_and_sweep_fail(heart, check):
     for deed in (lambda: heart.ping(check), lambda: beat(heart)):
-        with pytest.raises((sqlite3.Error, psycopg.Error)):
+        with pytest.raises(DATABASE_ERRORS):
             deed()
 
 
@@ -617,6 +599,20 @@ def test_while_no_ping_can_be_stored_the_time_is_silence_though_no_check_is_late
         heart.pass_time(SWEEP_SECONDS)
         ping_and_sweep_fail(heart, check)
     assert not heart.sweep.healthy()
+    allow(heart.database)
+    beat(heart)
+    assert heart.read(check).deadline_at - check.deadline_at == 4 * SWEEP_SECONDS
+
+
+def test_while_one_of_two_servers_can_store_no_ping_the_time_is_silence_for_both(heart, open_again, clock):
+    other, check = Heart(open_again(), clock, monotonic=heart.monotonic), heart.create(1000)
+    beat(heart)
+    refuse(heart.database, "UPDATE ON checks")
+    for _ in range(4):
+        heart.pass_time(SWEEP_SECONDS)
+        ping_and_sweep_fail(other, check)
+        with pytest.raises(DATABASE_ERRORS):
+            beat(heart)
     allow(heart.database)
     beat(heart)
     assert heart.read(check).deadline_at - check.deadline_at == 4 * SWEEP_SECONDS

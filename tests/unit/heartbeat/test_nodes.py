@@ -9,7 +9,8 @@ from cardbeat.database import monitor
 from cardbeat.database.postgresql.row_lease import TERM_SECONDS
 from cardbeat.errors import LeaseLost
 from cardbeat.heartbeat import sweep as sweep_module
-from tests.heart import SWEEP_SECONDS
+from cardbeat.heartbeat.credit import REFUSED
+from tests.heart import DATABASE_ERRORS, SWEEP_SECONDS, allow, refuse
 from tests.nodes import Nodes, flush
 from tests.postgresql import BOTH_ENGINES
 from tests.support import wait_until
@@ -105,6 +106,66 @@ def test_a_node_that_takes_over_and_can_not_sweep_knows_until_when_another_one_d
     beat(second)
     assert "set back" not in caplog.text
     assert first.read(checks[1]).deadline_at - before == 3 * SWEEP_SECONDS
+
+
+def test_pings_that_only_another_node_refuses_are_silence_too(nodes):
+    """As where a balancer sends all pings to a node that does not sweep, and checks are locked or the disk is full."""
+    first, second = nodes.first, nodes.second
+    check = first.create(6 * SWEEP_SECONDS)
+    first.fence.take()
+    beat(first)
+    refuse(first.database, "UPDATE ON checks")
+    for _ in range(8):
+        nodes.pass_time(SWEEP_SECONDS)
+        assert first.fence.take()
+        with pytest.raises(DATABASE_ERRORS):
+            second.ping(check)
+        flush(second)
+        with pytest.raises(DATABASE_ERRORS):
+            beat(first)
+        second.sweep.sweep_or_look()
+    allow(first.database)
+    assert not second.sweep.healthy()
+    assert [beat(first) for _ in range(2)] == [0, 0]
+    assert first.read(check).deadline_at - check.deadline_at == 8 * SWEEP_SECONDS
+    # No further sweep tries a ping.
+    assert noted(first)[REFUSED] == 0
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_node_that_takes_over_and_can_not_sweep_knows_until_when_failing_sweeps_were_no_silence(
+    nodes, monkeypatch, is_refused, caplog
+):
+    first, second = nodes.first, nodes.second
+    pinged, other = first.create(HOUR), first.create(30 * 24 * HOUR)
+    first.fence.take()
+    beat(first)
+    second.sweep.sweep_or_look()
+    with monkeypatch.context() as patch:
+        for heart in first, second:
+            patch.setattr(heart.sweep, "_mark_overdue", lambda *_: 1 / 0)
+        for minute in range(60):
+            with pytest.raises(ZeroDivisionError):
+                beat(first)
+            if minute == 5 and is_refused:
+                with monkeypatch.context() as refusing:
+                    refusing.setattr(second.checks, "_note_signals", lambda *_: 1 / 0)
+                    with pytest.raises(ZeroDivisionError):
+                        second.ping(pinged)
+            if minute % 10 == 9:
+                first.ping(pinged)
+                second.ping(pinged)
+            second.sweep.sweep_or_look()
+            nodes.pass_time(SWEEP_SECONDS)
+            assert first.fence.take()
+        hand_over(first, second)
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                beat(second)
+            nodes.pass_time(SWEEP_SECONDS)
+    beat(second)
+    assert "the deadlines of checks" not in caplog.text
+    assert first.read(other).deadline_at == other.deadline_at
 
 
 @pytest.mark.parametrize("sweep_seconds", [0.5, 5, 60])
