@@ -1,11 +1,18 @@
 """The page "More than one machine": its commands on the built artifact, and its nginx before two."""
 
+import concurrent.futures
+import contextlib
+import http.server
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
+import threading
+import time
+import urllib.error
 import urllib.request
 
 import pytest
@@ -108,3 +115,118 @@ def test_the_service_runs_by_the_python_that_got_psycopg_and_is_given_the_file()
 
 def test_the_image_is_told_the_same_psycopg():
     assert f"`'{PSYCOPG}'`" in DOCS["nodes"]
+
+
+class _Node(http.server.BaseHTTPRequestHandler):
+    """Notes in `server.seen` what it answers: 503 to the paths in which `server.refused` is found, else 200.
+
+    To a path with "closed" in it, it answers nothing, as a server does that has no memory or connection for a client.
+    """
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        if "closed" in self.path:
+            self.close_connection = True
+            return
+        status = 503 if re.search(self.server.refused, self.path) else 200
+        self.server.seen.append((self.command, status))
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def node(refused):
+    """One that refuses the paths in which that pattern is found."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Node) as server:
+        server.refused, server.seen = refused, []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server
+        server.shutdown()
+
+
+@contextlib.contextmanager
+def vanished_machine():
+    """The address of one that drops all packets: the queue of its socket is full."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(4):
+            client = stack.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(listener.getsockname())
+        yield "{}:{}".format(*listener.getsockname())
+
+
+def status(url, body=None):
+    try:
+        with urllib.request.urlopen(url, body, timeout=10) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def at(server):
+    return f"127.0.0.1:{server.server_port}"
+
+
+@pytest.fixture
+def with_addresses(tmp_path):
+    """The URL of nginx with the page's configuration, for nodes with these addresses."""
+    with contextlib.ExitStack() as stack:
+
+        def start(first, second):
+            replaced = {"10.0.0.1:8080": first, "10.0.0.2:8080": second}
+            return stack.enter_context(nginx(block("nginx"), tmp_path, replaced))
+
+        yield start
+
+
+def all_at_once(*requests):
+    with concurrent.futures.ThreadPoolExecutor(len(requests)) as pool:
+        return list(pool.map(status, *zip(*requests, strict=True)))
+
+
+def test_a_machine_that_vanished_costs_a_request_two_seconds_and_none_is_lost(with_addresses):
+    with node("nothing") as living, vanished_machine() as gone:
+        url = with_addresses(at(living), gone)
+        started = time.monotonic()
+        pings = [(f"{url}/ping/1", body) for body in (None, b"log")] * 4
+        cards = [(f"{url}/og?title={number}", None) for number in range(8)]
+        assert set(all_at_once(*pings, *cards, *[(f"{url}/checks", b"{}")] * 4)) == {200}
+        assert time.monotonic() - started < 6
+
+
+def test_a_ping_at_a_node_that_hangs_is_answered_by_another_one_before_curl_gives_up(with_addresses):
+    with node("nothing") as living, socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = with_addresses(at(living), "{}:{}".format(*hanging.getsockname()))
+        assert all_at_once(*[(f"{url}/ping/1", None)] * 4) == [200] * 4
+
+
+def test_a_node_that_stops_or_lacks_its_database_has_its_requests_answered_by_another_one(with_addresses):
+    with node("/(ping|og|checks)") as refusing, node("nothing") as other:
+        url = with_addresses(at(refusing), at(other))
+        for path in ("ping/1", *(f"og?title={number}" for number in range(8))):
+            assert [status(f"{url}/{path}") for _ in range(2)] == [200, 200]
+        assert ("GET", 503) in refusing.seen
+        # What may have been done is not sent again.
+        before = len(refusing.seen + other.seen)
+        assert {status(f"{url}/checks", b"{}") for _ in range(4)} == {200, 503}
+        assert len(refusing.seen + other.seen) == before + 4
+
+
+@pytest.mark.parametrize(("cause", "answer"), [("refused", 503), ("closed", 502)])
+def test_a_client_that_no_node_answers_takes_none_of_them_from_others(with_addresses, cause, answer):
+    with node("refused") as first, node("refused") as second:
+        url = with_addresses(at(first), at(second))
+        for number in range(8):
+            for upstream in ("ping/{}", "og?title={}"):
+                assert status(f"{url}/{upstream.format(cause)}") == answer
+                assert status(f"{url}/{upstream.format(number)}") == 200
