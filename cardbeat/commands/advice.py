@@ -62,6 +62,6 @@ def undefined_tiers(keys_by_tier: Mapping[str, int], defined: Collection[str]) -
         keys = "1 key is" if total == 1 else f"{total} keys are"
         tiers = printable(", ".join(f"{tier}: {count}" for tier, count in missing.items()))
         yield (
-            f"{keys} in tiers that are not defined ({tiers}) and have free's limits; "
-            "define them with --tiers FILE, or move the keys with: keys tier ID NAME"
+            f"{keys} in tiers that are not defined ({tiers}): a server without these tiers gives free's limits; "
+            "define them with its --tiers FILE, or move the keys with: keys tier ID NAME"
         )

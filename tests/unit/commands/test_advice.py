@@ -47,6 +47,8 @@ def test_an_open_registration_elsewhere_is_not(url):
 def test_keys_in_tiers_that_are_gone_are_counted():
     assert list(undefined_tiers({"free": 9, "plus": 1}, {"free", "unlimited", "plus"})) == []
     (one,) = undefined_tiers({"free": 9, "plus": 1}, {"free", "unlimited"})
-    assert one.startswith("1 key is in tiers that are not defined (plus: 1) and have free's limits; ")
+    assert one.startswith(
+        "1 key is in tiers that are not defined (plus: 1): a server without these tiers gives free's limits; "
+    )
     (more,) = undefined_tiers({"plus": 1, "gold": 2, "free": 3}, {"free"})
     assert more.startswith("3 keys are in tiers that are not defined (gold: 2, plus: 1)")

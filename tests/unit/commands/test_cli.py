@@ -525,7 +525,7 @@ def test_the_start_tells_in_one_line_each_what_is_likely_a_mistake(tmp_path):
     assert [warning.split("; ")[0] for warning in warnings] == [
         "the variable CARDBEAT_SWEEP_SECOND is unknown and has no effect",
         "ping URLs will hold the address 0.0.0.0, which no client can reach",
-        "1 key is in tiers that are not defined (plus: 1) and have free's limits",
+        "1 key is in tiers that are not defined (plus: 1): a server without these tiers gives free's limits",
     ]
 
 
