@@ -323,6 +323,10 @@ def test_a_proxy_tells_the_server_who_its_client_is(start, tmp_path, proxy, lang
         # A job may post its log with its ping, and no limit of the proxy's own must keep that from the server.
         with pytest.raises(urllib.error.HTTPError, match="404"):
             urllib.request.urlopen(f"{url}/ping/{'0' * 32}/fail", data=bytes(3_000_000), timeout=30)
+        assert "`--data-binary @-` sends what a pipe holds,\nand `-T -` is answered 501." in DOCS["running"]
+        given = ["curl", "-sS", "-X", "POST", "-w", "%{http_code}", "-o", "/dev/null", f"{url}/ping/{'0' * 32}"]
+        for option, answered in (("--data-binary @-", b"404"), ("-T -", b"501")):
+            assert subprocess.check_output([*given, *option.split()], input=b"log") == answered
     # The proxy's own client has the same address: that it was told shows in a log without complaint.
     assert "forwarded" not in server.log.read_text().lower()
 
