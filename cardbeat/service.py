@@ -95,9 +95,9 @@ class Service:
             unused = UnusedKeys(self.database, clock)
             also = (webhook_secrets.forget_old, lambda: unused.look(self.removal))
             self.removal: Removal = Removal(self.database, also=also)
-            low, after = self.database.reserve.is_low, LOAD_AFTER_SECONDS
+            reserve, after = self.database.reserve, LOAD_AFTER_SECONDS
             self.store = Store(
-                config.data / CARDS, config.store_bytes, accent=config.accent, disk_is_low=low, first_after=after
+                config.data / CARDS, config.store_bytes, accent=config.accent, reserve=reserve, first_after=after
             )
             undo.callback(self.store.close)
             first = (loop.precedence, self.database.precedence)

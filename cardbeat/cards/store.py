@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,12 +20,14 @@ from cardbeat.cards.seal import TAIL_BYTES, StoredCard, owner_in, unseal
 from cardbeat.clock import Clock, wall_clock
 from cardbeat.concurrency.threads import BackgroundThread
 from cardbeat.host.descriptors import raise_if_lacking
+from cardbeat.host.disk import Reserve
 from cardbeat.host.system import READ_FLAGS, is_in_memory, remove, replace
 
 log = logging.getLogger(__name__)
 
 TRIMMED_PART = 0.9  # part of the limit that a trim leaves in use, so that not every new card needs a trim
 WRITE_USES_SECONDS = 60  # between two writings of the files' access times
+WAKE_SECONDS = 10  # between two wakes for want of disk: some file systems take as long to free what was removed
 
 OWNERS_KNOWN = 65_536
 """Cards whose owner is kept in memory, about 0.2 KB each. For more, it is read from the file when files are removed."""
@@ -43,8 +44,9 @@ class Store:
     They are in a folder named after the renderer's version, so that a new renderer serves no old drawings. Cards of
     other versions are removed. A background thread counts and trims. Only the files say what is stored: several
     processes may share the folder, and a file that is deleted, replaced or damaged is noticed at the next request. Uses
-    are kept in memory and written to the files' access times once a minute. If the folder can't be written, or the disk
-    is low, cards are served and not stored.
+    are kept in memory and written to the files' access times once a minute. If the folder can't be written, cards are
+    served and not stored. So they are while less than twice the disk's reserve is free, and stored ones make room then:
+    the second half is for what else is new until the next trim.
 
     Any thread may call any method. `bytes_stored` is changed under the lock. `_used`, `_owners`, `_clients` and
     `_others` need none: each change is one atomic step, or replaces it by an empty one; a use noted at that very moment
@@ -59,10 +61,10 @@ class Store:
         clock: Clock = wall_clock,
         *,
         accent: str | None = None,
-        disk_is_low: Callable[[], bool] = lambda: False,
+        reserve: Reserve | None = None,
         first_after: float = 0,
     ) -> None:
-        """`version` is that of this package's renderer with the accent unless given.
+        """`version` is that of this package's renderer with the accent unless given, `reserve` that of this folder.
 
         The files are counted after `first_after` seconds.
         """
@@ -71,7 +73,8 @@ class Store:
         self._version = version
         self._max_bytes = max_bytes
         self._clock = clock
-        self._disk_is_low = disk_is_low
+        self._reserve = reserve or Reserve(folder)
+        self._woken_at = 0.0
         self._used: dict[str, float] = {}
         self._owners: dict[str, str] = {}  # by file name, as far as known
         # Only in memory: a card is public, and says nothing about who asked for it.
@@ -161,7 +164,10 @@ class Store:
         if len(card.png) > MAX_FILE_BYTES:
             log.error("a card of %d bytes is too large to be stored", len(card.png))
             return None
-        if self._disk_is_low():
+        if self._reserve.spare() < self._reserve.bytes:
+            if abs(self._clock() - self._woken_at) >= WAKE_SECONDS:
+                self._woken_at = self._clock()
+                self._thread.wake()
             return None
         self._note_owner(name, card.owner)
         try:
@@ -173,6 +179,7 @@ class Store:
         self._others.pop(name, None)
         if client:
             self._clients[name] = sys.intern(client)
+        self._reserve.free_bytes -= len(card.png)  # until the next look
         with self._lock:
             self.bytes_stored += len(card.png)
             if self.bytes_stored > self._max_bytes:
@@ -212,19 +219,31 @@ class Store:
         self.write_uses()
         if not self._is_counted:
             remove_other_versions(self.folder)
-        if not self._is_counted or self.bytes_stored > self._max_bytes:
+        if not self._is_counted or self.bytes_stored > self._max_bytes or self._reserve.spare() < self._reserve.bytes:
             self._trim()
             self._is_counted = True
+
+    def _limit(self, stored: int) -> float:
+        """The most bytes of cards: `max_bytes`, or what these `stored` bytes leave if they free what the disk lacks.
+
+        All stay where not even all would bring the reserve back, or where they are on another disk.
+        """
+        spare = self._reserve.spare()
+        if stored + spare < 0 or not self._reserve.covers(self.folder):
+            return self._max_bytes
+        return min(self._max_bytes, stored + spare - self._reserve.bytes)
 
     def _trim(self) -> None:
         """Count the files, and remove some until there is room."""
         counted, now = self.bytes_stored, self._clock()
         files = files_in(self.folder, now)
         total = sum(file.bytes for file in files)
-        if total > self._max_bytes:
+        self._reserve.look_again()  # another process may have made room in this second
+        limit = self._limit(total)
+        if total > limit:
             finished = [file for file in files if not file.name.endswith(TEMPORARY)]
             for file in leaving(map(self._with_owner, finished), now):
-                if total <= self._max_bytes * TRIMMED_PART:
+                if total <= limit * TRIMMED_PART:
                     break
                 # Files used since `write_uses`, a moment ago, stay.
                 if file.name not in self._used and removed(self.folder / file.name):

@@ -13,10 +13,8 @@ from cardbeat.errors import Unavailable
 log = logging.getLogger(__name__)
 
 RESERVE_BYTES = 64 * 1024 * 1024
-SMALL_DISK_SHARE = 20
-"""On a disk below 1.28 GB the reserve is one twentieth of the disk."""
-LOOK_SECONDS = 1.0
-"""Free space is asked of the system at most once in this time."""
+SMALL_DISK_SHARE = 20  # on a disk below 1.28 GB the reserve is one twentieth of the disk
+LOOK_SECONDS = 1.0  # free space is asked of the system at most once in this time
 RETRY_AFTER_SECONDS = 60
 
 
@@ -25,8 +23,8 @@ class Reserve:
     """Tells whether the disk that holds `folder` has less free space than the reserve.
 
     Below the reserve, what makes the database larger is refused: new keys (also read-only ones), checks, test alerts
-    and signing secrets, a longer name and webhook URL, and stored cards. Pings, status changes with their alerts, other
-    updates and deletions go on: what these may need is kept in the file `cardbeat.room`.
+    and signing secrets, a longer name and webhook URL. Pings, status changes with their alerts, other updates and
+    deletions go on: what these may need is kept in the file `cardbeat.room`. Stored cards are removed before that.
     """
 
     _folder: Path
@@ -49,6 +47,15 @@ class Reserve:
             self._looked_at = now
             self._look()
         return self._is_low
+
+    def spare(self) -> float:
+        """The bytes that are free besides the reserve; below zero while the disk is low."""
+        self.is_low()
+        return self.free_bytes - self.bytes - self.owed
+
+    def covers(self, folder: Path) -> bool:
+        """Whether this folder exists and is on the same disk."""
+        return folder.exists() and folder.stat().st_dev == self._folder.stat().st_dev
 
     def look_again(self) -> None:
         """Let the next call of `is_low` ask the system."""

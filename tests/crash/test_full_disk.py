@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import pytest
 
@@ -176,6 +177,22 @@ def test_a_backup_to_a_full_disk_is_one_line_and_leaves_nothing(disk, tmp_path, 
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert "full" in ended.stderr
     assert os.listdir(disk.folder) == before
+
+
+def test_stored_cards_give_way_to_new_checks(disk, start):
+    server = start("--data", str(disk.folder / "data"))
+    key, cards_key = checks_key(server), ask(server, "POST", "/register").json["key"]
+    wait_until(lambda: room_bytes(disk) >= DISK_BYTES // SMALL_DISK_SHARE)
+    disk.leave(DISK_BYTES // SMALL_DISK_SHARE + 2 * MIB)
+    drawn = 0
+    for first in range(0x1F400, 0x1F430):
+        title = "".join(chr(first + step) for step in range(60))
+        drawn += len(ask(server, "GET", f"/og?title={quote(title)}&key={cards_key}").body)
+        if first % 8 == 0:
+            new_check(server, key)
+    assert drawn > 3 * MIB
+    assert ask(server, "POST", "/register").status == 201
+    assert "less than the reserve" not in server.log.read_text()
 
 
 @pytest.mark.parametrize("disk", [100 * MIB], indirect=True)

@@ -316,16 +316,6 @@ def test_a_folder_that_cannot_be_made_costs_only_the_storing(tmp_path: Path, cap
     assert "can't store a card" in caplog.text
 
 
-def test_while_the_disk_is_low_nothing_is_stored_and_what_is_stored_is_served(tmp_path: Path) -> None:
-    is_low = False
-    store = Store(tmp_path, 1_000_000, "v1", disk_is_low=lambda: is_low)
-    card = stored(store)
-    is_low = True
-    stored(store, OTHER)
-    assert (got(store), got(store, OTHER)) == (card, None)
-    store.close()
-
-
 def test_a_failed_write_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -1,5 +1,8 @@
 """The reserve of free disk, with a disk that only the test fills."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from cardbeat.errors import Unavailable
@@ -81,3 +84,16 @@ def test_the_log_tells_when_it_begins_and_ends(tmp_path, monotonic, caplog):
         reserve.is_low()
         monotonic.advance(1)
     assert [record.getMessage()[:8] for record in caplog.records] == ["3072 KiB", "the disk"]
+
+
+def test_it_tells_what_is_free_besides(tmp_path):
+    reserve = Reserve(tmp_path, Disk(100 * GIB, RESERVE_BYTES + 5))
+    reserve.owed = 6
+    assert reserve.spare() == -1
+
+
+def test_it_covers_the_folders_of_its_disk(tmp_path):
+    assert Reserve(tmp_path).covers(tmp_path)
+    assert not Reserve(tmp_path).covers(tmp_path / "none")
+    if os.path.ismount("/proc"):
+        assert not Reserve(tmp_path).covers(Path("/proc"))
