@@ -107,12 +107,18 @@ class Database(Protocol):
         """As `write`, without waiting; for a client (`served`) in its turn. Raises `Unavailable` during a stop."""
 
     def write_together(
-        self, work: Callable[[Transaction, list[Item]], Sequence[T]], item: Item, *, stores: bool = True
+        self,
+        work: Callable[[Transaction, list[Item]], Sequence[T]],
+        item: Item,
+        network: str = "",
+        *,
+        stores: bool = True,
     ) -> Later[T]:
-        """As `write_later`, for requests that are many and equal: `work` gets all items that wait for it.
+        """As `write_later`, for requests that are many and equal: `work` gets many items that wait for it.
 
-        It returns a result for each item, in their order. If it raises, it is called again for each item alone. These
-        writes go before those of `write_later`, which get every second commit if there is no time for both.
+        One of each `network` in turn, those of one in their order. It returns a result for each item, in their order.
+        If it raises, it is called again for each item alone. These writes go before those of `write_later`, which get
+        every second commit if there is no time for both.
         """
 
     def create_later(self, work: Callable[[Transaction], T]) -> Later[T]:

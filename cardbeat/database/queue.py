@@ -1,9 +1,10 @@
 """What both engines share: one thread that makes writes in groups, and a pool of connections to read with.
 
 Many callers wait for one commit, because a commit costs a sync of the disk. Within it each write has a savepoint, so
-that one that fails undoes only itself. Writes that are many and equal, such as pings, are made in one call of `work`.
-The others are single. Those of clients have their turns by key and network, and every second turn is for the service's
-own, such as the renewal of a lease: a client with hundreds of writes keeps nobody waiting.
+that one that fails undoes only itself. Writes that are many and equal, such as pings, are made many in one call of
+`work`, one of each network in turn. The others are single. Those of clients have their turns by key and network, and
+every second turn is for the service's own, such as the renewal of a lease: a client with hundreds of writes keeps
+nobody waiting.
 """
 
 import logging
@@ -21,6 +22,7 @@ from typing import Any, ClassVar, Final, Generic, Protocol, TypeVar
 from cardbeat.concurrency import threads
 from cardbeat.concurrency.fair_queue import FairQueue
 from cardbeat.concurrency.later import Later, Precedence, served
+from cardbeat.concurrency.turns import Turns
 from cardbeat.errors import Unavailable
 
 log = logging.getLogger(__name__)
@@ -28,8 +30,6 @@ log = logging.getLogger(__name__)
 READ_CONNECTIONS: Final = 8
 WAITING_OF_NETWORK: Final = 200
 """Most single writes of a network's clients that wait: each keeps its connection."""
-GROUP_SIZE: Final = 500
-"""Most writes of a kind, grouped or single, in one commit, and most in one call of `work`."""
 GROUP_SECONDS: Final = 0.001
 """A group takes writes for this time from its begin, or for the duration of the last commit if that was longer: pings
 wait for few other writes, and a slow disk gets enough in each commit."""
@@ -79,14 +79,18 @@ class WriteQueue(ABC, Generic[C]):
     The constructor starts the thread, so an engine calls it last. `read` lends one of the `readers`.
     """
 
-    MOST_SINGLE: ClassVar[int] = GROUP_SIZE
+    MOST_SINGLE: ClassVar[int] = 500
     """Most single writes in one transaction."""
+    AT_ONCE: ClassVar[int] = 64
+    """Most writes in one call of `work`, for which others wait: pings that each store an alert take it up to 20 ms."""
+    TOGETHER_SECONDS: ClassVar[float] = 0.002
+    """The longest time for which a group takes more writes of `write_together`: enough for hundreds of quick ones."""
 
     def __init__(self, readers: "Readers[C]") -> None:
         self._readers = readers
         # Callers and the writer's thread use these under the condition's lock only.
         self._queued = threading.Condition()
-        self._together: deque[Write[Any]] = deque()
+        self._together = Turns[Write[Any]]()
         """Writes of `write_together`: they are many and quick, and go before the single ones."""
         self._own: deque[Write[Any]] = deque()
         self._clients: FairQueue[Write[Any]] = FairQueue(sys.maxsize)
@@ -117,9 +121,9 @@ class WriteQueue(ABC, Generic[C]):
         return self._put(Write(lambda connection, _: (work(connection),), None), self._add_single)
 
     def write_together(
-        self, work: Callable[[C, list[Item]], Sequence[T]], item: Item, *, stores: bool = True
+        self, work: Callable[[C, list[Item]], Sequence[T]], item: Item, network: str = "", *, stores: bool = True
     ) -> Later[T]:
-        return self._put(Write(work, item, stores=stores), self._together.append)
+        return self._put(Write(work, item, stores=stores), lambda write: self._together.add(write, network))
 
     def _put(self, write: Write[T], add: Callable[[Write[T]], object]) -> Write[T]:
         with self._queued:
@@ -192,14 +196,21 @@ class WriteQueue(ABC, Generic[C]):
     def _next_group(self) -> list[Write[Any]]:
         """Wait for writes and return those of the next group; none after `_finish`."""
         with self._queued:
-            while not self._together and not self._own and not self._clients.waiting and not self._closing:
+            while not self._together.networks and not self._own and not self._clients.waiting and not self._closing:
                 self.precedence.has_work = False
                 self._queued.wait()
             self._single = min(len(self._own) + self._clients.waiting, self.MOST_SINGLE)
-            if self._together and not (self._only_single and self._single):
+            if self._together.networks and not (self._only_single and self._single):
                 self._only_single = self._single > 0
-                return [self._together.popleft() for _ in range(min(len(self._together), GROUP_SIZE))]
+                return self._take_together()
             return [self._take_single()] if self._single else []
+
+    def _take_together(self) -> list[Write[Any]]:
+        taken: list[Write[Any]] = []
+        with self._queued:
+            while self._together.networks and len(taken) < self.AT_ONCE:
+                taken.append(self._together.take())
+        return taken
 
     def _take_single(self) -> Write[Any]:
         """The next single write: the service's and the clients' in turn, because of either some may always wait."""
@@ -219,22 +230,19 @@ class WriteQueue(ABC, Generic[C]):
     def _make(self, connection: C, group: list[Write[Any]]) -> None:
         """Make writes in the open transaction, in their order, neighbours with the same `work` in one call.
 
-        Those for which there is no time are left for the next group. While there is time, single ones are added.
+        While there is time, others that wait are added. A transaction that is made again has them from its begin.
         """
-        began, made = time.monotonic(), 0
-        ends_at = began + max(GROUP_SECONDS, self._commit_seconds)
-        for work, neighbours in groupby(group, attrgetter("work")):
-            if made and time.monotonic() > ends_at:
-                break
-            writes = list(neighbours)
-            self._make_together(connection, work, writes)
-            made += len(writes)
-        with self._queued:
-            # In a transaction that is made again, the last ones may be single: those have no item.
-            for write in reversed(group[made:]):
-                (self._own if write.item is None else self._together).appendleft(write)
-        del group[made:]
-        while self._single and time.monotonic() <= ends_at:
+        began = time.monotonic()
+        seconds = max(GROUP_SECONDS, self._commit_seconds)
+        together_until = began + min(seconds, self.TOGETHER_SECONDS)
+        writes = group[:]
+        while writes:
+            for work, neighbours in groupby(writes, attrgetter("work")):
+                self._make_together(connection, work, list(neighbours))
+            # If they were fewer, no other waited. Those that have come since would put their commit off.
+            writes = self._take_together() if len(writes) == self.AT_ONCE and time.monotonic() < together_until else []
+            group += writes
+        while self._single and time.monotonic() <= began + seconds:
             with self._queued:
                 group.append(self._take_single())
             self._make_together(connection, group[-1].work, group[-1:])

@@ -157,15 +157,15 @@ class Checks:
         """
         return self._database.write_later(lambda transaction: _delete(transaction, key_id, check_id, version))
 
-    def ping(self, check_id: str) -> Later[Told]:
+    def ping(self, check_id: str, network: str = "") -> Later[Told]:
         """Record a ping, on disk once settled, or raise `NotFound`. It ends an outage, and stores an alert of that."""
-        return self.signal(check_id, Signal.PING)
+        return self.signal(check_id, Signal.PING, network)
 
-    def signal(self, check_id: str, signal: Signal) -> Later[Told]:
+    def signal(self, check_id: str, signal: Signal, network: str = "") -> Later[Told]:
         """As `ping`, for any signal. A failure of a check that is on time begins an outage and stores an alert."""
         # Where only reading works, no ping can be stored: one that tells of a start is no sign that it can.
         stores = signal is not Signal.OTHER
-        noted = self._database.write_together(self._note_signals, (check_id, signal), stores=stores)
+        noted = self._database.write_together(self._note_signals, (check_id, signal), network, stores=stores)
         return Repeatable(noted, self._tell)
 
     def _tell(self, told: Told | None) -> Told:

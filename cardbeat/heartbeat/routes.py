@@ -135,12 +135,12 @@ class CheckRoutes:
 
     def ping(self, request: Request) -> Later[Response]:
         """Record a ping. The answer is settled when it is on disk; until then no thread waits."""
-        return self._checks.ping(_pinged_id(request)).map(_ping_answer)
+        return self._checks.ping(_pinged_id(request), request.network).map(_ping_answer)
 
     def signal(self, request: Request) -> Later[Response]:
         """As `ping`, for an exit status or a word: all but `0`, `start` and `log` say that the job has failed."""
         signal = _SIGNALS.get(request.params["signal"], Signal.FAILURE)
-        return self._checks.signal(_pinged_id(request), signal).map(_ping_answer)
+        return self._checks.signal(_pinged_id(request), signal, request.network).map(_ping_answer)
 
     def _own(self, request: Request, key: Key) -> Check:
         check_id = request.params["id"]

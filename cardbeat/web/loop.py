@@ -45,8 +45,8 @@ from math import inf
 from typing import Any, Final, Generic, TypeVar
 
 from cardbeat.concurrency.later import Precedence
+from cardbeat.concurrency.turns import Turns
 from cardbeat.host import system
-from cardbeat.web.turns import Call, Turn, Turns
 
 READ: Final = 1
 WRITE: Final = 4
@@ -56,6 +56,10 @@ SECONDS_AT_ONCE: Final = 0.001
 READY_AT_ONCE: Final = 512
 """Sockets that epoll names in one iteration. If more are ready, it names the others first in the next ones."""
 _DATE: Final = "%a, %d %b %Y %H:%M:%S GMT"  # no part of this program sets a locale, so the names are English
+
+Call = Callable[[], object]
+Turn = tuple[Call, str]
+"""A call and its network, which is empty for a call that waits for no turn."""
 
 C = TypeVar("C")
 
@@ -74,7 +78,7 @@ class Loop:
         self._poller = make_poller()
         # Any thread appends, the loop's thread pops; both are atomic.
         self._calls: deque[Turn] = deque()
-        self._turns = Turns()
+        self._turns = Turns[Call]()
         # Any thread sets it, the loop's thread unsets it. Two threads at once send two bytes, which does no harm.
         self._is_woken = False
         self._wakes, self.waker = socket.socketpair()

@@ -118,6 +118,7 @@ SOCKETS_ALLOWED = {
 PURE = {
     "characters.py",
     "concurrency/fair_queue.py",
+    "concurrency/turns.py",
     "passwords.py",
     "cards/seal.py",
     "heartbeat/outbox/alert.py",

@@ -60,8 +60,8 @@ class PostgresqlDatabase(WriteQueue[Connection]):
     """The database that a URL names, as `open_database` has it. `folder` is that of the stored cards."""
 
     # All servers lock the rows of one write in the same order. Two writes in one transaction could lock rows in the
-    # opposite order to another server's: a deadlock, which undoes one of them.
-    MOST_SINGLE = 1
+    # opposite order to another server's: a deadlock, which undoes one of them. So there is one large call.
+    MOST_SINGLE, AT_ONCE, TOGETHER_SECONDS = 1, 256, 0
 
     def __init__(self, folder: Path, url: str, *, stores_cards: bool = True) -> None:
         self.reserve = Reserve(folder)

@@ -35,6 +35,7 @@ ATTACKS: dict[str, Callable[[Trial], None]] = {
         with_alerts.small_disk,
         with_alerts.silent,
         with_alerts.chatty,
+        with_alerts.toggling,
         with_alerts.slow_victim,
         with_alerts.one_address,
         with_alerts.resolver,

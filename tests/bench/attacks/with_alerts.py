@@ -11,7 +11,7 @@ from pathlib import Path
 from tests.bench.attacks.attackers import Attackers, request
 from tests.bench.attacks.demands import at_least, at_most
 from tests.bench.attacks.trial import Scene, Trial
-from tests.bench.attacks.with_checks import check_body, fill_with_longest
+from tests.bench.attacks.with_checks import check_body, create, fill_with_longest
 
 KEYS = 28
 FREE_CHECKS = 100
@@ -53,6 +53,18 @@ def chatty(trial: Trial) -> None:
     with trial.scene() as scene:
         every = hooks(scene, KEYS, lambda scene, number: host_at(number, scene.receivers.port), path="chatty")
         scene.attack(partial(create_all, hooks=every), seconds=30)
+
+
+def toggling(trial: Trial) -> None:
+    """4,000 clients let 1,000 checks of 10 free keys fail and ping them in turn, each time with an alert.
+
+    Their receiver refuses at once.
+    """
+    with trial.scene() as scene:
+        url = f"http://127.5.0.1:{scene.receivers.unreachable_port}/"
+        keys = scene.checks_keys(10)
+        ids = [create(scene.attacker(key), url) for key in keys for _ in range(FREE_CHECKS)]
+        scene.attack(partial(toggle, ids=ids))
 
 
 def slow_victim(trial: Trial) -> None:
@@ -134,6 +146,14 @@ async def ping_all(attackers: Attackers, ids: list[str]) -> None:
                 attackers.sent_bytes += len(data)
                 attackers.statuses[200] += (await loop.sock_recv(client, 1 << 20)).count(b"HTTP/1.1 200")
                 await asyncio.sleep(5 / len(requests))
+
+
+async def toggle(attackers: Attackers, ids: list[str]) -> None:
+    def one(number: int) -> bytes:
+        turn, place = divmod(number, len(ids))
+        return request("GET", f"/ping/{ids[place]}{'' if turn % 2 else '/fail'}")
+
+    await attackers.repeat(4000, one)
 
 
 async def test_all(attackers: Attackers, tests: list[tuple[str, str]]) -> None:

@@ -721,3 +721,16 @@ def test_doctor_tells_of_the_server_and_makes_no_tables(postgresql, tmp_path, ca
     assert f"schema {newest('postgresql')}\n" in capsys.readouterr().out
     cli.main([*command[:-1], "postgresql://127.0.0.1:1/db"])
     assert "refused" in capsys.readouterr().out
+
+
+def test_a_transaction_has_one_call_for_many_writes_so_that_all_servers_lock_their_rows_in_one_order(database):
+    def work(_transaction, items):
+        settled.append(sum(later.is_settled for later in written))
+        return items
+
+    settled = []
+    with writer_held(database):
+        written = [database.write_together(work, number) for number in range(2 * database.AT_ONCE)]
+    for later in written:
+        later.wait()
+    assert settled == [0, database.AT_ONCE]

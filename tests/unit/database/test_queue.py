@@ -246,10 +246,6 @@ class MadeTwice(WriteQueue):
 
 
 def test_a_single_write_of_a_transaction_that_is_made_again_stays_one():
-    def slow_again(_connection, items):
-        time.sleep(0.05 * len(made))
-        return items
-
     def undone_once(_connection):
         made.append(1)
         if len(made) == 1:
@@ -258,13 +254,17 @@ def test_a_single_write_of_a_transaction_that_is_made_again_stays_one():
     engine, made, entered, go = MadeTwice(), [], threading.Event(), threading.Event()
     held = engine.write_later(lambda _: (entered.set(), go.wait(10)))
     assert entered.wait(10)
-    written = [engine.write_together(slow_again, 1), engine.write_later(undone_once), engine.write_later(made.append)]
+    written = [
+        engine.write_together(lambda _, items: items, 1),
+        engine.write_later(undone_once),
+        engine.write_later(made.append),
+    ]
     go.set()
     for later in (held, *written):
         later.wait()
     assert engine._finish(10)
     # A single write has no item. None shares its transaction with another one.
-    assert engine.groups == [[None], [1], [None], [None]]
+    assert engine.groups == [[None], [1, None], [None]]
 
 
 LONG = 0.1
@@ -343,17 +343,53 @@ def test_those_written_in_one_go_are_written_however_long_others_take(database):
     assert len(others) < 500
 
 
-def test_those_left_for_the_next_group_are_written_though_nothing_else_waits(database):
-    def slowly(connection, items):
-        time.sleep(0.05)
+def test_those_of_each_network_are_written_in_turn_however_many_one_has(database):
+    work = Together()
+    with writer_held(database):
+        many = [database.write_together(work, ("many", number), "many") for number in range(10 * database.AT_ONCE)]
+        other = [database.write_together(work, ("other", number), "other") for number in range(2)]
+    for later in (*many, *other):
+        later.wait()
+    assert work.calls[0][:6] == [("many", 0), ("other", 0), ("many", 1), ("other", 1), ("many", 2), ("many", 3)]
+    assert [item for call in work.calls for item in call if item[0] == "many"] == [
+        ("many", n) for n in range(len(many))
+    ]
+
+
+@pytest.mark.parametrize(("call_seconds", "on_disk"), [(0, [0, 0]), (LONG, [0, 1])])
+def test_those_that_wait_share_a_commit_if_they_are_quick_and_else_only_as_many_as_one_call_takes(
+    database, monkeypatch, call_seconds, on_disk
+):
+    def work(_transaction, items):
+        found.append(sum(later.is_settled for later in written) // database.AT_ONCE)
+        time.sleep(call_seconds)
         return items
 
+    monkeypatch.setattr("cardbeat.database.queue.GROUP_SECONDS", LONG / 2)
+    monkeypatch.setattr(database, "TOGETHER_SECONDS", LONG / 2)
+    found = []
     with writer_held(database):
-        first = database.write_together(slowly, "first")
-        left = database.write_together(lambda connection, items: items, "left")
-    assert [first.wait(), left.wait()] == ["first", "left"]
-    database.write(count_up)
-    assert counted(database) == 1
+        written = [database.write_together(work, number) for number in range(2 * database.AT_ONCE)]
+    assert [later.wait() for later in written] == list(range(2 * database.AT_ONCE))
+    assert found == on_disk
+
+
+def test_those_of_a_transaction_that_is_made_again_are_written_in_their_order_before_the_next():
+    def work(_connection, items):
+        calls.append(items)
+        if len(calls) == 2:
+            raise RuntimeError
+        return items
+
+    engine, calls, entered, go = MadeTwice(), [], threading.Event(), threading.Event()
+    held = engine.write_later(lambda _: (entered.set(), go.wait(10)))
+    assert entered.wait(10)
+    written = [engine.write_together(work, number) for number in range(2 * engine.AT_ONCE + 1)]
+    go.set()
+    held.wait()
+    assert [later.wait() for later in written] == list(range(2 * engine.AT_ONCE + 1))
+    assert engine._finish(10)
+    assert [item for group in engine.groups[1:] for item in group] == list(range(2 * engine.AT_ONCE + 1))
 
 
 @pytest.mark.engines("sqlite")

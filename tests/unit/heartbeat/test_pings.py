@@ -5,9 +5,10 @@ import pytest
 from cardbeat.errors import NotFound
 from cardbeat.heartbeat import pings
 from cardbeat.heartbeat.pings import Signal
+from cardbeat.web.message import Request
 from tests.heart import Heart
 from tests.postgresql import BOTH_ENGINES, SQLITE
-from tests.support import writer_held
+from tests.support import GOOD_CHECK, writer_held
 
 pytestmark = BOTH_ENGINES
 
@@ -77,7 +78,7 @@ def test_signals_of_one_check_in_a_group_count_in_their_order(heart):
 
 def test_a_check_turns_at_most_twice_in_a_group_however_its_signals_alternate(heart):
     fails_last, pings_last = heart.create(), heart.create()
-    signals = [Signal.FAILURE, Signal.OTHER, Signal.PING] * 50
+    signals = [Signal.FAILURE, Signal.OTHER, Signal.PING] * 10
     told = signals_at_once(
         heart, *((fails_last, signal) for signal in reversed(signals)), *((pings_last, signal) for signal in signals)
     )
@@ -85,7 +86,7 @@ def test_a_check_turns_at_most_twice_in_a_group_however_its_signals_alternate(he
     assert heart.alert_types(fails_last) == ["check.overdue"]
     assert heart.alert_types(pings_last) == ["check.overdue", "check.recovered"]
     assert sum(one.recovered for one in told) == 1
-    assert [heart.read(check).ping_count for check in (fails_last, pings_last)] == [50, 50]
+    assert [heart.read(check).ping_count for check in (fails_last, pings_last)] == [10, 10]
 
 
 def test_a_failure_in_a_group_of_pings_is_one_commit_with_them(heart):
@@ -186,3 +187,17 @@ def test_a_statement_for_any_number_finds_its_checks_by_an_index(heart, number):
         plan = [row["detail"] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
     assert "SEARCH checks USING INDEX sqlite_autoindex_checks_1 (id=?)" in plan
     assert not [step for step in plan if "SCAN" in step]
+
+
+def test_a_ping_is_on_disk_with_the_first_of_others_however_many_of_another_network_wait(app):
+    check_id = app.json("POST", "/checks", GOOD_CHECK, key=app.checks_key())["check"]["id"]
+    stored, answers = [], []
+    with writer_held(app.service.database):
+        for network, number in (("192.0.2.1", 1000), ("192.0.2.2", 1)):
+            for signal in ("", "/fail") * number:
+                request = Request("GET", f"/ping/{check_id}{signal}", f"/ping/{check_id}{signal}", network=network)
+                answers.append(app.service.router.find(request).handler(request))
+                answers[-1].then(lambda _, network=network: stored.append(network))
+    for answer in answers:
+        answer.wait()
+    assert stored[:4] == ["192.0.2.1", "192.0.2.2"] * 2

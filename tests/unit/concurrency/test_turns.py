@@ -1,6 +1,6 @@
 """Whose turn it is: networks are served round robin, and what waits already waits once."""
 
-from cardbeat.web.turns import Turns
+from cardbeat.concurrency.turns import Turns
 
 
 def names(turns: Turns) -> list[object]:
