@@ -4,6 +4,7 @@ Counted in memory, from zero after a start. Beyond a limit a post is given a lat
 """
 
 import math
+from collections import OrderedDict
 from typing import NamedTuple
 
 from cardbeat.clock import Clock
@@ -55,7 +56,7 @@ class Buckets:
     """A bucket of posts for each name: what is taken from it comes back at a rate an hour."""
 
     def __init__(self) -> None:
-        self._taken: dict[str, tuple[float, float]] = {}
+        self._taken = OrderedDict[str, tuple[float, float]]()
         """How many posts were taken and had not come back at a time, and the time."""
 
     def wait_seconds(self, name: str, size: int, an_hour: int, now: float) -> float:
@@ -75,7 +76,7 @@ class Levels:
     """Posts of each name, counted less the longer they are ago: the sum over all keys of an address is its own."""
 
     def __init__(self) -> None:
-        self._levels: dict[str, tuple[float, float]] = {}
+        self._levels = OrderedDict[str, tuple[float, float]]()
         """The level at a time, and the time."""
 
     def level(self, name: str, now: float) -> float:
@@ -89,7 +90,7 @@ class Levels:
 class Allowance:
     """The posts that keys and addresses have had. `elapsed` is a clock that only goes forward.
 
-    Not safe for threads: the owner holds a lock.
+    Not safe for threads: what asks for an address holds a lock; one thread alone uses what asks for a key or a check.
     """
 
     def __init__(self, elapsed: Clock) -> None:
@@ -100,7 +101,7 @@ class Allowance:
         self._addresses = Levels()
         self._own = Levels()
         """By address and key."""
-        self._limits: dict[str, int] = {}
+        self._limits = OrderedDict[str, int]()
         """Of keys that may cause more than `KEY_POSTS`."""
 
     def key_has_room(self, key: str, *, is_reminder: bool) -> bool:

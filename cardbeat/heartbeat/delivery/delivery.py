@@ -8,7 +8,7 @@ the holder then forgets its state.
 import logging
 import threading
 import time
-from collections import Counter
+from collections import Counter, OrderedDict
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency import threads
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 GROUP_COMMIT_SECONDS = 0.01
 """Pause before results are recorded, so that several share a commit."""
+BURST_SECONDS = 0.1
+"""The same while couriers make way: the sweep, whose commits these would be between, must get on."""
 ABANDONED_SECONDS = 0.25
 """Time for the thread to end after a stop that did not wait for all posts."""
 
@@ -54,7 +56,7 @@ class Delivery:
         self._stopping = False
         self._abandoned = False
         # What was counted counts once, also after this process was without the lease for a time.
-        self._allowance, self._turns = Allowance(elapsed), dict[str, float]()
+        self._allowance, self._turns = Allowance(elapsed), OrderedDict[str, float]()
         self._dispatcher = self._new_dispatcher()
         self._thread = threading.Thread(target=self._run, name="alerts", daemon=True)
 
@@ -144,7 +146,7 @@ class Delivery:
         if not self._lease.take():
             self._begin_again()
             return self._poll_seconds
-        time.sleep(GROUP_COMMIT_SECONDS)
+        time.sleep(BURST_SECONDS if self._dispatcher.couriers.make_way else GROUP_COMMIT_SECONDS)
         if self._dispatcher.is_of_this_server():
             self._dispatcher.go_round()
         else:

@@ -6,7 +6,7 @@ posted or is due within `KEPT_SECONDS`, and nothing of other alerts. After a pos
 
 import contextlib
 import math
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from itertools import islice
 
@@ -29,6 +29,10 @@ KEPT_SECONDS = 2 * READ_AGAIN_SECONDS
 """An alert whose next attempt is further away is left in the database until it is read again."""
 GROUP_COMMIT_RESULTS = 500
 """Most results in one commit."""
+MOST_PAGES = 5
+"""Most pages of new alerts, and of those that are read again, in a round: results and posts must not wait for more."""
+BURST = 250
+"""Alerts read in a round for which couriers make way: as many as one write of the sweep may store."""
 HELD_AT_ONCE, MOST_HELD_WRITES = 100, 5
 """Most held alerts whose times one write stores, and most such writes in a round. All pings wait for each of them."""
 
@@ -49,7 +53,7 @@ class Dispatcher:
         elapsed: Clock,
         *,
         allowance: Allowance,
-        turns: dict[str, float],
+        turns: OrderedDict[str, float],
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self._alerts = alerts
@@ -137,13 +141,11 @@ class Dispatcher:
         # Of a reminder each try counts: they are sent for ever, also to a receiver that is gone.
         if queue.is_counted and not queue.is_reminder:
             return True
-        with self._changed:
-            has_room = self._allowance.key_has_room(queue.key, is_reminder=queue.is_reminder)
+        has_room = self._allowance.key_has_room(queue.key, is_reminder=queue.is_reminder)
         checks = 0 if has_room else self._checks_of(queue.key)
-        with self._changed:
-            wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)
-            if queue.is_counted and not queue.is_test and not queue.is_reminder:
-                wait_seconds = max(wait_seconds, self._allowance.of_check(queue))
+        wait_seconds, queue.is_counted = self._allowance.of_key(queue.key, checks, is_reminder=queue.is_reminder)
+        if queue.is_counted and not queue.is_test and not queue.is_reminder:
+            wait_seconds = max(wait_seconds, self._allowance.of_check(queue))
         if queue.is_counted and not queue.is_reminder:
             remember(self._turns, queue.alert_id, self._elapsed() + wait_seconds)
         if wait_seconds:
@@ -175,7 +177,7 @@ class Dispatcher:
             self._held.update((seq, some[seq]) for seq in locked)
 
     def _read_changes(self) -> None:
-        """Read at most one page of each kind of change, so that posts never wait for a long list."""
+        """Read at most one page of moves and `MOST_PAGES` of alerts, so that posts never wait for a long list."""
         with self._changed:
             woken, self._woken = self._woken, False
         if not woken and self._elapsed() < self._poll_at:
@@ -186,11 +188,12 @@ class Dispatcher:
         alert, move = self._newest
         # Moves first: alerts that are read after them have the new URL.
         move = self._read_moves(move)
-        new = self._pending.after(alert)
-        self._plan(new)
-        self._newest = new[-1].seq if new else alert, move
-        self._plan_again(self._newest[0])
-        self._poll_at = self._elapsed() + (self._poll_seconds if not new and self._read_again is None else 0)
+        alert, count = self._read_new(alert)
+        self._newest = alert, move
+        count += self._plan_again(alert)
+        with self._changed:
+            self.couriers.make_way = count >= BURST
+        self._poll_at = self._elapsed() + (self._poll_seconds if not count and self._read_again is None else 0)
 
     def _read_moves(self, last: int) -> int:
         """Read the moves after number `last`, plan their checks' alerts again, and return the last number."""
@@ -203,14 +206,27 @@ class Dispatcher:
         self._plan_checks()
         return moves[-1][0] if moves else last
 
-    def _plan_again(self, newest: int) -> None:
-        """Read the next page of all alerts again, or begin again with the newest when it is time."""
+    def _read_new(self, last: int) -> tuple[int, int]:
+        """Read the alerts after number `last`, plan them, and return the last number and how many they were."""
+        count = 0
+        for _ in range(MOST_PAGES):
+            page = self._pending.after(last)
+            self._plan(page)
+            last, count = page[-1].seq if page else last, count + len(page)
+            if len(page) < PAGE:
+                break
+        return last, count
+
+    def _plan_again(self, newest: int) -> int:
+        """Read the next pages of all alerts again, or begin with the newest when it is time; returns how many."""
         if self._elapsed() >= self._read_again_at:
             self._read_again, self._read_again_at = newest + 1, self._elapsed() + READ_AGAIN_SECONDS
-        if self._read_again is not None:
+        count = 0
+        while self._read_again is not None and count < MOST_PAGES * PAGE:
             page = self._pending.before(self._read_again)
             self._plan(page)
-            self._read_again = page[0].seq if page else None
+            self._read_again, count = page[0].seq if page else None, count + len(page)
+        return count
 
     def _plan_checks(self) -> None:
         while self._checks:

@@ -6,7 +6,7 @@ that a receiver's last post took decides how many couriers it may have now, and 
 
 import math
 import sys
-from collections import Counter, deque
+from collections import Counter, OrderedDict, deque
 from dataclasses import dataclass, field
 
 from cardbeat.concurrency.fair_queue import FairQueue
@@ -89,7 +89,7 @@ class Lanes:
         self._addresses = Places[CheckQueue]()
         self._paces = Memory[str, int]()
         """By key and host."""
-        self._address_of: dict[str, str] = {}
+        self._address_of = OrderedDict[str, str]()
         """The address that each host had at its last post."""
 
     def add(self, queue: CheckQueue) -> None:

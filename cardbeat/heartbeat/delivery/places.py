@@ -3,7 +3,7 @@
 Each counts as a whole, and each of its ports for itself: a port that never answers must not hold up the others.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from itertools import islice
 from typing import Generic, TypeVar
@@ -30,7 +30,7 @@ class Place(Generic[T]):
 
     __slots__ = ("_answered", "_brief", "_long", "_port", "_tried", "_used", "_waiting", "name")
 
-    def __init__(self, name: str, port: int | None, used: "Used[T]", answered: dict[tuple[str, int], bool]) -> None:
+    def __init__(self, name: str, port: int | None, used: "Used[T]", answered: "Answered") -> None:
         self.name = name
         self._port = port
         """None for the whole."""
@@ -86,6 +86,7 @@ class Place(Generic[T]):
             self._used.pop((self.name, self._port), None)
 
 
+Answered = OrderedDict[tuple[str, int], bool]
 Used = dict[tuple[str, int | None], Place[T]]
 """Places by name and port, while anything runs or waits there."""
 
@@ -95,19 +96,20 @@ class Places(Generic[T]):
 
     def __init__(self) -> None:
         self._used: Used[T] = {}
-        self._answered: dict[tuple[str, int], bool] = {}
+        self._answered = Answered()
 
     def at(self, name: str, port: int) -> list[Place[T]]:
         """The port of a host or an address, and then the whole."""
         return [self._used.get((name, part)) or Place(name, part, self._used, self._answered) for part in (port, None)]
 
 
-def remember(memory: dict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:
+def remember(memory: OrderedDict[K, V], name: K, value: V, most: int = REMEMBERED) -> None:
     """Store a value under a name. If there are more than `most` then, drop the one that was stored longest ago."""
-    memory.pop(name, None)
     memory[name] = value
+    memory.move_to_end(name)
     if len(memory) > most:
-        del memory[next(iter(memory))]
+        # In a plain dict this would look at all the places of those that were dropped before.
+        memory.popitem(last=False)
 
 
 class Memory(Generic[K, V]):

@@ -105,6 +105,26 @@ def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier,
     assert brought_back(couriers, 3) == [1, 2, 3]
 
 
+def test_while_couriers_must_make_way_few_go_on_and_others_end_after_a_post(courier, changed, monkeypatch):
+    monkeypatch.setattr(couriers_module, "FEW", 1)
+    couriers = Couriers(
+        courier, changed, limit=2, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
+    )
+    couriers.make_way = True
+    couriers.add(map(queue, (1, 2, 3, 4)))
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 2)
+    courier.let_go.release()
+    brought_back(couriers, 1)
+    assert len(courier.begun) == 2
+    courier.let_go.release()
+    wait_until(lambda: len(courier.begun) == 3)
+    couriers.send_out()
+    wait_until(lambda: len(courier.begun) == 4)
+    courier.let_go.release(2)
+    assert sorted(brought_back(couriers, 4)) == [1, 2, 3, 4]
+
+
 def test_a_result_is_told_and_stays_until_it_is_recorded(couriers, courier, changed):
     couriers.add([queue(1)])
     couriers.send_out()
