@@ -83,7 +83,7 @@ class WriteQueue(ABC, Generic[C]):
     """Most single writes in one transaction."""
     AT_ONCE: ClassVar[int] = 64
     """Most writes in one call of `work`, for which others wait: pings that each store an alert take it up to 20 ms."""
-    TOGETHER_SECONDS: ClassVar[float] = 0.002
+    TOGETHER_SECONDS: ClassVar[float] = 0.005
     """The longest time for which a group takes more writes of `write_together`: enough for hundreds of quick ones."""
 
     def __init__(self, readers: "Readers[C]") -> None:
