@@ -177,7 +177,8 @@ class Service:
             threads.start(self._loading)
             if self._signs:
                 self._signs.start()
-            log.info("cardbeat %s serves %s, its data is in %s", __version__, self.server.url, self._data.absolute())
+            where = f"{self._data.absolute()}{' and PostgreSQL' if self.database.fence else ''}"
+            log.info("cardbeat %s serves %s, its data is in %s", __version__, self.server.url, where)
             service_manager.tell("READY=1")
             self.server.serve_forever()
         finally:

@@ -43,10 +43,13 @@ class Listener:
 def passed_socket() -> socket.socket | None:
     """The listening socket that systemd passed to this process (sd_listen_fds(3)), else None.
 
-    Raises `StartupError` if the socket does not listen on a port.
+    Raises `StartupError` if the socket does not listen on a port, or there are several.
     """
-    if os.environ.get("LISTEN_PID") != str(os.getpid()) or os.environ.get("LISTEN_FDS", "0") == "0":
+    passes = os.environ.get("LISTEN_FDS", "0")
+    if os.environ.get("LISTEN_PID") != str(os.getpid()) or passes == "0":
         return None
+    if passes != "1":
+        raise StartupError(f"systemd passes {passes} sockets, and one can be served: name one ListenStream=")
     try:
         passed = socket.socket(fileno=SYSTEMD_FIRST_DESCRIPTOR)
         listens = passed.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)

@@ -1,6 +1,7 @@
 """The listening socket."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -8,11 +9,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from cardbeat.errors import StartupError
 from cardbeat.web.listener import RECEIVE_BUFFER, SEND_BUFFER, Listener, passed_socket
 from tests.systems import PASSED_SOCKETS
 
 ACTIVATED_FOR_ANOTHER = """
 import os, sys
+from cardbeat.errors import StartupError
 from cardbeat.web.listener import passed_socket
 os.dup2(int(sys.argv[1]), 3)
 os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getppid()))
@@ -26,6 +29,14 @@ def test_a_socket_that_systemd_passed_to_another_process_is_not_taken() -> None:
         command = [sys.executable, "-c", ACTIVATED_FOR_ANOTHER, str(passed.fileno())]
         done = subprocess.run(command, pass_fds=[passed.fileno()], capture_output=True, check=True, timeout=60)
         assert done.stdout == b"None\n"
+
+
+def test_of_several_sockets_that_systemd_passes_none_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients of the second would wait for ever."""
+    for name, value in (("LISTEN_FDS", "2"), ("LISTEN_PID", str(os.getpid()))):
+        monkeypatch.setenv(name, value)
+    with pytest.raises(StartupError, match=r"passes 2 sockets, .* one ListenStream="):
+        passed_socket()
 
 
 def test_there_is_none_where_systemd_passes_none() -> None:
