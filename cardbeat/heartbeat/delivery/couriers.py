@@ -21,8 +21,6 @@ TROUBLE_SECONDS = 5.0
 """Pause after the database could not be used, or there was no thread or descriptor."""
 STARTING_SECONDS = 0.02
 """Longest time of one `send_out`: to start hundreds of threads may take a second, and new alerts must be read."""
-FEW = 4
-"""Couriers that go on to the next post also while all must make way: hundreds hold up each thread that computes."""
 STACK_BYTES = 512 * 1024
 """Stack of a courier. Hundreds may wait at once, and with huge pages a default stack can cost megabytes."""
 
@@ -55,7 +53,7 @@ class Couriers:
         self._may_send = False
         self._stopping = False
         self.make_way = False
-        """Whether couriers end after a post while `FEW` others post, so that those who store and read alerts get on."""
+        """Whether couriers end after each post, so that those who store and read alerts get the interpreter's lock."""
         # Used by the dispatcher alone.
         self._lacks_threads = False
 
@@ -147,7 +145,7 @@ class Couriers:
                     self._postpone(queue, seconds)
                 else:
                     self._bring_back(result, seconds)
-                queue = None if self.make_way and self._lanes.running >= FEW else self._take()
+                queue = None if self.make_way else self._take()
 
     def _attempt(self, queue: CheckQueue) -> Result | None:
         """The result of a post, None if it is postponed."""

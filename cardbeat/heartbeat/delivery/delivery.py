@@ -24,8 +24,6 @@ log = logging.getLogger(__name__)
 
 GROUP_COMMIT_SECONDS = 0.01
 """Pause before results are recorded, so that several share a commit."""
-BURST_SECONDS = 0.1
-"""The same while couriers make way: the sweep, whose commits these would be between, must get on."""
 ABANDONED_SECONDS = 0.25
 """Time for the thread to end after a stop that did not wait for all posts."""
 
@@ -146,7 +144,7 @@ class Delivery:
         if not self._lease.take():
             self._begin_again()
             return self._poll_seconds
-        time.sleep(BURST_SECONDS if self._dispatcher.couriers.make_way else GROUP_COMMIT_SECONDS)
+        time.sleep(GROUP_COMMIT_SECONDS)
         if self._dispatcher.is_of_this_server():
             self._dispatcher.go_round()
         else:

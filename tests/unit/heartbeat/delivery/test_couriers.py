@@ -105,8 +105,7 @@ def test_no_post_begins_while_it_may_not_and_what_is_due_goes_out_later(courier,
     assert brought_back(couriers, 3) == [1, 2, 3]
 
 
-def test_while_couriers_must_make_way_few_go_on_and_others_end_after_a_post(courier, changed, monkeypatch):
-    monkeypatch.setattr(couriers_module, "FEW", 1)
+def test_couriers_that_must_make_way_end_after_a_post(courier, changed):
     couriers = Couriers(
         courier, changed, limit=2, may_post=lambda: True, allowance=Allowance(time.monotonic), starting_seconds=LONG
     )
@@ -114,11 +113,9 @@ def test_while_couriers_must_make_way_few_go_on_and_others_end_after_a_post(cour
     couriers.add(map(queue, (1, 2, 3, 4)))
     couriers.send_out()
     wait_until(lambda: len(courier.begun) == 2)
-    courier.let_go.release()
-    brought_back(couriers, 1)
-    assert len(courier.begun) == 2
-    courier.let_go.release()
-    wait_until(lambda: len(courier.begun) == 3)
+    courier.let_go.release(2)
+    brought_back(couriers, 2)
+    assert not couriers.posting()
     couriers.send_out()
     wait_until(lambda: len(courier.begun) == 4)
     courier.let_go.release(2)
