@@ -76,8 +76,8 @@ def plan(present: Sequence[CheckJson], declared: Declarations, *, prune: bool) -
 
 
 def still_pinged(check: CheckJson, now: float) -> bool:
-    """Whether a check's job still runs: it was pinged within its period, or was pinged and is on time."""
-    last = check.get("last_ping_at") or ""
+    """Whether a check's job still runs: it pinged or failed within its period, or it pinged and is on time."""
+    last = max(check.get("last_ping_at") or "", check.get("failed_at") or "")
     # Times are compared as texts: those of a server that is not trusted may not exist.
     since = utc_text(now - min(abs(check["period_seconds"]), LONGEST_SECONDS))
     return bool(last) and (last > since or check["status"] == "on_time")

@@ -113,7 +113,9 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
 
 
 def _used(check: CheckJson) -> str:
-    return f"{check['name']} was pinged at {check['last_ping_at']} (UTC), so its job still runs"
+    pinged, failed = check.get("last_ping_at") or "", check.get("failed_at") or ""
+    signal = f"was pinged at {pinged}" if pinged >= failed else f"got a failure signal at {failed}"
+    return f"{check['name']} {signal} (UTC), so its job still runs"
 
 
 def _rest(done: "Applied") -> str:

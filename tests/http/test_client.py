@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import urllib.request
 from functools import partial
 
 import pytest
@@ -236,6 +237,15 @@ def test_without_a_terminal_what_is_still_pinged_is_not_pruned(checks, used):
 
 
 def test_with_yes_it_is_pruned(checks, used):
+def test_a_job_that_fails_still_runs(checks, used, server):
+    [idle] = (check for check in json.loads(checks("list", "--json")[1]) if check["name"] == "idle")
+    urllib.request.urlopen(f"{server}/ping/{idle['id']}/1").close()
+    told = "idle got a failure signal at 2027-01-15 08:00:00 (UTC), so its job still runs"
+    status, out, err = checks("apply", "--prune", used)
+    assert (status, f"kept: {told}; --yes deletes it" in out.splitlines(), err) == (1, True, "")
+    assert names(checks) == ["used", "idle", "new"]
+
+
     assert "would delete used" in checks("apply", "--prune", "--yes", used, "--dry-run")[1]
     status, out, err = checks("apply", "--prune", "--yes", used)
     assert (status, out.splitlines()[1:3], err) == (0, ["deleted used", "deleted idle"], "")

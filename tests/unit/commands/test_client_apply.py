@@ -206,3 +206,6 @@ def test_a_check_is_in_use_while_it_is_pinged(status, last_ping_at, is_used):
     assert still_pinged(check, 1_800_000_000) is is_used
     for period in (-(10**30), 10**30):
         assert still_pinged({**check, "period_seconds": period}, 1_800_000_000) is (last_ping_at is not None)
+    if status == "overdue":
+        failed = {**check, "last_ping_at": None, "failed_at": last_ping_at}
+        assert still_pinged(failed, 1_800_000_000) is is_used
