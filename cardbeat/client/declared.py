@@ -14,7 +14,7 @@ from cardbeat.heartbeat.webhooks.target import refused_url
 from cardbeat.toml_file import read_toml
 
 Declared = dict[str, Any]
-"""One check of the file: all fields that a caller sets."""
+"""One check of the file: the fields that it or `[defaults]` names."""
 
 _UNIT_SECONDS = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile("(?=.)" + "".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in _UNIT_SECONDS))
@@ -68,7 +68,8 @@ def _checks(path: Path, defaults: Any, tables: list[Any]) -> Iterator[tuple[Decl
             was = values.pop("was", None)
             if was is not None and not (isinstance(was, str) and was.strip()):
                 raise Invalid("invalid_field", "The field was must be the old name of the check.")
-            yield validated(values, 1, partial(refused_url, allow_private=True))._asdict(), was and was.strip()
+            settings = validated(values, 1, partial(refused_url, allow_private=True))._asdict()
+            yield {name: settings[name] for name in settings if name in values}, was and was.strip()
         except Invalid as invalid:
             raise StartupError(f"{where}: {invalid.sentence}") from None
 

@@ -102,11 +102,12 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     as_if = Applied(planned.create, [check | it for check, it in planned.change], planned.delete, planned.unchanged)
     done = as_if if given.dry_run else perform(api, planned)
     done.kept = kept
+    changes = {check["id"]: _changes(check, it) for check, it in planned.change}
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
         say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
     else:
-        say(_would(planned, kept) if given.dry_run else _told(done))
+        say(_would(planned, changes, kept) if given.dry_run else _told(done, changes))
     if done.failed is not None:
         raise StartupError(f"{done.failed} ({_rest(done)})")
     return LEFT if done.conflicts or (kept and not given.dry_run) else 0
@@ -124,18 +125,20 @@ def _rest(done: "Applied") -> str:
     return f"what is printed above was done, {done.unknown} may be; run apply again: it looks first, and does the rest"
 
 
-def _would(planned: "Plan", kept: list[CheckJson]) -> Iterator[str]:
-    from cardbeat.client.apply import differences  # noqa: PLC0415 - as above
-
+def _would(planned: "Plan", changes: Mapping[str, str], kept: list[CheckJson]) -> Iterator[str]:
     yield from (f"would create {wanted['name']}" for wanted in planned.create)
-    for check, wanted in planned.change:
-        changes = (_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
-        yield f"would change {check['name']}: {', '.join(changes)}"
+    yield from (f"would change {check['name']}: {changes[check['id']]}" for check, _ in planned.change)
     yield from (f"would delete {check['name']}" for check in planned.delete)
     yield from (f"would ask: {_used(check)}" for check in kept)
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
     told = "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
     yield f"{told}, {len(kept)} to ask about" if kept else told
+
+
+def _changes(check: CheckJson, wanted: dict[str, Any]) -> str:
+    from cardbeat.client.apply import differences  # noqa: PLC0415 - as above
+
+    return ", ".join(_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
 
 
 def _change(name: str, before: object, after: object) -> str:
@@ -154,10 +157,10 @@ def _host_only(url: object) -> str | None:
     return f"{host[0] if host else ''}/..." if url else None
 
 
-def _told(done: "Applied") -> Iterator[str]:
+def _told(done: "Applied", changes: Mapping[str, str]) -> Iterator[str]:
     yield from (f"created {check['name']}: {check.get('ping_url')}" for check in done.created)
-    for deed in ("changed", "deleted"):
-        yield from (f"{deed} {check['name']}" for check in getattr(done, deed))
+    yield from (f"changed {check['name']}: {changes.get(check['id'], '')}" for check in done.changed)
+    yield from (f"deleted {check['name']}" for check in done.deleted)
     yield from (f"kept: {_used(check)}; --yes deletes it" for check in done.kept)
     yield from (f"conflict: {sentence}" for sentence in done.conflicts)
     counts = [f"{len(getattr(done, deed))} {deed}" for deed in _DEEDS if deed != "kept" or done.kept]

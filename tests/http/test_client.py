@@ -146,7 +146,7 @@ def test_a_file_that_says_that_there_are_no_checks_prunes_all(checks, key, tmp_p
 )
 def test_a_duration_is_seconds(tmp_path, text, seconds):
     file = write(tmp_path / "c.toml", 'name = "a"', defaults=f'period_seconds = "{text}"\ngrace_seconds = "1m"')
-    assert load(file).checks == {"a": settings("a", seconds, 60)}
+    assert load(file).checks == {"a": {"name": "a", "period_seconds": seconds, "grace_seconds": 60}}
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,8 @@ def test_a_renamed_check_keeps_its_ping_url(checks, key, tmp_path):
     file = write(tmp_path / "c.toml", 'name = "new"\nwas = "old"', defaults=REST)
     would = "would change old: name old -> new\n0 to create, 1 to change, 0 to delete, 0 unchanged\n"
     assert checks("apply", "--prune", "--dry-run", file) == (0, would, "")
-    assert checks("apply", "--prune", file) == (0, "changed new\n0 created, 1 changed, 0 deleted, 0 unchanged\n", "")
+    done = "changed new: name old -> new\n0 created, 1 changed, 0 deleted, 0 unchanged\n"
+    assert checks("apply", "--prune", file) == (0, done, "")
     [after] = json.loads(checks("list", "--json")[1])
     assert (after["name"], after["ping_url"]) == ("new", before["ping_url"])
     assert checks("apply", "--prune", file) == (0, "0 created, 0 changed, 0 deleted, 1 unchanged\n", "")
@@ -236,7 +237,6 @@ def test_without_a_terminal_what_is_still_pinged_is_not_pruned(checks, used):
     assert checks("apply", used) == (0, "0 created, 0 changed, 0 deleted, 1 unchanged\n", "")
 
 
-def test_with_yes_it_is_pruned(checks, used):
 def test_a_job_that_fails_still_runs(checks, used, server):
     [idle] = (check for check in json.loads(checks("list", "--json")[1]) if check["name"] == "idle")
     urllib.request.urlopen(f"{server}/ping/{idle['id']}/1").close()
@@ -246,6 +246,7 @@ def test_a_job_that_fails_still_runs(checks, used, server):
     assert names(checks) == ["used", "idle", "new"]
 
 
+def test_with_yes_it_is_pruned(checks, used):
     assert "would delete used" in checks("apply", "--prune", "--yes", used, "--dry-run")[1]
     status, out, err = checks("apply", "--prune", "--yes", used)
     assert (status, out.splitlines()[1:3], err) == (0, ["deleted used", "deleted idle"], "")
@@ -316,15 +317,30 @@ def test_fifty_checks_are_created_once_and_then_nothing_changes(checks, key, tmp
 def test_only_what_differs_is_changed_and_only_prune_deletes(checks, key, tmp_path):
     checks("apply", fifty(tmp_path / "c.toml"))
     less = write(tmp_path / "less.toml", 'name = "job 0"\nperiod_seconds = 3600\ngrace_seconds = 61')
-    would = "would change job 0: grace_seconds 60 -> 61\n"
-    assert checks("apply", less, "--dry-run")[1] == f"{would}0 to create, 1 to change, 0 to delete, 0 unchanged\n"
-    assert checks("apply", less)[1] == "changed job 0\n0 created, 1 changed, 0 deleted, 0 unchanged\n"
+    change = "job 0: grace_seconds 60 -> 61\n"
+    would = f"would change {change}0 to create, 1 to change, 0 to delete, 0 unchanged\n"
+    assert checks("apply", less, "--dry-run")[1] == would
+    assert checks("apply", less)[1] == f"changed {change}0 created, 1 changed, 0 deleted, 0 unchanged\n"
     done = json.loads(checks("apply", less, "--prune", "--json")[1])
     planned = json.loads(checks("apply", less, "--prune", "--json", "--dry-run")[1])
     assert list(planned) == list(done)
     assert {deed: len(found) for deed, found in done.items() if found} == {"deleted": 49, "unchanged": 1}
     [left] = json.loads(checks("list", "--json")[1])
     assert (left["grace_seconds"], left["version"]) == (61, 2)
+
+
+def test_what_the_file_does_not_name_stays(checks, key, server, tmp_path):
+    api = Api(server, key)
+    api.create(settings("a", url="https://a.example/SECRET", repeat=3600))
+    file = write(tmp_path / "c.toml", 'name = "a"', 'name = "new"', defaults=REST)
+    created = checks("apply", file)[1].splitlines()[-1]
+    assert created == "1 created, 0 changed, 0 deleted, 1 unchanged"
+    found = [(check["webhook_url"], check["repeat_seconds"]) for check in api.checks()]
+    assert found == [("https://a.example/SECRET", 3600), (None, None)]
+    file = write(tmp_path / "c.toml", 'name = "a"\nwebhook_url = ""', defaults=f'{REST}repeat_seconds = ""')
+    changes = "a: webhook_url https://a.example/... -> None, repeat_seconds 3600 -> None"
+    assert checks("apply", file)[1].splitlines()[0] == f"changed {changes}"
+    assert api.checks()[0]["webhook_url"] is api.checks()[0]["repeat_seconds"] is None
 
 
 def test_of_a_webhook_url_no_more_than_the_host_is_shown(checks, key, tmp_path):
