@@ -57,7 +57,7 @@ class Unfit(NamedTuple):
 
 
 Outcome = Fit | Unfit | None
-"""A check that was stored, or why it can't be; None if one with its id exists."""
+"""A check that was stored, or why it can't be; None if the key has one with its id."""
 
 
 class _NothingDone(Exception):
@@ -218,13 +218,17 @@ def _present(transaction: Transaction, checks: list[Fit]) -> int:
 
 
 def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome:
-    """Store a check, if none with its id exists, of any key, and none of this key with its short id."""
+    """Store a check, if no key has one with its id, and this key none with its short id."""
     short = check.id[:SHORT_ID_CHARACTERS]
     alike = transaction.execute(
-        "SELECT id, name FROM checks WHERE id BETWEEN ? AND ? AND (api_key_id = ? OR id = ?)",
+        "SELECT id, name, api_key_id FROM checks WHERE id BETWEEN ? AND ? AND (api_key_id = ? OR id = ?)",
         (short.ljust(32, "0"), short.ljust(32, "f"), key.id, check.id),
     ).fetchall()
-    if alike and check.id not in [row["id"] for row in alike]:
+    owner = next((row["api_key_id"] for row in alike if row["id"] == check.id), None)
+    if owner not in (None, key.id):
+        there = f"its id is here already, in the key {owner}"
+        return Unfit(check.settings.name, f"{there}; import it into that key, or delete that check first")
+    if alike and owner is None:
         same = f"the first {SHORT_ID_CHARACTERS} digits of its UUID are those of {alike[0]['name']}"
         return Unfit(check.settings.name, f"{same}; a read-only key could not tell them apart")
     inserted = transaction.execute(

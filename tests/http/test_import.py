@@ -132,11 +132,13 @@ def test_what_exists_is_named_and_left_alone(imported, held, app, key):
     assert {name: check for name, check in held().items() if name != "Second"} == before
 
 
-def test_a_check_of_another_key_is_left_to_it(imported, held, app, capsys):
+def test_a_check_of_another_key_is_named_and_left_to_it(imported, held, app, owner):
     imported([SIMPLE])
     stranger = app.checks_key()
     theirs = app.json("POST", "/checks", GOOD_CHECK, key=stranger)["check"]["api_key_id"]
-    assert imported([SIMPLE], key=theirs)[1][0].startswith("left as it is: ")
+    status, (told, counts), err = imported([SIMPLE], key=theirs)
+    assert (status, err, counts) == (1, "", "0 imported, 0 left as they are, 1 not imported")
+    assert told.startswith(f"not imported: Filesystem Backup: its id is here already, in the key {owner}; ")
     assert len(app.json("GET", "/checks", key=stranger)["checks"]) == 1
     assert list(held()) == ["Filesystem Backup"]
 
