@@ -69,6 +69,7 @@ class Summary:
     failed: int = 0
     without_title: list[str] = field(default_factory=list)
     missing_glyphs: dict[str, int] = field(default_factory=dict)
+    replaced: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
 
@@ -84,6 +85,7 @@ def _told(done: Summary) -> Iterator[str]:
     listed = {
         "pages without a title, which have no card": done.without_title,
         _lacking(): [*done.missing_glyphs],
+        "cards whose file others changed, which stays; remove it to have the card drawn again": done.replaced,
         "cards whose page or line is gone, which --prune removes": done.unused,
         "removed cards whose page or line is gone": done.removed,
     }
@@ -116,7 +118,8 @@ def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
     try:
         with Folder(given.output, given.accent) as folder:
             there = _draw(folder, source, done, require_going)
-            done.missing_glyphs = {output: n for output in there if (n := folder.missing_glyphs(output))}
+            lacking = {output: n for output in there if (n := folder.missing_glyphs(output))}
+            done.missing_glyphs = {output: n for output, n in lacking.items() if output not in done.replaced}
             if given.write_tags:
                 _write_tags(given, source, there, done, require_going)
             # Not after an error: the card of a page or line that can't be read may still be needed.
@@ -153,8 +156,14 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
     new: list[str] = []
     for output, card in source.cards.items():
         require_going()
-        (there if folder.has(output, card) else new).append(output)
-    done.unchanged, problems = len(there), []
+        if not folder.has(output, card):
+            new.append(output)
+            continue
+        there.append(output)
+        if not folder.is_ours(output):
+            done.replaced.append(output)
+    found, problems = len(there), []
+    done.unchanged = found - len(done.replaced)
     for count, (number, drawn) in enumerate(
         draw([(source.cards[output], folder.accent) for output in new], require_going), 1
     ):
@@ -168,7 +177,7 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
         except OSError as error:
             problems.append(f"can't write {output}: {error.strerror}")
         show_progress(count, len(new))
-    done.drawn = len(there) - done.unchanged
+    done.drawn = len(there) - found
     done.fail(*problems)
     return there
 

@@ -56,22 +56,33 @@ class Folder:
                 file.write(json.dumps(self._drawn, indent=0, sort_keys=True).encode())
 
     def has(self, output: str, card: Card) -> bool:
-        """Whether this card is there as this renderer draws it."""
-        return output in self._drawn and self._drawn[output].of == self._digest_of(card) and self._is_ours(output)
+        """Whether this card is there as this renderer draws it, or a file that has replaced it since."""
+        with contextlib.suppress(OSError):
+            drawn = self._drawn.get(output)
+            return drawn is not None and drawn.of == self._digest_of(card) and self._place(output).is_file()
+        return False
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
-        if output not in self._drawn and place.exists():
+        if not self.is_ours(output) and place.exists():
             # A killed run lists nothing. Where `A.png` and `a.png` are one file, a card may be listed by either name.
             there, new = _digest(_content(place, CARD_BYTES)), _digest(drawing.png)
             if there != new and all(there != card.png for card in self._drawn.values()):
-                raise OSError(0, f"the file there is not in {MANIFEST}, so it may be your own; move it away")
+                advice = "move or remove it to have the card drawn"
+                raise OSError(0, f"the file there is not in {MANIFEST}, so it may be your own; {advice}")
         # One after the other: `mkdir(parents=True)` calls itself for each, and some hundreds are too many for Python.
         for folder in reversed(() if place.parent.is_dir() else place.relative_to(self.path).parents):
             (self.path / folder).mkdir(exist_ok=True)
         with written_whole(place) as file:
             file.write(drawing.png)
         self._drawn[output] = ManifestEntry(self._digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
+
+    def is_ours(self, output: str) -> bool:
+        """Whether a card is listed, and its file is as it was written."""
+        with contextlib.suppress(OSError):
+            drawn = self._drawn.get(output)
+            return drawn is not None and _digest(_content(self._place(output), CARD_BYTES)) == drawn.png
+        return False
 
     def missing_glyphs(self, output: str) -> int:
         return self._drawn[output].missing_glyphs
@@ -82,7 +93,7 @@ class Folder:
         return sorted(
             output
             for output in self._drawn.keys() - set(used.values())
-            if self._is_ours(output) and not self._is_one_file(output, used.get(same_file(output)))
+            if self.is_ours(output) and not self._is_one_file(output, used.get(same_file(output)))
         )
 
     def prune(self, unused: Iterable[str]) -> None:
@@ -97,12 +108,6 @@ class Folder:
 
     def _digest_of(self, card: Card) -> str:
         return _digest(json.dumps([_renderer_version(self.accent), *card]).encode())
-
-    def _is_ours(self, output: str) -> bool:
-        """Whether a card's file is as it was written."""
-        with contextlib.suppress(OSError):
-            return _digest(_content(self._place(output), CARD_BYTES)) == self._drawn[output].png
-        return False
 
     def _is_one_file(self, output: str, other: str | None) -> bool:
         """Whether two places are one here, as `A.png` and `a.png` on macOS and Windows."""
