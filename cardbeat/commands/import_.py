@@ -61,11 +61,7 @@ Outcome = Fit | Unfit | None
 
 
 class _NothingDone(Exception):
-    """Undoes the transaction of a dry run. Holds what became of each check in it."""
-
-    def __init__(self, outcomes: list[Outcome]) -> None:
-        super().__init__()
-        self.outcomes = outcomes
+    """Undoes the transaction of a dry run. Its argument is what became of each check in it."""
 
 
 def parser() -> Parser:
@@ -205,7 +201,7 @@ def _import(database: Database, key: Key, checks: list[Fit], *, dry_run: bool) -
         try:
             done += database.create_later(partial(store, part)).wait()
         except _NothingDone as undone:
-            done += undone.outcomes
+            done += undone.args[0]
         sleep(monotonic() - began)
     return done
 
@@ -226,8 +222,7 @@ def _insert(transaction: Transaction, key: Key, check: Fit, now: int) -> Outcome
     ).fetchall()
     owner = next((row["api_key_id"] for row in alike if row["id"] == check.id), None)
     if owner not in (None, key.id):
-        there = f"its id is here already, in the key {owner}"
-        return Unfit(check.settings.name, f"{there}; import it into that key, or delete that check first")
+        return Unfit(check.settings.name, f"its id is here already, in the key {owner}; import it into that key")
     if alike and owner is None:
         same = f"the first {SHORT_ID_CHARACTERS} digits of its UUID are those of {alike[0]['name']}"
         return Unfit(check.settings.name, f"{same}; a read-only key could not tell them apart")
