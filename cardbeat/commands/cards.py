@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import urllib.parse
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,6 +69,7 @@ class Summary:
     failed: int = 0
     without_title: list[str] = field(default_factory=list)
     missing_glyphs: dict[str, int] = field(default_factory=dict)
+    other_card: list[str] = field(default_factory=list)
     replaced: list[str] = field(default_factory=list)
     unused: list[str] = field(default_factory=list)
     removed: list[str] = field(default_factory=list)
@@ -84,6 +85,7 @@ def _told(done: Summary) -> Iterator[str]:
     yield ", ".join(f"{n} {what}" for what, n in vars(done).items() if isinstance(n, int) and (n or what == "drawn"))
     listed = {
         "pages without a title, which have no card": done.without_title,
+        "pages that name the card of another page; if they should not, remove their image tags": done.other_card,
         _lacking(): [*done.missing_glyphs],
         "cards whose file others changed, which stays; remove it to have the card drawn again": done.replaced,
         "cards whose page or line is gone, which --prune removes": done.unused,
@@ -118,13 +120,19 @@ def _made(given: argparse.Namespace, require_going: RequireGoing) -> Summary:
     try:
         with Folder(given.output, given.accent) as folder:
             there = _draw(folder, source, done, require_going)
-            lacking = {output: n for output in there if (n := folder.missing_glyphs(output))}
-            done.missing_glyphs = {output: n for output, n in lacking.items() if output not in done.replaced}
+            done.missing_glyphs = {output: n for output in there if (n := folder.missing_glyphs(output))}
+            gone = folder.unused(source.cards)
+            named = _named(given, source.images, {*source.cards, *gone})
             if given.write_tags:
                 _write_tags(given, source, there, done, require_going)
+                done.other_card = [
+                    page.relative_to(given.source.resolve()).as_posix()
+                    for output, (page, image) in source.pages.items()
+                    if named.get(image, output) != output
+                ]
             # Not after an error: the card of a page or line that can't be read may still be needed.
             if not done.failed:
-                unused = folder.unused(source.cards)
+                unused = sorted({*gone} - {*named.values()})
                 done.unused, done.removed = ([], unused) if given.prune else (unused, [])
                 folder.prune(done.removed)
     except OSError as error:
@@ -148,6 +156,15 @@ def _read(given: argparse.Namespace, require_going: RequireGoing) -> "Source":
     return read_folder(folder, output, _usual(given), require_going)
 
 
+def _named(given: argparse.Namespace, images: Iterable[str], cards: Container[str]) -> dict[str, str]:
+    """Those of the cards that these URLs of images name, by the URLs: on any host, since another may serve them."""
+    output, source = (Path(os.path.realpath(path)) for path in (given.output, given.source))
+    inside = f"/{output.relative_to(source).as_posix() if output.is_relative_to(source) else output.name}/"
+    paths = {image: urllib.parse.unquote(image.partition("?")[0], errors="surrogateescape") for image in images}
+    places = {image: path.removeprefix(given.base_url or "").partition(inside)[2] for image, path in paths.items()}
+    return {image: place for image, place in places.items() if place in cards}
+
+
 def _draw(folder: "Folder", source: "Source", done: Summary, require_going: RequireGoing) -> list[str]:
     """Draw the cards that are not there yet, and return the places of those that are there then."""
     from cardbeat.site.workers import draw  # noqa: PLC0415
@@ -156,14 +173,11 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
     new: list[str] = []
     for output, card in source.cards.items():
         require_going()
-        if not folder.has(output, card):
-            new.append(output)
-            continue
-        there.append(output)
-        if not folder.is_ours(output):
+        is_there = folder.has(output, card)
+        (there if is_there else new).append(output)
+        if is_there and not folder.is_ours(output):
             done.replaced.append(output)
-    found, problems = len(there), []
-    done.unchanged = found - len(done.replaced)
+    done.unchanged, problems = len(there), []
     for count, (number, drawn) in enumerate(
         draw([(source.cards[output], folder.accent) for output in new], require_going), 1
     ):
@@ -177,7 +191,8 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
         except OSError as error:
             problems.append(f"can't write {output}: {error.strerror}")
         show_progress(count, len(new))
-    done.drawn = len(there) - found
+    done.drawn = len(there) - done.unchanged
+    done.unchanged -= len(done.replaced)
     done.fail(*problems)
     return there
 

@@ -89,7 +89,7 @@ def _row(check: CheckJson) -> tuple[str, ...]:
 
 def _apply(api: Api, given: argparse.Namespace) -> int:
     # A ping is the last step of a job, and does not wait for these imports.
-    from cardbeat.client.apply import Applied, perform, plan, still_pinged  # noqa: PLC0415
+    from cardbeat.client.apply import Applied, differences, perform, plan, still_pinged  # noqa: PLC0415
     from cardbeat.client.declared import load  # noqa: PLC0415
 
     declared = load(Path(given.subject), prune=given.prune)
@@ -102,7 +102,10 @@ def _apply(api: Api, given: argparse.Namespace) -> int:
     as_if = Applied(planned.create, [check | it for check, it in planned.change], planned.delete, planned.unchanged)
     done = as_if if given.dry_run else perform(api, planned)
     done.kept = kept
-    changes = {check["id"]: _changes(check, it) for check, it in planned.change}
+    changes = {
+        check["id"]: ", ".join(_change(name, check.get(name), it) for name, it in differences(check, wanted).items())
+        for check, wanted in planned.change
+    }
     if given.json:
         deeds = {deed: [*map(_shown, getattr(done, deed))] for deed in _DEEDS}
         say([json.dumps({"dry_run": given.dry_run, **deeds, "conflicts": done.conflicts, "failed": done.failed})])
@@ -133,12 +136,6 @@ def _would(planned: "Plan", changes: Mapping[str, str], kept: list[CheckJson]) -
     counts = (len(planned.create), len(planned.change), len(planned.delete), len(planned.unchanged))
     told = "{} to create, {} to change, {} to delete, {} unchanged".format(*counts)
     yield f"{told}, {len(kept)} to ask about" if kept else told
-
-
-def _changes(check: CheckJson, wanted: dict[str, Any]) -> str:
-    from cardbeat.client.apply import differences  # noqa: PLC0415 - as above
-
-    return ", ".join(_change(name, check.get(name), value) for name, value in differences(check, wanted).items())
 
 
 def _change(name: str, before: object, after: object) -> str:

@@ -57,10 +57,8 @@ class Folder:
 
     def has(self, output: str, card: Card) -> bool:
         """Whether this card is there as this renderer draws it, or a file that has replaced it since."""
-        with contextlib.suppress(OSError):
-            drawn = self._drawn.get(output)
-            return drawn is not None and drawn.of == self._digest_of(card) and self._place(output).is_file()
-        return False
+        drawn = self._drawn.get(output)
+        return drawn is not None and drawn.of == self._digest_of(card) and os.path.isfile(self.path / output)
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
@@ -68,8 +66,8 @@ class Folder:
             # A killed run lists nothing. Where `A.png` and `a.png` are one file, a card may be listed by either name.
             there, new = _digest(_content(place, CARD_BYTES)), _digest(drawing.png)
             if there != new and all(there != card.png for card in self._drawn.values()):
-                advice = "move or remove it to have the card drawn"
-                raise OSError(0, f"the file there is not in {MANIFEST}, so it may be your own; {advice}")
+                reason = f"the file there is not in {MANIFEST}, so it may be your own"
+                raise OSError(0, f"{reason}; move or remove it to have the card drawn")
         # One after the other: `mkdir(parents=True)` calls itself for each, and some hundreds are too many for Python.
         for folder in reversed(() if place.parent.is_dir() else place.relative_to(self.path).parents):
             (self.path / folder).mkdir(exist_ok=True)

@@ -23,11 +23,13 @@ FIELDS: Final = (*TEXTS, "template", "theme", "output")
 class Source:
     """The cards that are asked for, by their places; the pages and the images that they name, by those places too.
 
-    `problems` are sentences on what could not be read, each for one page or line.
+    `images` are those of all pages, also of pages without a card. `problems` are sentences on what could not be read,
+    each for one page or line.
     """
 
     cards: dict[str, Card] = field(default_factory=dict)
     pages: dict[str, tuple[Path, str]] = field(default_factory=dict)
+    images: set[str] = field(default_factory=set)
     untitled: list[str] = field(default_factory=list)
     redirects: int = 0
     problems: list[str] = field(default_factory=list)
@@ -50,6 +52,7 @@ def read_folder(folder: Path, left_out: Path, usual: Mapping[str, str], require_
             found.problems.append(f"can't read {folder / path}: it holds a number with thousands of digits")
     if not pages and not found.problems:
         found.problems.append(f"there is no HTML page in {folder}")
+    found.images = {page.image for page in pages.values() if page.image}
     found.redirects = sum(page.is_redirect for page in pages.values())
     pages = {path: page for path, page in pages.items() if not page.is_redirect}
     names = without_site_name({path: page.name for path, page in pages.items()})

@@ -239,6 +239,37 @@ def test_cards_of_pages_that_are_gone_are_told_and_removed_if_asked_for(run: Run
     assert run("site", "--output", "out", "--prune")["removed"] == []
 
 
+def test_a_card_that_a_page_names_is_not_removed(run: Run) -> None:
+    """As after a page was renamed, lost its title or was copied."""
+    argv = ("site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example/blog")
+    write({f"{name}.html": PAGE.format(name) for name in ("old é", "untitled", "gone", "copied", "moved")})
+    assert run(*argv)["tagged"] == 5
+    Path("site/old é.html").rename("site/new.html")
+    Path("site/gone.html").unlink()
+    for name, text, other in (
+        ("untitled", "<title>", ""),
+        ("moved", "<title>", "<meta http-equiv=refresh content='0; url=/'><title>"),
+    ):
+        Path(f"site/{name}.html").write_text(Path(f"site/{name}.html").read_text().replace(text, other))
+    copied = Path("site/copied.html").read_text()
+    write({"copy.html": copied.replace(">copied", ">copy"), "cdn.html": copied.replace("x.example/blog", "cdn.x")})
+    told = run(*argv)
+    assert [told[it] for it in ("status", "unused", "tagged")] == [0, ["gone.png"], 0]
+    assert sorted(told["other_card"]) == ["cdn.html", "copy.html", "new.html"]
+    assert run(*argv[:3], "--prune")["removed"] == ["gone.png"]
+    assert run(*argv, "--prune")["removed"] == []
+    assert {"old é.png", "untitled.png", "copied.png", "moved.png"} < pngs("site/cards")
+
+
+def test_a_page_may_name_its_own_card_or_an_own_picture(run: Run) -> None:
+    write({"a.html": PAGE.format("A"), "b.html": PAGE.format("B")})
+    tag = "<meta property=og:image content={}><title>"
+    for name, image in (("a", "https://[cdn/cards/a.png?v=2"), ("b", "/cards/own.png")):
+        write({f"{name}.html": PAGE.format(name).replace("<title>", tag.format(image))})
+    told = run("site", "--output", "site/cards", "--write-tags", "--base-url", "https://x.example")
+    assert [told[it] for it in ("status", "tagged", "other_card")] == [0, 0, []]
+
+
 def test_after_an_error_nothing_is_removed(run: Run) -> None:
     write_lines({"title": "A", "output": "a.png"}, {"title": "B", "output": "b.png"})
     run("list.jsonl", "--output", "out")
