@@ -23,8 +23,7 @@ HEADINGS = ("NAME", "STATUS", "LAST PING (UTC)", "DEADLINE (UTC)", "ALERTS", "PI
 _DEEDS = ("created", "changed", "deleted", "unchanged", "kept")
 
 LEFT = 1
-"""The exit status if a check is not as the file has it: somebody else changed it at the same time, or it was kept. Also
-if a test alert was not delivered."""
+"""The exit status if a check is not as the file has it, or if a test alert was not delivered."""
 WAIT_SECONDS = 30
 """How long a test waits for the receiver's answer. An attempt takes up to 10 s."""
 

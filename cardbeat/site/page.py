@@ -6,8 +6,7 @@ import re
 from html.parser import HTMLParser
 from typing import Final, NamedTuple
 
-READ_BYTES: Final = 1024 * 1024
-"""So much of a page is read. Its head ends long before."""
+READ_BYTES: Final = 1024 * 1024  # of a page, whose head ends long before
 _PART: Final = 4096  # characters that are parsed at once
 _MOST_UNREAD: Final = 16 * 1024
 """The parser gives up at a longer tag: its time grows with the square of the length, or faster."""
@@ -24,11 +23,13 @@ _REDIRECT: Final = re.compile(r"[\s\d.]*[;,]\s*\S")
 _CHARSET: Final = re.compile(rb"<meta[^>]*?charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 _BOMS: Final = {b"\xef\xbb\xbf": "utf-8", b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 _READ_AS: Final = {
-    "ascii": "cp1252",
-    "iso8859-1": "cp1252",
-    "gb2312": "gb18030",
-    "gbk": "gb18030",
+    **dict.fromkeys(("ascii", "iso8859-1"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("tis-620", "iso8859-11"), "cp874"),
+    "iso8859-9": "cp1254",
     "shift_jis": "cp932",
+    "euc_kr": "cp949",
+    "big5": "big5hkscs",
 }
 """What browsers read in place of a charset: a larger one that holds it."""
 
