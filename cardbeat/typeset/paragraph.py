@@ -205,7 +205,7 @@ class Paragraph:
         return sum(width_em(subset, self._weight, [text], False) for subset, text in pieces)
 
     def _without_space(self, start: int, end: int) -> int:
-        while end > start and self._graphemes[end - 1] in (" ", "\u00a0", "\u3000", ZWSP):
+        while end > start and self._graphemes[end - 1] in (" ", "\u3000", ZWSP):
             end -= 1
         return end
 

@@ -23,8 +23,8 @@ class Break(IntEnum):
     NEVER = 0
     EMERGENCY = 1  # inside a word: only where the text does not fit in any other way
     POOR = 2
-    """Inside a word of katakana, after a hyphen between letters, between syllables of a long word, at a no-break space:
-    better than letters half as large."""
+    """Inside a word of katakana, after a hyphen between letters, between syllables of a long word: better than
+    letters half as large."""
     FAIR = 3
     """Inside a phrase or the brackets of a call, between a number and its sign, or at a soft hyphen: better than
     letters 20 % smaller."""
@@ -100,6 +100,7 @@ _IDEOGRAPHIC = (
     ("\u2e80", "\u312f"), ("\u3190", "\ua4cf"), ("\uf900", "\ufaff"), ("\ufe30", "\ufe4f"), ("\uff00", "\uffef"),
     ("\U0001b000", "\U0001b2ff"), ("\U0001f000", "\U0001faff"), ("\U00020000", "\U0003ffff"),
 )  # fmt: skip
+_LAST = chr(0x10FFFF)
 
 
 def breaks(graphemes: Sequence[str], language: str | None = None) -> list[Break]:
@@ -150,8 +151,7 @@ def _between(graphemes: Sequence[str], classes: Sequence[str], i: int, word: boo
     if before == "SP":
         return _at_space(graphemes, classes, i)
     if "WJ" in (before, after) or "GL" in (before, after) or graphemes[i - 1][-1] == "\u200d":
-        is_space = graphemes[i - 1] == "\u00a0" and after in _LETTERS
-        return Break.POOR if is_space else Break.NEVER
+        return Break.NEVER
     if before == after == "SA":
         return _in_spaceless(graphemes[i - 1], graphemes[i], word)
     if _stay(graphemes, classes, i):
@@ -215,5 +215,5 @@ def line_break(character: str) -> str:
 
 def _within(character: str, ranges: tuple[tuple[str, str], ...]) -> bool:
     """Whether it is in one of the sorted ranges."""
-    at = bisect_right(ranges, (character, chr(0x10FFFF)))
+    at = bisect_right(ranges, (character, _LAST))
     return at > 0 and character <= ranges[at - 1][1]

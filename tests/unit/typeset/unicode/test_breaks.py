@@ -38,13 +38,6 @@ def test_lines_end_between_words(text: str, expected: list[str]) -> None:
     assert pieces(text) == expected
 
 
-def test_a_no_break_space_before_a_letter_is_better_than_a_break_inside_a_word() -> None:
-    """As where an editor has put them in place of all spaces."""
-    assert pieces("two\u00a0words, 10\u00a0000\u00a0km\u00a0!", Break.POOR) == [
-        "two\u00a0", "words, ", "10\u00a0000\u00a0", "km\u00a0!"
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
