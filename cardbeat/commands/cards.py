@@ -173,11 +173,8 @@ def _draw(folder: "Folder", source: "Source", done: Summary, require_going: Requ
     new: list[str] = []
     for output, card in source.cards.items():
         require_going()
-        is_there = folder.has(output, card)
-        (there if is_there else new).append(output)
-        if is_there and not folder.is_ours(output):
-            done.replaced.append(output)
-    done.unchanged, problems = len(there), []
+        (there if folder.has(output, card) else new).append(output)
+    done.unchanged, done.replaced, problems = len(there), folder.replaced, []
     for count, (number, drawn) in enumerate(
         draw([(source.cards[output], folder.accent) for output in new], require_going), 1
     ):

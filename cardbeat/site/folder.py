@@ -12,8 +12,10 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final, NamedTuple
 
+from cardbeat.cards.drawing.png import SIGNATURE
 from cardbeat.cards.drawing.render import Drawing, own_version
 from cardbeat.cards.request import Card
+from cardbeat.cards.seal import IEND
 from cardbeat.host.ownership import give_away
 from cardbeat.host.system import READ_FLAGS, remove, replace
 from cardbeat.site.names import problem_of, same_file
@@ -46,6 +48,7 @@ class Folder:
         self.accent = accent
         self._before = _read_manifest(self.path / MANIFEST)
         self._drawn = dict(self._before)
+        self.replaced: list[str] = []
 
     def __enter__(self) -> "Folder":
         return self
@@ -56,31 +59,27 @@ class Folder:
                 file.write(json.dumps(self._drawn, indent=0, sort_keys=True).encode())
 
     def has(self, output: str, card: Card) -> bool:
-        """Whether this card is there as this renderer draws it, or a file that has replaced it since."""
+        """Whether this card is there as this renderer draws it, or a picture that has `replaced` it since."""
         drawn = self._drawn.get(output)
-        return drawn is not None and drawn.of == self._digest_of(card) and os.path.isfile(self.path / output)
+        if drawn is None or drawn.of != self._digest_of(card):
+            return False
+        if is_replaced := self._is_replaced(output):
+            self.replaced.append(output)
+        return is_replaced or self._is_ours(output)
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
-        if not self.is_ours(output) and place.exists():
+        if (output not in self._drawn or self._is_replaced(output)) and place.exists():
             # A killed run lists nothing. Where `A.png` and `a.png` are one file, a card may be listed by either name.
             there, new = _digest(_content(place, CARD_BYTES)), _digest(drawing.png)
             if there != new and all(there != card.png for card in self._drawn.values()):
-                reason = f"the file there is not in {MANIFEST}, so it may be your own"
-                raise OSError(0, f"{reason}; move or remove it to have the card drawn")
+                raise OSError(0, f"the file there is not in {MANIFEST}, so it may be your own; move it away")
         # One after the other: `mkdir(parents=True)` calls itself for each, and some hundreds are too many for Python.
         for folder in reversed(() if place.parent.is_dir() else place.relative_to(self.path).parents):
             (self.path / folder).mkdir(exist_ok=True)
         with written_whole(place) as file:
             file.write(drawing.png)
         self._drawn[output] = ManifestEntry(self._digest_of(card), _digest(drawing.png), drawing.missing_glyphs)
-
-    def is_ours(self, output: str) -> bool:
-        """Whether a card is listed, and its file is as it was written."""
-        with contextlib.suppress(OSError):
-            drawn = self._drawn.get(output)
-            return drawn is not None and _digest(_content(self._place(output), CARD_BYTES)) == drawn.png
-        return False
 
     def missing_glyphs(self, output: str) -> int:
         return self._drawn[output].missing_glyphs
@@ -91,7 +90,7 @@ class Folder:
         return sorted(
             output
             for output in self._drawn.keys() - set(used.values())
-            if self.is_ours(output) and not self._is_one_file(output, used.get(same_file(output)))
+            if self._is_ours(output) and not self._is_one_file(output, used.get(same_file(output)))
         )
 
     def prune(self, unused: Iterable[str]) -> None:
@@ -106,6 +105,22 @@ class Folder:
 
     def _digest_of(self, card: Card) -> str:
         return _digest(json.dumps([_renderer_version(self.accent), *card]).encode())
+
+    def _is_ours(self, output: str) -> bool:
+        """Whether a card's file is as it was written."""
+        with contextlib.suppress(OSError):
+            return _digest(_content(self._place(output), CARD_BYTES)) == self._drawn[output].png
+        return False
+
+    def _is_replaced(self, output: str) -> bool:
+        """Whether a card's file is another PNG, of its user. One that does not end as a PNG is a damaged card."""
+        if self._is_ours(output):
+            return False
+        with contextlib.suppress(OSError), open(os.open(self._place(output), READ_FLAGS), "rb") as file:
+            begin = file.read(len(SIGNATURE))
+            file.seek(-len(IEND), os.SEEK_END)
+            return begin == SIGNATURE and file.read() == IEND
+        return False
 
     def _is_one_file(self, output: str, other: str | None) -> bool:
         """Whether two places are one here, as `A.png` and `a.png` on macOS and Windows."""

@@ -145,9 +145,10 @@ def test_a_second_run_draws_only_what_is_new(run: Run) -> None:
     assert run("site", "--output", "out")["drawn"] == 4
     before = {name: Path("out", name).stat().st_mtime_ns for name in pngs()}
     write({"a.html": PAGE.format("another")})
-    Path("out/c.png").unlink()
+    Path("out/b.png").write_bytes(Path("out/b.png").read_bytes()[:-1])
+    Path("out/c.png").write_bytes(b"damaged")
     told = run("site", "--output", "out")
-    assert (told["drawn"], told["unchanged"]) == (2, 2)
+    assert (told["drawn"], told["unchanged"]) == (3, 1)
     assert Path("out/d.png").stat().st_mtime_ns == before["d.png"]
     assert run("site", "--output", "out")["unchanged"] == 4
 
@@ -183,9 +184,9 @@ def test_a_file_that_no_run_drew_stays_and_is_told(run: Run) -> None:
     for drawn, unchanged in ((1, 0), (0, 1)):
         told = run("site", "--output", "out")
         assert (told["status"], told["drawn"], told["unchanged"], told["failed"]) == (1, drawn, unchanged, 2)
-        reason = "the file there is not in .cardbeat.json, so it may be your own"
+        advice = "the file there is not in .cardbeat.json, so it may be your own; move it away"
         assert told["stderr"] == [
-            f"cardbeat: can't write about.png: {reason}; move or remove it to have the card drawn",
+            f"cardbeat: can't write about.png: {advice}",
             "cardbeat: can't write large.png: what is there is not a file of cardbeat; move it away",
         ]
     assert Path("out/about.png").read_bytes() == b"my own picture"
@@ -198,7 +199,8 @@ def test_a_file_that_took_the_place_of_a_card_stays(run: Run, capsys: pytest.Cap
     write({f"{name}.html": PAGE.format(name) for name in ("about", "front")})
     run("site", "--output", "out")
     card = Path("out/about.png").read_bytes()
-    Path("out/about.png").write_bytes(b"my own picture")
+    mine = card.replace(b"IDAT", b"IDAT my own picture")
+    Path("out/about.png").write_bytes(mine)
     told = run("site", "--output", "out", "--prune")
     assert [told[it] for it in ("status", "drawn", "unchanged", "replaced")] == [0, 0, 1, ["about.png"]]
     assert main(["cards", "site", "--output", "out"]) == 0
@@ -207,8 +209,8 @@ def test_a_file_that_took_the_place_of_a_card_stays(run: Run, capsys: pytest.Cap
     write({"about.html": PAGE.format("Another")})
     told = run("site", "--output", "out")
     assert [told[it] for it in ("status", "drawn", "unchanged", "replaced")] == [1, 0, 1, []]
-    assert "so it may be your own; move or remove it to have the card drawn" in told["stderr"][0]
-    assert Path("out/about.png").read_bytes() == b"my own picture"
+    assert "so it may be your own; move it away" in told["stderr"][0]
+    assert Path("out/about.png").read_bytes() == mine
     Path("out/about.png").unlink()
     assert run("site", "--output", "out")["drawn"] == 1
     assert Path("out/about.png").read_bytes() != card
