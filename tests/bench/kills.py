@@ -88,8 +88,8 @@ class Server:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
             content = json.loads(answer.read())
-            # A key has so many test alerts an hour, and no more.
-            if answer.status >= 400 and answer.status != 429:
+            # A key has so many test alerts an hour, and no more; a sweep may be late on a busy machine.
+            if answer.status >= 400 and answer.status != 429 and path != "/healthz":
                 sys.exit(f"{method} {path}: {answer.status} {content}")
             return content
         finally:
