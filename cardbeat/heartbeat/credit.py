@@ -216,7 +216,7 @@ class Credit:
         moment = moment or self.moment()
         noted = monitor.values(transaction)
         is_refused = noted.get(REFUSED, 0)
-        if counting is not None and (is_refused or self._is_heard is False):
+        if counting is not None and (self._is_heard is False or (is_refused and self._is_heard is None)):
             self._try_a_ping(transaction)
         seconds = self._lost(noted, moment)
         self._noted = seconds, moment.monotonic
