@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 READ_CONNECTIONS: Final = 8
 WAITING_OF_NETWORK: Final = 200
 """Most single writes of a network's clients that wait: each keeps its connection."""
+SLOW_COMMIT_SECONDS: Final = 0.01
 GROUP_SECONDS: Final = 0.001
 """A group takes writes for this time from its begin, or for the duration of the last commit if that was longer: pings
 wait for few other writes, and a slow disk gets enough in each commit."""
@@ -80,11 +81,12 @@ class WriteQueue(ABC, Generic[C]):
     """
 
     MOST_SINGLE: ClassVar[int] = 500
-    """Most single writes in one transaction."""
+    """Most single writes in one transaction. If it is 1, the transaction has no others."""
     AT_ONCE: ClassVar[int] = 64
     """Most writes in one call of `work`, for which others wait: pings that each store an alert take it up to 20 ms."""
     TOGETHER_SECONDS: ClassVar[float] = 0.005
-    """The longest time for which a group takes more writes of `write_together`: enough for hundreds of quick ones."""
+    """The longest time for which a group takes more writes of `write_together`: enough for hundreds of quick ones.
+    Longer where commits are slow, by as much as they take longer than `SLOW_COMMIT_SECONDS`."""
 
     def __init__(self, readers: "Readers[C]") -> None:
         self._readers = readers
@@ -202,6 +204,8 @@ class WriteQueue(ABC, Generic[C]):
             self._single = min(len(self._own) + self._clients.waiting, self.MOST_SINGLE)
             if self._together.networks and not (self._only_single and self._single):
                 self._only_single = self._single > 0
+                if self.MOST_SINGLE == 1:
+                    self._single = 0
                 return self._take_together()
             return [self._take_single()] if self._single else []
 
@@ -234,7 +238,9 @@ class WriteQueue(ABC, Generic[C]):
         """
         began = time.monotonic()
         seconds = max(GROUP_SECONDS, self._commit_seconds)
-        together_until = began + min(seconds, self.TOGETHER_SECONDS)
+        together_until = began + min(
+            seconds, self.TOGETHER_SECONDS * max(1, self._commit_seconds / SLOW_COMMIT_SECONDS)
+        )
         writes = group[:]
         while writes:
             for work, neighbours in groupby(writes, attrgetter("work")):

@@ -18,7 +18,7 @@ from cardbeat.heartbeat.check import COLUMNS, SHORT_ID_CHARACTERS, Check, Settin
 from cardbeat.heartbeat.delivery.delivery import Delivery
 from cardbeat.heartbeat.outbox import alert
 from cardbeat.heartbeat.outbox.alerts import Alerts
-from cardbeat.heartbeat.pings import Signal, in_order, look_at, note_failures, note_pings, turn_back, turn_overdue
+from cardbeat.heartbeat.pings import Signal, in_order, lock, look_at, note_failures, note_pings, turn_back, turn_overdue
 from cardbeat.heartbeat.quota import tests_taken
 from cardbeat.heartbeat.transitions import OVERDUE, RECOVERED, Transition, Turned, note, subject_of
 from cardbeat.keys.key import Key, key_unknown
@@ -217,6 +217,7 @@ class Checks:
         # Read the clock in the writer, which runs groups one after another: the later ping has the later time.
         now = int(self.clock())
         outcomes: list[Told | None] = [None] * len(signals)
+        lock(self._database, transaction, signals)
         for signal, places in in_order(signals):
             check_ids = [signals[place][0] for place in places]
             found, turned = self._noted[signal](transaction, check_ids, now)
@@ -227,14 +228,14 @@ class Checks:
 
     def _ping(self, transaction: Transaction, check_ids: list[str], now: int) -> _Outcomes:
         found, overdue = {}, []
-        for check_id, status, deadline_at in note_pings(self._database, transaction, check_ids, now):
+        for check_id, status, deadline_at in note_pings(transaction, check_ids, now):
             found[check_id] = Told("on_time", deadline_at)
             if status == "overdue":
                 overdue.append(check_id)
         return found, self._turned(transaction, RECOVERED, turn_back(transaction, overdue), now) if overdue else {}
 
     def _fail(self, transaction: Transaction, check_ids: list[str], now: int) -> _Outcomes:
-        rows = note_failures(self._database, transaction, check_ids, now)
+        rows = note_failures(transaction, check_ids, now)
         on_time = [check_id for check_id, status, _ in rows if status == "on_time"]
         turned = self._turned(transaction, OVERDUE, turn_overdue(transaction, on_time, now), now) if on_time else {}
         return {row[0]: Told("overdue" if row[0] in turned else row[1], row[2]) for row in rows}, turned

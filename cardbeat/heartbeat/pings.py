@@ -37,12 +37,24 @@ def in_order(signals: Sequence[tuple[str, Signal]]) -> Iterable[tuple[Signal, Se
     return [each for part in parts for each in part.items()]
 
 
-def note_pings(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+def lock(database: Database, transaction: Transaction, signals: Sequence[tuple[str, Signal]]) -> None:
+    """Lock the checks that a group of signals changes, before the first of them is changed.
+
+    All transactions lock rows of `checks` by `seq`, and those of the totals, which a check that turns changes, after
+    them: else two nodes could wait for each other, and both stand still until the server notices, a second later.
+    """
+    unique = list(dict.fromkeys(check_id for check_id, signal in signals if signal is not Signal.OTHER))
+    if len(unique) > 1:
+        ids = _padded(unique)
+        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
+
+
+def note_pings(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
     """Record pings at this Unix second; the rows `id`, `status`, `deadline_at` of the checks that exist.
 
-    The status is the one before the ping; this transaction now holds the row. Call `turn_back` for overdue checks.
+    The status is the one before the ping. Call `lock` before, and `turn_back` for overdue checks.
     """
-    unique = _locked(database, transaction, check_ids)
+    unique = list(dict.fromkeys(check_ids))
     if len(unique) == len(check_ids):
         return _note(transaction, unique, 1, now)
     by_number = defaultdict(list)
@@ -51,9 +63,9 @@ def note_pings(database: Database, transaction: Transaction, check_ids: Sequence
     return [row for number, ids in by_number.items() for row in _note(transaction, ids, number, now)]
 
 
-def note_failures(database: Database, transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
+def note_failures(transaction: Transaction, check_ids: Sequence[str], now: int) -> list[Row]:
     """Record failures at this Unix second, as `note_pings` does. Call `turn_overdue` for checks that are on time."""
-    ids = _padded(_locked(database, transaction, check_ids))
+    ids = _padded(list(dict.fromkeys(check_ids)))
     return transaction.execute(
         f"UPDATE checks SET failed_at = ? WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
         (now, *ids),
@@ -97,15 +109,6 @@ def _note(transaction: Transaction, check_ids: list[str], pings: int, now: int) 
         f" WHERE id IN ({_marks(ids)}) AND {_HAS_KEY} RETURNING id, status, deadline_at",
         (now, now, now, now, pings, *ids),
     ).fetchall()
-
-
-def _locked(database: Database, transaction: Transaction, check_ids: Sequence[str]) -> list[str]:
-    """The different ids, their rows locked in the order in which all transactions lock them."""
-    unique = list(dict.fromkeys(check_ids))
-    if len(unique) > 1:
-        ids = _padded(unique)
-        database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({_marks(ids)}) ORDER BY seq", ids)
-    return unique
 
 
 def _padded(check_ids: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ key's own row goes last.
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from cardbeat.clock import Clock
 from cardbeat.concurrency.threads import BackgroundThread
@@ -48,7 +49,7 @@ class Removal(BackgroundThread):
                 if _oldest_revoked(connection) is None:
                     return
             started = self._monotonic()
-            self._database.write(_step)
+            self._database.write(partial(_step, self._database))
             self.rest(self._monotonic() - started)
 
     def rest(self, step_seconds: float) -> None:
@@ -62,7 +63,7 @@ class Removal(BackgroundThread):
             remove()
 
 
-def _step(transaction: Transaction) -> None:
+def _step(database: Database, transaction: Transaction) -> None:
     """Remove keys left without checks; if there are none, alerts of one key's checks, then checks without alerts."""
     without_checks = (
         "SELECT seq FROM keys WHERE revoked_at IS NOT NULL"
@@ -77,6 +78,8 @@ def _step(transaction: Transaction) -> None:
         return
     ids = [row["id"] for row in rows]
     among = ", ".join("?" * len(ids))
+    # In the order of all transactions, so that none waits for this one while it is waited for.
+    database.lock(transaction, f"SELECT seq FROM checks WHERE id IN ({among}) ORDER BY seq", ids)
     removed = transaction.execute(
         f"DELETE FROM alerts WHERE seq IN (SELECT seq FROM alerts WHERE check_id IN ({among}) LIMIT ?)",
         (*ids, STEP_ALERTS),

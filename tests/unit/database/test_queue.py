@@ -263,8 +263,8 @@ def test_a_single_write_of_a_transaction_that_is_made_again_stays_one():
     for later in (held, *written):
         later.wait()
     assert engine._finish(10)
-    # A single write has no item. None shares its transaction with another one.
-    assert engine.groups == [[None], [1, None], [None]]
+    # A single write has no item.
+    assert engine.groups == [[None], [1], [None], [None]]
 
 
 LONG = 0.1

@@ -4,6 +4,7 @@ import contextlib
 import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from cardbeat.heartbeat.check import Settings
 from cardbeat.heartbeat.checks import _update
 from cardbeat.heartbeat.outbox.alert import OVERDUE, RECOVERED, TEST
 from cardbeat.heartbeat.outbox.pending import PendingAlerts
+from cardbeat.heartbeat.pings import Signal
 from cardbeat.heartbeat.removal import STEP_ALERTS
 from tests.heart import HOOK, SWEEP_SECONDS, Heart
 from tests.mail import Mail
@@ -72,11 +74,12 @@ def lock(node, check):
 def wait_for_lock(node, future):
     """Return once some session waits for another's lock, or what it is asked for is there already."""
 
-    def waits():
-        with node.database.read() as connection:
-            return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
+    wait_until(lambda: future.done() or locks_are_waited_for(node))
 
-    wait_until(lambda: future.done() or waits())
+
+def locks_are_waited_for(node):
+    with node.database.read() as connection:
+        return connection.execute("SELECT count(*) FROM pg_locks WHERE NOT granted").fetchone()[0]
 
 
 def test_a_check_that_is_pinged_while_the_sweep_chooses_it_is_not_overdue(nodes, pool):
@@ -220,7 +223,8 @@ def locked(postgresql, check):
 
 
 def ping_both(node, older, newer):
-    node.database.write(lambda transaction: node.checks._ping(transaction, [newer.id, older.id], int(node.clock())))
+    pings = [(check.id, Signal.PING) for check in (newer, older)]
+    node.database.write(partial(node.checks._note_signals, signals=pings))
 
 
 def credit_both(node, _older, _newer):
@@ -446,7 +450,7 @@ def test_writes_that_wait_together_keep_no_locks_that_another_node_waits_for(nod
     assert log.read_text().count("deadlock detected") == deadlocks
 
 
-def test_only_writes_that_are_made_together_share_a_transaction_with_another(nodes, monkeypatch):
+def test_writes_that_are_made_together_share_a_transaction_with_no_other(nodes, monkeypatch):
     # Else a busy machine leaves a group no time for another one.
     monkeypatch.setattr("cardbeat.database.queue.GROUP_SECONDS", 60)
 
@@ -457,9 +461,42 @@ def test_only_writes_that_are_made_together_share_a_transaction_with_another(nod
     with writer_held(database):
         others = [database.write_later(lambda transaction: numbers(transaction, [1])[0]) for _ in range(3)]
         together = [database.write_together(numbers, place) for place in range(2)]
-    first, *rest = [later.wait() for later in others]
-    assert {later.wait() for later in together} == {first}
-    assert len({first, *rest}) == 3
+    alone = {later.wait() for later in others}
+    (shared,) = {later.wait() for later in together}
+    assert len({shared, *alone}) == 4
+
+
+def test_groups_of_pings_and_failures_at_two_nodes_do_not_wait_for_each_other(nodes, pool, monkeypatch, postgresql):
+    """Each check that turns changes a total too, which the group then holds: all its checks are locked before."""
+    checks = [nodes[0].create() for _ in range(2)]
+    nodes[0].checks.signal(checks[1].id, Signal.FAILURE).wait()
+    (first, pinged), (second, overdue) = zip(nodes, [check.id for check in checks], strict=True)
+    log = (postgresql.folder / "log").read_text
+    deadlocks = log().count("deadlock detected")
+    has_pinged = {first: threading.Event(), second: threading.Event()}
+
+    def then_wait(node, other):
+        note = node.checks._ping
+
+        def ping(*arguments):
+            found = note(*arguments)
+            has_pinged[node].set()
+            wait_until(lambda: has_pinged[other].is_set() or locks_are_waited_for(first))
+            return found
+
+        monkeypatch.setitem(node.checks._noted, Signal.PING, ping)
+
+    then_wait(first, second)
+    then_wait(second, first)
+    groups = {first: [(overdue, Signal.PING), (pinged, Signal.FAILURE)]}
+    groups[second] = [(pinged, Signal.PING), (overdue, Signal.FAILURE)]
+    written = [
+        pool.submit(node.database.write, partial(node.checks._note_signals, signals=group))
+        for node, group in groups.items()
+    ]
+    for one in written:
+        one.result(20)
+    assert log().count("deadlock detected") == deadlocks
 
 
 def test_two_nodes_that_wait_for_each_other_both_get_there(nodes, pool):
@@ -521,8 +558,8 @@ def test_who_removes_what_another_removes_too_leaves_a_check_that_has_alerts_lef
     one.database.write(
         lambda transaction: [transaction.execute(sql, (f"msg_{n}", check.id)) for n in range(3 * STEP_ALERTS)]
     )
-    with uncommitted(one, removal._step):
-        removing = pool.submit(other.database.write, removal._step)
+    with uncommitted(one, partial(removal._step, one.database)):
+        removing = pool.submit(other.database.write, partial(removal._step, other.database))
         wait_for_lock(one, removing)
     removing.result(20)
     with one.database.read() as connection:

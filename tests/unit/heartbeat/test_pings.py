@@ -180,7 +180,7 @@ def test_a_statement_for_any_number_finds_its_checks_by_an_index(heart, number):
     statements = []
     heart.database.write(lambda transaction: transaction.set_trace_callback(statements.append))
     ids = [f"id {n}" for n in range(number)]
-    heart.database.write(lambda transaction: pings.note_pings(heart.database, transaction, ids, 0))
+    heart.database.write(lambda transaction: pings.note_pings(transaction, ids, 0))
     heart.database.write(lambda transaction: transaction.set_trace_callback(None))
     (statement,) = [text for text in statements if text.startswith("UPDATE")]
     with heart.database.read() as connection:

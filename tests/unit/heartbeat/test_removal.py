@@ -64,7 +64,7 @@ class Watched:
     """A database that notes how many rows each write changed; `between` is called before each."""
 
     def __init__(self, database, between=lambda: None):
-        self.read = database.read
+        self.read, self.lock = database.read, database.lock
         self.changed = []
         self._write = database.write
         self._between = between

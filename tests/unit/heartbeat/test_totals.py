@@ -108,7 +108,7 @@ def test_a_ping_of_a_check_on_time_writes_no_total(heart):
 
     def ping(connection):
         before = connection.total_changes
-        note_pings(heart.database, connection, [check.id], 0)
+        note_pings(connection, [check.id], 0)
         return connection.total_changes - before
 
     assert heart.database.write(ping) == 1
