@@ -257,7 +257,9 @@ def test_a_backup_is_taken_while_serving_and_can_be_served(start, run, tmp_path)
     for _ in range(2):
         # The second replaces the first.
         copied = run("backup", "copy.db")
-        assert (copied.returncode, copied.stderr) == (0, "")
+        # On a busy machine it asks for patience.
+        assert copied.returncode == 0
+        assert copied.stderr in ("", "cardbeat: copying and checking the database, please wait ...\n")
     assert ask(server, "PATCH", path, {"name": "later"}, key).status == 200
     with contextlib.closing(sqlite3.connect(tmp_path / "copy.db")) as copy:
         assert copy.execute("PRAGMA integrity_check").fetchone() == ("ok",)
