@@ -156,6 +156,9 @@ class Credit:
         heard, is_heard = self._heard, self._is_heard
 
         def note(transaction: Transaction) -> None:
+            if is_heard is False and self._is_before_noted(transaction, heard):
+                self._noted = 0, self._stored
+                return
             self.note(transaction, heard if is_heard is False else None)
             if is_heard is None:
                 self._try_a_ping(transaction)
@@ -164,6 +167,12 @@ class Credit:
         if is_heard is False:
             # What follows was silence, though this process ran and could write.
             self._listened = heard.monotonic
+
+    def _is_before_noted(self, transaction: Transaction, moment: Moment) -> bool:
+        """Whether another process has stored a later moment: this one may have been suspended since its own."""
+        noted = monitor.values(transaction)
+        since_noted = self._since_noted(noted, moment)
+        return (moment.wall - noted.get("last_sweep_at", 0) if since_noted is None else since_noted) < 0
 
     def _try_a_ping(self, transaction: Transaction) -> None:
         """Write the newest check that no other session holds. Raises what storing a ping would."""

@@ -618,6 +618,28 @@ def test_while_one_of_two_servers_can_store_no_ping_the_time_is_silence_for_both
     assert heart.read(check).deadline_at - check.deadline_at == 4 * SWEEP_SECONDS
 
 
+def test_a_server_that_was_suspended_knows_from_another_one_until_when_pings_were_stored(
+    heart, open_again, clock, monkeypatch, caplog
+):
+    other, check = Heart(open_again(), clock, monotonic=heart.monotonic), heart.create(10 * HOUR)
+    beat(heart)
+    beat(other)
+    with monkeypatch.context() as patch:
+        patch.setattr(other.checks, "_note_signals", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            other.ping(check)
+    for _ in range(30):
+        heart.pass_time(SWEEP_SECONDS)
+        beat(heart)
+    with monkeypatch.context() as patch:
+        patch.setattr(other.sweep, "_mark_overdue", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            beat(other)
+    assert [beat(one) for one in (other, heart)] == [0, 0]
+    assert heart.read(check).deadline_at == check.deadline_at
+    assert "the deadlines of checks" not in caplog.text
+
+
 def test_on_a_disk_that_is_full_the_time_is_silence_though_a_row_can_be_written_in_its_page(heart, monkeypatch):
     check = heart.create(1000)
     beat(heart)
