@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import math
 import re
 import ssl
 import time
@@ -262,9 +263,15 @@ def _fits(value: object, kind: Kind) -> bool:
 def _json(body: bytes) -> Any:
     """The value of a JSON text; None if it is not valid."""
     try:
-        return json.loads(body)
+        return json.loads(body, parse_float=_finite, parse_constant=_finite)
     except (ValueError, RecursionError):
         return None
+
+
+def _finite(text: str) -> float:
+    if not math.isfinite(float(text)):
+        raise ValueError
+    return float(text)
 
 
 def _refused(answer: Answer) -> Refused:
