@@ -63,9 +63,11 @@ class Folder:
         drawn = self._drawn.get(output)
         if drawn is None or drawn.of != self._digest_of(card):
             return False
+        if self._is_ours(output):
+            return True
         if is_replaced := self._is_replaced(output):
             self.replaced.append(output)
-        return is_replaced or self._is_ours(output)
+        return is_replaced
 
     def put(self, output: str, card: Card, drawing: Drawing) -> None:
         place = self._place(output)
